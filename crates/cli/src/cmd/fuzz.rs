@@ -1,0 +1,74 @@
+//! `yard fuzz`: random scenarios under every policy and every placer; the same seed, the same scenario.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use anyhow::bail;
+use yard_core::policy::Policy;
+use yard_policies::{ALL, PLACERS};
+use yard_sim::chaos::Chaos;
+use yard_sim::fuzz::{Scenario, Tally};
+
+/// Which seeds to try.
+#[derive(clap::Args)]
+#[command(after_help = "A failing seed prints the command that repeats it.")]
+pub(crate) struct FuzzArgs {
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many seeds
+    #[arg(long, default_value_t = 200)]
+    count: u64,
+}
+
+pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut sum = Tally::default();
+    for seed in args.seed..args.seed.saturating_add(args.count) {
+        let (policy, placer) = names(seed);
+        let tally = std::panic::catch_unwind(|| one(seed));
+        match tally {
+            Ok(Ok(tally)) => add(&mut sum, &tally),
+            Ok(Err(broken)) => {
+                bail!("seed {seed} ({policy}, {placer}): {broken}; repeat it with: make fuzz SEED={seed}")
+            }
+            Err(_) => bail!(
+                "seed {seed} ({policy}, {placer}) broke an invariant, named above; repeat it with: make fuzz SEED={seed}"
+            ),
+        }
+    }
+    writeln!(
+        out,
+        "{} seeds from {}: {} engine steps, {} jobs done, {} ended otherwise, {} preemptions; every invariant held",
+        args.count, args.seed, sum.steps, sum.done, sum.other, sum.preemptions
+    )?;
+    Ok(())
+}
+
+/// The policy and placer that a seed uses; one in three gets the senseless one.
+fn names(seed: u64) -> (&'static str, &'static str) {
+    let at = (seed / 3) as usize;
+    let policy =
+        if seed.is_multiple_of(3) { "chaos" } else { ALL[(seed as usize - at - 1) % ALL.len()].name };
+    // `yarn` refuses what it cannot place its own way, for ever; the others always find a place.
+    let sure: Vec<_> = PLACERS.iter().filter(|placer| placer.name != "yarn").collect();
+    (policy, sure[seed as usize % sure.len()].name)
+}
+
+fn one(seed: u64) -> Result<Tally, String> {
+    let (policy, placer) = names(seed);
+    let service: Arc<[f64]> = Arc::from([10.0, 100.0, 1000.0, 5000.0]);
+    let mut made: Box<dyn Policy> = if policy == "chaos" {
+        Box::new(Chaos::new(seed))
+    } else {
+        yard_policies::make(policy, service).map_err(|error| error.to_string())?.1
+    };
+    let place = || yard_policies::placer(placer).expect("the name is from the table");
+    Scenario::new(seed).check(&mut *made, &place)
+}
+
+fn add(sum: &mut Tally, tally: &Tally) {
+    sum.steps += tally.steps;
+    sum.done += tally.done;
+    sum.other += tally.other;
+    sum.preemptions += tally.preemptions;
+}

@@ -1,0 +1,196 @@
+//! `yard sim`: one trace, one cluster, one or several policies, side by side.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use yard_core::Span;
+use yard_sim::faults::Faults;
+
+use crate::output::{self, Format};
+use crate::results;
+use crate::runner::{self, Plan};
+
+const EXAMPLES: &str = "Examples:
+  yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,srtf,tiresias --html report.html
+  yard sim --trace 60_job.csv --cluster gpu:2x4 --policy fjf,shortest,dlas-gpu --compat tiresias
+  yard sim --trace raw-traces.tar.gz#cluster04 --cluster gpu:40x8 --policy tiresias --round 360s
+  yard sim --trace day.csv --cluster v100:9x4,p100:9x4 --policy tiresias:thresholds=3600/36000:promote=8
+
+A run is fixed by its inputs and its seed: events_sha256 is the same on every machine.";
+
+/// What to simulate.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SimArgs {
+    /// The trace; FILE.tar.gz#MEMBER picks one cluster of an archive
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: String,
+    /// The cluster: kind:NODESxGPUS[,…], kind:GPUS for one-GPU nodes, a TOML file, or a CSV of nodes
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: String,
+    /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`)
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
+    pub(crate) policy: Vec<String>,
+    /// The trace's format
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    pub(crate) format: String,
+    /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or kind,model,batch_size,gpus,steps_per_s as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) throughputs: Option<PathBuf>,
+    /// Length of a round, as 360s, 6m or 1h; 0 decides at each event [default: 360s, or 0 for policies that need no rounds]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) round: Option<Duration>,
+    /// How devices are chosen: count, pack, spread or yarn [default: pack]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) placer: Option<String>,
+    /// What starting, saving and loading cost: h200, none, muri, or a TOML file [default: h200]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) overheads: Option<String>,
+    /// What the scheduler believes of speeds; `oracle`: the truth
+    #[arg(long, default_value = "oracle", value_parser = ["oracle"])]
+    pub(crate) belief: String,
+    /// Settings that reproduce a paper's own simulator: tiresias, muri or blox
+    #[arg(long, value_name = "NAME")]
+    pub(crate) compat: Option<String>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Statistics over jobs A..B by arrival only, as papers do
+    #[arg(long, value_name = "A..B")]
+    pub(crate) jobs: Option<JobRange>,
+    /// Mean time between failures of one node, as 30d
+    #[arg(long, value_name = "TIME", help_heading = "Faults")]
+    pub(crate) node_mtbf: Option<Duration>,
+    /// Time until a failed node is back
+    #[arg(long, value_name = "TIME", default_value = "1h", help_heading = "Faults")]
+    pub(crate) repair: Duration,
+    /// Fraction of the nodes that are slow
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, help_heading = "Faults")]
+    pub(crate) slow_nodes: f64,
+    /// Speed of a slow node against a sound one
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.5, help_heading = "Faults")]
+    pub(crate) slow_factor: f64,
+    /// How to print the results
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Format,
+    /// Write a report to look at: one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write all events, one JSON object a line (with several policies, one file each: FILE.POLICY)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Write one row a job
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) per_job: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let plan = Plan::new(args)?;
+    plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
+    let runs = runner::run_all(&plan, args)?;
+    for run in &runs {
+        if let Some(reason) = &run.outcome.record.last_failure {
+            let count = run.outcome.record.failed_plans;
+            output::note(&format!(
+                "warning: {}: {count} plans failed, the last because {reason}",
+                run.policy
+            ));
+        }
+    }
+    match args.output {
+        Format::Json => results::json(&plan, &runs, out)?,
+        Format::Table => results::table(&plan, &runs, out)?,
+    }
+    if let Some(path) = &args.per_job {
+        output::write_whole(path, results::per_job(&plan, &runs).as_bytes())?;
+    }
+    if let Some(path) = &args.html {
+        output::write_whole(path, results::html(&plan, &runs).as_bytes())?;
+        output::note(&format!("report: {}", path.display()));
+    }
+    Ok(())
+}
+
+impl SimArgs {
+    pub(crate) fn faults(&self) -> anyhow::Result<Faults> {
+        if !(0.0..=1.0).contains(&self.slow_nodes) {
+            bail!("--slow-nodes {} is not a fraction from 0 to 1", self.slow_nodes);
+        }
+        if !(self.slow_factor > 0.0 && self.slow_factor <= 1.0) {
+            bail!("--slow-factor {} is not a factor above 0 and at most 1", self.slow_factor);
+        }
+        Ok(Faults {
+            node_mtbf: self.node_mtbf.map(|time| time.0).filter(|span| *span > Span::ZERO),
+            repair: self.repair.0,
+            slow_nodes: self.slow_nodes,
+            slow_factor: self.slow_factor,
+            job_mtbf: None,
+        })
+    }
+}
+
+/// A length of time as people write it: 360, 360s, 6m, 1.5h, 2d.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Duration(pub(crate) Span);
+
+impl FromStr for Duration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Duration, String> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match &text[digits.len()..] {
+            "" | "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            other => return Err(format!("{other:?} is no unit of time; use s, m, h or d")),
+        };
+        match digits.parse::<f64>() {
+            Ok(number) if (0.0..=1e9).contains(&number) => Ok(Duration(Span::from_secs(number * unit))),
+            _ => Err(format!("{text:?} is not a length of time such as 360s, 6m or 1h")),
+        }
+    }
+}
+
+/// Jobs A to B, B not included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct JobRange {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+impl FromStr for JobRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<JobRange, String> {
+        let parse = || -> anyhow::Result<JobRange> {
+            let (from, to) = text.split_once("..").context("no ..")?;
+            Ok(JobRange { from: from.parse()?, to: to.parse()? })
+        };
+        let range = parse().map_err(|_| format!("{text:?} is not a range such as 100..200"))?;
+        if range.from >= range.to { Err(format!("{text:?} holds no job")) } else { Ok(range) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let seconds = |text: &str| text.parse::<Duration>().map(|duration| duration.0.secs());
+        assert_eq!(seconds("360"), Ok(360.0));
+        assert_eq!(seconds("1.5h"), Ok(5400.0));
+        assert!(seconds("5x").unwrap_err().contains("no unit"));
+        assert!(seconds("-5s").is_err() && seconds("").is_err() && seconds("nan").is_err());
+    }
+
+    #[test]
+    fn ranges_hold_jobs() {
+        assert_eq!("100..200".parse(), Ok(JobRange { from: 100, to: 200 }));
+        assert!("5..5".parse::<JobRange>().unwrap_err().contains("no job"));
+        assert!("a..b".parse::<JobRange>().is_err());
+    }
+}

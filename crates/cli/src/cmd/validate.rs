@@ -1,0 +1,301 @@
+//! `yard validate`: this build against the published results of other simulators and of a testbed.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use serde::Serialize;
+
+use super::sim::SimArgs;
+use crate::output;
+use crate::results;
+use crate::runner::{self, Plan, Run};
+
+/// Where the reference data are and how to print.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The data come with the papers' artifacts and are not part of this project; what is absent is skipped."
+)]
+pub(crate) struct ValidateArgs {
+    /// The folder with the traces and reference results
+    #[arg(long, value_name = "DIR", default_value = "../shared/data")]
+    data: PathBuf,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Shown,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Shown {
+    /// A table for people.
+    #[default]
+    Table,
+    /// JSON for programs.
+    Json,
+    /// Markdown for docs/validation.md.
+    Markdown,
+}
+
+/// One figure against its reference.
+#[derive(Debug, Serialize)]
+pub(crate) struct Check {
+    suite: &'static str,
+    policy: String,
+    figure: &'static str,
+    reference: f64,
+    ours: f64,
+    /// Largest difference allowed, as a fraction of the reference; below 1e-9 a few units of the last digit.
+    tolerance: f64,
+    pub(crate) ok: bool,
+}
+
+impl Check {
+    fn new(
+        suite: &'static str,
+        policy: &str,
+        figure: &'static str,
+        reference: f64,
+        ours: f64,
+        tolerance: f64,
+    ) -> Check {
+        let ok = (ours - reference).abs() <= tolerance * reference.abs();
+        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance, ok }
+    }
+
+    /// Equal to so many decimals.
+    fn decimals(suite: &'static str, policy: &str, figure: &'static str, reference: f64, ours: f64) -> Check {
+        let ok = (ours - reference).abs() < 0.5e-4;
+        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance: 0.0, ok }
+    }
+
+    fn allowed(&self) -> String {
+        if self.tolerance == 0.0 { "4 decimals".into() } else { format!("{:.4}%", self.tolerance * 100.0) }
+    }
+
+    fn off(&self) -> String {
+        let off = if self.reference == 0.0 { self.ours } else { self.ours / self.reference - 1.0 };
+        format!("{:+.4}%", off * 100.0 + 0.0)
+    }
+}
+
+pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut checks = Vec::new();
+    for (name, suite) in SUITES {
+        match suite(&args.data)? {
+            Some(more) => checks.extend(more),
+            None => output::note(&format!("SKIPPED: {name}: its data are not under {}", args.data.display())),
+        }
+    }
+    match args.output {
+        Shown::Table => print_table(&checks, out)?,
+        Shown::Json => writeln!(out, "{}", serde_json::to_string_pretty(&checks)?)?,
+        Shown::Markdown => write!(out, "{}", markdown(&checks))?,
+    }
+    let failed = checks.iter().filter(|check| !check.ok).count();
+    if failed > 0 {
+        bail!("{failed} of {} figures are outside their tolerance", checks.len());
+    }
+    Ok(())
+}
+
+type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
+
+/// All comparisons.
+pub(crate) const SUITES: [(&str, Suite); 4] =
+    [("tiresias", tiresias), ("muri", muri), ("muri testbed", testbed), ("blox", blox)];
+
+/// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
+fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
+    const REFERENCE: [(&str, f64, f64, f64); 7] = [
+        ("fifo", 1556.4833, 5747.0, 0.0),
+        ("fjf", 715.2667, 4806.0, 0.0),
+        ("sjf", 725.7000, 4806.0, 8.0),
+        ("lpjf", 1455.7500, 5650.0, 0.0),
+        ("shortest", 519.8667, 4901.0, 7.0),
+        ("shortest-gpu", 563.3833, 4962.0, 13.0),
+        ("dlas-gpu", 715.2667, 4806.0, 0.0),
+    ];
+    let trace = data.join("traces/tiresias/60_job.csv");
+    let policies = REFERENCE.map(|row| row.0).join(",");
+    let Some((plan, runs)) = simulate(&trace, "gpu:2x4", &policies, "tiresias")? else { return Ok(None) };
+    let checks = REFERENCE.iter().zip(&runs).flat_map(|((policy, jct, makespan, preemptions), run)| {
+        let ours = results::summary(&plan, run);
+        [
+            Check::decimals("tiresias", policy, "avg JCT s", *jct, ours.avg_jct_s.unwrap_or(0.0)),
+            Check::decimals("tiresias", policy, "makespan s", *makespan, ours.makespan_s.unwrap_or(0.0)),
+            Check::decimals("tiresias", policy, "preemptions", *preemptions, ours.preemptions as f64),
+        ]
+    });
+    Ok(Some(checks.collect()))
+}
+
+/// Muri's simulator on its 400-job testbed trace, eight nodes of eight GPUs.
+fn muri(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
+    // Avg JCT, makespan, and how close: six digits for the two whose semantics are fully known.
+    const REFERENCE: [(&str, f64, f64, f64); 3] = [
+        ("srtf", 247_452.951, 4_066_820.0, 0.5e-6),
+        ("srsf", 233_909.169, 4_198_586.6, 0.5e-6),
+        ("tiresias", 328_736.501, 3_991_729.1, 0.01),
+    ];
+    muri_against(data, "muri", REFERENCE)
+}
+
+/// The same trace as measured on Muri's testbed.
+fn testbed(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
+    const REFERENCE: [(&str, f64, f64, f64); 3] = [
+        ("srtf", 249_140.177, 4_156_633.3, 0.03),
+        ("srsf", 238_612.093, 4_223_121.8, 0.03),
+        ("tiresias", 336_533.172, 3_959_796.9, 0.03),
+    ];
+    muri_against(data, "muri testbed", REFERENCE)
+}
+
+fn muri_against(
+    data: &Path,
+    suite: &'static str,
+    reference: [(&str, f64, f64, f64); 3],
+) -> anyhow::Result<Option<Vec<Check>>> {
+    let trace = data.join("traces/muri/cluster_trace.csv");
+    let policies = reference.map(|row| row.0).join(",");
+    let Some((plan, runs)) = simulate(&trace, "gpu:8x8", &policies, "muri")? else { return Ok(None) };
+    let checks = reference.iter().zip(&runs).flat_map(|((policy, jct, makespan, tolerance), run)| {
+        let ours = results::summary(&plan, run);
+        [
+            Check::new(suite, policy, "avg JCT s", *jct, ours.avg_jct_s.unwrap_or(0.0), *tolerance),
+            Check::new(suite, policy, "makespan s", *makespan, ours.makespan_s.unwrap_or(0.0), *tolerance),
+        ]
+    });
+    Ok(Some(checks.collect()))
+}
+
+/// Blox' LAS on its jobs 50 to 150, 32 nodes of four GPUs, rounds of 300 s: each job's end, and the mean.
+fn blox(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
+    let path = data.join("traces/oracles/blox/las_load6_jobs50_150.csv");
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (trace, ends) =
+        blox_trace(&text).with_context(|| format!("{} is not as expected", path.display()))?;
+    let file = std::env::temp_dir().join(format!("yard-blox-{}.csv", std::process::id()));
+    output::write_whole(&file, trace.as_bytes())?;
+    let simulated = simulate(&file, "gpu:32x4", "las", "blox");
+    std::fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+    let Some((plan, runs)) = simulated? else { return Ok(None) };
+    let jobs = &runs[0].outcome.record.jobs;
+    let equal =
+        jobs.iter().zip(&ends).filter(|(job, end)| job.end.map(|time| time.secs()) == Some(**end)).count();
+    let mean = results::summary(&plan, &runs[0]).avg_jct_s.unwrap_or(0.0);
+    Ok(Some(vec![
+        Check::decimals("blox", "las", "avg JCT s", 67_285.9406, mean),
+        Check::decimals("blox", "las", "jobs whose end is equal", ends.len() as f64, equal as f64),
+    ]))
+}
+
+/// Blox' result file (job_id,arrival,total_iter,gpus,end,first_launch) as a trace, and the ends.
+fn blox_trace(text: &str) -> anyhow::Result<(String, Vec<f64>)> {
+    let mut trace = String::from("job_id,submit_s,gpus,duration_s\n");
+    let mut ends = Vec::new();
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [id, arrival, iterations, gpus, end, _] = cells[..] else {
+            bail!("a row of six cells was expected")
+        };
+        writeln!(trace, "{id},{arrival},{gpus},{iterations}")?;
+        ends.push(end.trim().parse()?);
+    }
+    Ok((trace, ends))
+}
+
+/// Runs policies as `yard sim` would; `None` where the trace is absent.
+fn simulate(
+    trace: &Path,
+    cluster: &str,
+    policies: &str,
+    compat: &str,
+) -> anyhow::Result<Option<(Plan, Vec<Run>)>> {
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        sim: SimArgs,
+    }
+    if !trace.is_file() {
+        return Ok(None);
+    }
+    let trace = trace.to_string_lossy();
+    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies, "--compat", compat];
+    let args = Line::try_parse_from(line)?.sim;
+    let plan = Plan::new(&args)?;
+    let runs = runner::run_all(&plan, &args)?;
+    Ok(Some((plan, runs)))
+}
+
+fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut table =
+        output::table(&["suite", "policy", "figure", "reference", "ours", "off by", "allowed", ""], 3);
+    for check in checks {
+        let mark = if check.ok { "ok" } else { "OUTSIDE" };
+        table.add_row([
+            check.suite.to_owned(),
+            check.policy.clone(),
+            check.figure.to_owned(),
+            format!("{:.4}", check.reference),
+            format!("{:.4}", check.ours),
+            check.off(),
+            check.allowed(),
+            mark.to_owned(),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    let ok = checks.iter().filter(|check| check.ok).count();
+    writeln!(out, "{ok} of {} figures within their tolerance", checks.len())?;
+    Ok(())
+}
+
+fn markdown(checks: &[Check]) -> String {
+    let mut text = String::from(
+        "| suite | policy | figure | reference | ours | off by | allowed | |\n|---|---|---|--:|--:|--:|--:|---|\n",
+    );
+    for check in checks {
+        let mark = if check.ok { "ok" } else { "**outside**" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {mark} |",
+            check.suite,
+            check.policy,
+            check.figure,
+            check.reference,
+            check.ours,
+            check.off(),
+            check.allowed()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The claim of docs/validation.md, on the data beside the checkout.
+    #[test]
+    fn reference_results_are_reproduced() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        for (name, suite) in SUITES {
+            match suite(&data).unwrap() {
+                Some(checks) => checks.iter().for_each(|check| assert!(check.ok, "{check:?}")),
+                None => eprintln!("SKIPPED: {name}: ../shared/data is absent"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_outside_its_tolerance_fails() {
+        assert!(!Check::new("s", "p", "f", 100.0, 101.1, 0.01).ok);
+        assert!(Check::new("s", "p", "f", 100.0, 100.9, 0.01).ok);
+        assert!(!Check::decimals("s", "p", "f", 1.0, 1.0001).ok);
+    }
+}

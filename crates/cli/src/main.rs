@@ -1,0 +1,73 @@
+//! The command `yard`: it puts the parts together, and it alone prints, reads the clock and exits.
+
+mod clock;
+mod cmd;
+mod compat;
+mod output;
+mod report;
+mod results;
+mod runner;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Schedules deep-learning jobs on shared clusters: compare policies on traces, with the very scheduler
+/// that runs live.
+#[derive(Parser)]
+#[command(name = "yard", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "First steps:\n  \
+    yard trace gen --jobs 500 --rate 60 > day.csv\n  \
+    yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,tiresias,srtf --html report.html\n  \
+    yard policies")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a trace through one or several policies and compare them
+    Sim(Box<cmd::sim::SimArgs>),
+    /// Make, convert and look at traces
+    Trace(cmd::trace::TraceArgs),
+    /// List the policies: name, family, paper, what it does
+    Policies(cmd::policies::PoliciesArgs),
+    /// Compare this build with published reference results
+    Validate(cmd::validate::ValidateArgs),
+    /// Try random clusters, jobs and faults, checking every invariant after every step
+    Fuzz(cmd::fuzz::FuzzArgs),
+    /// Print a completion script for your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let done = run(cli.command, &mut out).and_then(|()| Ok(std::io::Write::flush(&mut out)?));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, out: &mut dyn std::io::Write) -> anyhow::Result<()> {
+    match command {
+        Command::Sim(args) => cmd::sim::run(&args, out),
+        Command::Trace(args) => cmd::trace::run(args, out),
+        Command::Policies(args) => cmd::policies::run(&args, out),
+        Command::Validate(args) => cmd::validate::run(&args, out),
+        Command::Fuzz(args) => cmd::fuzz::run(&args, out),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "yard", &mut { out });
+            Ok(())
+        }
+    }
+}

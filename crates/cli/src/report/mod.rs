@@ -1,0 +1,116 @@
+//! The HTML report of `yard sim --html FILE`: one self-contained page that compares runs.
+//!
+//! This side reduces each run to what a chart can show (a CDF is at most 300 points, a series at most
+//! 1200 buckets), so a million jobs still make a file one can mail. The page's script only draws. It does
+//! not know the simulator: the caller hands over plain rows.
+
+mod gantt;
+mod number;
+mod page;
+mod series;
+mod stats;
+mod view;
+
+use serde_json::{Map, Value};
+
+/// Everything the page shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Report {
+    /// The heading and the title of the browser tab.
+    pub title: String,
+    /// The command line that reproduces the runs.
+    pub command: String,
+    /// The generator's version, for the footer.
+    pub version: String,
+    /// Name and value of each setting worth reading, in order (trace, cluster, seed, …).
+    pub settings: Vec<(String, String)>,
+    /// The runs to compare, one per policy.
+    pub runs: Vec<Run>,
+}
+
+/// One policy's run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Run {
+    /// The policy's name.
+    pub policy: String,
+    /// The object of this run in `yard sim -o json`.
+    pub summary: Map<String, Value>,
+    /// One row per finished job.
+    pub jobs: Vec<JobRow>,
+    /// Queue and use over time, ordered by time.
+    pub series: Vec<Sample>,
+    /// Who held which devices when; may be empty or cut.
+    pub bars: Vec<Bar>,
+    /// True when only the first part of the run was recorded in `bars`.
+    pub bars_cut: bool,
+    /// The cluster; `Bar::node` counts in it.
+    pub nodes: Vec<Node>,
+}
+
+/// A finished job.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobRow {
+    /// The job's name in the trace.
+    pub name: String,
+    /// Devices it asked for.
+    pub gpus: u32,
+    /// When it arrived.
+    pub submit_s: f64,
+    /// Time spent holding nothing.
+    pub wait_s: f64,
+    /// Time from arrival to completion.
+    pub jct_s: f64,
+    /// Times it lost its devices before it was done.
+    pub preemptions: u32,
+}
+
+/// A step of the cluster's state: it holds from `t` until the next sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sample {
+    /// Start of the step in seconds.
+    pub t: f64,
+    /// Jobs waiting.
+    pub queued_jobs: u32,
+    /// Devices the waiting jobs ask for.
+    pub queued_gpus: u64,
+    /// Jobs running.
+    pub running_jobs: u32,
+    /// Devices in use.
+    pub used_gpus: u64,
+}
+
+/// A node of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The node's name.
+    pub name: String,
+    /// The kind of its devices.
+    pub kind: String,
+    /// How many devices it has.
+    pub gpus: u32,
+}
+
+/// A job on adjacent devices of one node, for a while.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bar {
+    /// Position in `Run::nodes`.
+    pub node: u32,
+    /// The first device held.
+    pub first_device: u32,
+    /// How many devices are held, from the first on.
+    pub devices: u32,
+    /// The job's number.
+    pub job: u32,
+    /// When it took them.
+    pub start_s: f64,
+    /// When it let go.
+    pub end_s: f64,
+}
+
+/// The whole page as one HTML document that needs nothing else.
+pub(crate) fn render(report: &Report) -> String {
+    page::document(&report.title, &view::Page::new(report))
+}
+
+#[cfg(test)]
+mod tests;

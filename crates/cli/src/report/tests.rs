@@ -1,0 +1,82 @@
+//! The page as a whole: safe with hostile text, small with a million jobs, whole with nothing to show.
+
+use super::*;
+
+/// The embedded data, as the page's script reads it.
+fn data(html: &str) -> Value {
+    let (_, after) = html.split_once(r#"<script type="application/json" id="data">"#).unwrap();
+    serde_json::from_str(after.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn nodes(n: usize, gpus: u32) -> Vec<Node> {
+    (0..n).map(|i| Node { name: format!("node-{i}"), kind: "v100".into(), gpus }).collect()
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let evil = "</script><script>alert(1)</script>\u{2028}{{data}}<!--";
+    let job = JobRow { name: evil.into(), gpus: 1, wait_s: 5.0, jct_s: 9.0, ..JobRow::default() };
+    let node = Node { name: evil.into(), kind: evil.into(), gpus: 1 };
+    let run = Run { policy: evil.into(), jobs: vec![job], nodes: vec![node], ..Run::default() };
+    let settings = vec![(evil.to_string(), evil.to_string())];
+    let report =
+        Report { title: evil.into(), command: evil.into(), version: "1".into(), settings, runs: vec![run] };
+    let html = render(&report);
+    assert_eq!(html.matches("</script>").count(), render(&Report::default()).matches("</script>").count());
+    assert!(!html.contains("alert(1)</script"));
+    assert!(!html.split_once("</title>").unwrap().1.contains('\u{2028}'), "harmless in the title only");
+    let data = data(&html);
+    for text in [&data["title"], &data["runs"][0]["policy"], &data["runs"][0]["longest"][0]["name"]] {
+        assert_eq!(text, evil);
+    }
+}
+
+#[test]
+fn empty_cases_render() {
+    let empty = Run { policy: "fifo".into(), ..Run::default() };
+    let still = Run { series: vec![Sample::default()], nodes: nodes(1, 0), ..empty.clone() };
+    for runs in [vec![], vec![empty.clone()], vec![empty, still]] {
+        let n = runs.len();
+        let html = render(&Report { runs, ..Report::default() });
+        assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+        assert_eq!(data(&html)["runs"].as_array().unwrap().len(), n);
+    }
+}
+
+#[test]
+fn a_million_jobs_make_a_small_file() {
+    let n = 1_000_000_u32;
+    let job = |i: u32| {
+        let t = f64::from(i) * 1.37;
+        let wait_s = f64::from(i % 7919) * 0.731;
+        JobRow {
+            name: format!("job-{i}"),
+            gpus: 1 << (i % 8),
+            submit_s: t,
+            wait_s,
+            jct_s: wait_s + t,
+            preemptions: 1,
+        }
+    };
+    let sample =
+        |i: u32| Sample { t: f64::from(i) * 1.37, used_gpus: u64::from(i % 511), ..Sample::default() };
+    let bar = |i: u32| {
+        let start_s = f64::from(i) * 1.37;
+        Bar { node: i % 64, first_device: i % 8, devices: 1, job: i, start_s, end_s: start_s + 701.3 }
+    };
+    let run = Run {
+        policy: "a".into(),
+        jobs: (0..n).map(job).collect(),
+        series: (0..n).map(sample).collect(),
+        bars: (0..n).map(bar).collect(),
+        nodes: nodes(64, 8),
+        ..Run::default()
+    };
+    let small = Run { nodes: nodes(64, 8), ..Run::default() };
+    let html = render(&Report { runs: vec![run, small.clone(), small], ..Report::default() });
+    assert!(html.len() < 2_000_000, "{} bytes", html.len());
+    let data = data(&html);
+    assert_eq!(data["runs"][0]["gantt"]["job"].as_array().unwrap().len(), 50_000);
+    assert!(data["runs"][0]["gantt"]["until_s"].as_f64().unwrap() > 60_000.0);
+    assert_eq!(data["clusters"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,235 @@
+//! Finished runs as a table, as JSON to the contract, as rows of jobs, and as a report.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+use yard_core::Time;
+use yard_sim::record::JobRecord;
+use yard_sim::summary::{self, Summary};
+
+use crate::clock;
+use crate::output::{self, human};
+use crate::report::{self, Report};
+use crate::runner::{Plan, Run};
+
+/// `{"runs": […]}`.
+pub(crate) fn json(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    let runs: Vec<_> = runs.iter().map(|run| Value::Object(fields(plan, run))).collect();
+    writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "runs": runs }))?)?;
+    Ok(())
+}
+
+/// The jobs that count, each with its deadline.
+fn counted<'a>(plan: &'a Plan, run: &'a Run) -> impl Iterator<Item = (&'a JobRecord, Option<Time>)> + Clone {
+    let (from, to) = plan.range.map_or((0, usize::MAX), |range| (range.from, range.to));
+    let jobs = run.outcome.record.jobs.iter().zip(plan.trace.jobs.iter().map(|job| job.deadline));
+    jobs.skip(from).take(to - from)
+}
+
+/// The figures of a run.
+pub(crate) fn summary(plan: &Plan, run: &Run) -> Summary {
+    Summary::new(counted(plan, run))
+}
+
+fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("policy".into(), json!(run.policy));
+    fields.insert("trace".into(), json!(plan.trace.source));
+    fields.insert("format".into(), json!(plan.trace.format));
+    fields.insert("cluster".into(), json!(plan.cluster.text));
+    fields.insert("seed".into(), json!(plan.seed));
+    fields.insert("round_s".into(), json!(run.round.secs()));
+    fields.insert("placer".into(), json!(run.placer));
+    fields.insert("overheads".into(), json!(plan.overheads.name));
+    fields.insert("belief".into(), json!("oracle"));
+    fields.insert("compat".into(), json!(plan.compat.map(|compat| compat.name)));
+    let Ok(Value::Object(figures)) = serde_json::to_value(summary(plan, run)) else {
+        unreachable!("a summary is an object")
+    };
+    fields.extend(figures);
+    let more = json!({
+        "utilization": utilization(plan, run),
+        "rounds": run.outcome.ledger.rounds,
+        "plans": run.outcome.ledger.plans,
+        "cost": cost(plan, run),
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+        "plan_s": run.plan_s,
+        "peak_rss_mib": clock::peak_rss_mib(),
+        "events_sha256": run.outcome.events_sha256,
+    });
+    if let Value::Object(more) = more {
+        fields.extend(more);
+    }
+    fields
+}
+
+/// Device time held against device time there was, from the first submission to the last end.
+fn utilization(plan: &Plan, run: &Run) -> Option<f64> {
+    let span = (run.outcome.end - plan.start()).0 as f64 * plan.cluster.devices() as f64;
+    (span > 0.0).then(|| run.outcome.record.used as f64 / span)
+}
+
+/// What the device-hours cost, where the cluster file names prices and has one kind.
+fn cost(plan: &Plan, run: &Run) -> Option<f64> {
+    let [price] = plan.cluster.prices[..] else { return None };
+    let one_kind = plan.cluster.kinds.ids().count() == 1;
+    one_kind.then(|| run.outcome.record.used as f64 / 3.6e9 * price)
+}
+
+/// A table for people.
+pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    let header = [
+        "policy",
+        "finished",
+        "avg JCT",
+        "p50",
+        "p90",
+        "p99",
+        "makespan",
+        "avg queue",
+        "util",
+        "preempt",
+        "miss",
+        "max ρ",
+    ];
+    let mut table = output::table(&header, 1);
+    for run in runs {
+        let figures = summary(plan, run);
+        table.add_row([
+            run.policy.clone(),
+            format!("{}/{}", figures.finished, figures.jobs),
+            human(figures.avg_jct_s),
+            human(figures.p50_jct_s),
+            human(figures.p90_jct_s),
+            human(figures.p99_jct_s),
+            human(figures.makespan_s),
+            human(figures.avg_queue_s),
+            utilization(plan, run).map_or("–".into(), |used| format!("{:.1}%", used * 100.0)),
+            figures.preemptions.to_string(),
+            figures.deadline_miss_ratio.map_or("–".into(), |ratio| format!("{:.1}%", ratio * 100.0)),
+            figures.max_rho.map_or("–".into(), |rho| format!("{rho:.2}")),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    let (jobs, devices) = (plan.trace.jobs.len(), plan.cluster.devices());
+    let wall: f64 = runs.iter().map(|run| run.wall_s).sum();
+    let rate = (jobs * runs.len()) as f64 / wall.max(1e-9);
+    writeln!(
+        out,
+        "{jobs} jobs of {} ({}) on {} ({devices} devices), overheads {}, seed {}; {rate:.0} jobs/s",
+        plan.trace.source, plan.trace.format, plan.cluster.text, plan.overheads.name, plan.seed
+    )?;
+    Ok(())
+}
+
+/// One row a job and policy.
+pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
+    let mut text = String::from(
+        "policy,job_id,submit_s,gpus,start_s,end_s,jct_s,queue_s,preemptions,migrations,rho,state\n",
+    );
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for run in runs {
+        for (job, row) in plan.trace.jobs.iter().zip(&run.outcome.record.jobs) {
+            let state = format!("{:?}", row.state).to_lowercase();
+            let cells = [
+                quoted(&run.policy),
+                quoted(&job.name),
+                row.submit.secs().to_string(),
+                row.gpus.to_string(),
+                number(row.first_start.map(Time::secs)),
+                number(row.end.map(Time::secs)),
+                number(summary::jct(row)),
+                number(summary::wait(row)),
+                row.preemptions.to_string(),
+                row.migrations.to_string(),
+                number(row.rho),
+                state,
+            ];
+            let _ = writeln!(text, "{}", cells.join(","));
+        }
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The page to look at.
+pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
+    let settings = [
+        ("trace", format!("{} ({}), {} jobs", plan.trace.source, plan.trace.format, plan.trace.jobs.len())),
+        ("cluster", format!("{} ({} devices)", plan.cluster.text, plan.cluster.devices())),
+        ("overheads", plan.overheads.name.clone()),
+        ("belief", "oracle".into()),
+        ("compat", plan.compat.map_or("–", |compat| compat.name).into()),
+        ("seed", plan.seed.to_string()),
+    ];
+    report::render(&Report {
+        title: format!("{} on {}", plan.trace.source, plan.cluster.text),
+        command: command_line(),
+        version: format!("yard {}", env!("CARGO_PKG_VERSION")),
+        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        runs: runs.iter().map(|run| report_run(plan, run)).collect(),
+    })
+}
+
+/// The command as it was given, quoted where a shell needs it.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=#@%+".contains(c);
+    let quote =
+        |arg: String| if arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', "'\\''")) };
+    let args = std::env::args_os().skip(1).map(|arg| quote(arg.to_string_lossy().into_owned()));
+    std::iter::once("yard".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+}
+
+fn report_run(plan: &Plan, run: &Run) -> report::Run {
+    let start = plan.start();
+    let since = |time: Time| (time - start).secs();
+    let record = &run.outcome.record;
+    let jobs = plan.trace.jobs.iter().zip(&record.jobs).filter_map(|(job, row)| {
+        Some(report::JobRow {
+            name: job.name.to_string(),
+            gpus: row.gpus,
+            submit_s: since(row.submit),
+            wait_s: summary::wait(row)?,
+            jct_s: summary::jct(row)?,
+            preemptions: row.preemptions,
+        })
+    });
+    let samples = record.series.iter().map(|sample| report::Sample {
+        t: since(sample.time),
+        queued_jobs: sample.queued_jobs,
+        queued_gpus: sample.queued_gpus,
+        running_jobs: sample.running_jobs,
+        used_gpus: sample.used_gpus,
+    });
+    let bars = record.bars.iter().map(|bar| report::Bar {
+        node: bar.node,
+        first_device: bar.first,
+        devices: bar.devices,
+        job: bar.job.0 as u32,
+        start_s: since(bar.start),
+        end_s: since(bar.end),
+    });
+    let nodes = plan.cluster.nodes.iter().map(|node| report::Node {
+        name: node.name.clone(),
+        kind: plan.cluster.kinds.name(node.kind).to_owned(),
+        gpus: node.devices,
+    });
+    report::Run {
+        policy: run.policy.clone(),
+        summary: fields(plan, run),
+        jobs: jobs.collect(),
+        series: samples.collect(),
+        bars: bars.collect(),
+        bars_cut: record.bars_cut,
+        nodes: nodes.collect(),
+    }
+}

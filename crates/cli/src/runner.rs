@@ -1,0 +1,262 @@
+//! From what the user asked for to finished runs: everything is read and checked first, then the policies
+//! run side by side, one thread each.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use anyhow::{Context, bail};
+use yard_core::policy::{Cadence, Policy};
+use yard_core::{Settings, Span, Time};
+use yard_policies::Entry;
+use yard_sim::cluster::ClusterSpec;
+use yard_sim::faults::Faults;
+use yard_sim::overheads::Overheads;
+use yard_sim::record::Keep;
+use yard_sim::throughput::Throughputs;
+use yard_sim::trace::{self, Trace, Work};
+use yard_sim::workload::Workload;
+use yard_sim::{Outcome, Quirks, Simulation};
+
+use crate::clock::{self, Stopwatch, Timed};
+use crate::cmd::sim::{JobRange, SimArgs};
+use crate::compat::Compat;
+use crate::output;
+
+/// Length of a round where nobody says otherwise.
+const ROUND_S: f64 = 360.0;
+
+/// Bars kept for the report's Gantt chart.
+const BARS_MAX: usize = 400_000;
+
+/// Everything about the runs to come, read and checked.
+pub(crate) struct Plan {
+    pub(crate) trace: Trace,
+    pub(crate) cluster: ClusterSpec,
+    pub(crate) overheads: Overheads,
+    pub(crate) seed: u64,
+    pub(crate) range: Option<JobRange>,
+    pub(crate) compat: Option<&'static Compat>,
+    pub(crate) choices: Vec<Choice>,
+    pub(crate) notes: Vec<String>,
+    workload: Workload,
+    faults: Faults,
+    keep: Keep,
+    service: Arc<[f64]>,
+}
+
+/// One policy with its settings.
+pub(crate) struct Choice {
+    /// As the user wrote it.
+    pub(crate) name: String,
+    spec: String,
+    pub(crate) round: Span,
+    pub(crate) placer: String,
+    quirks: Quirks,
+    repack: bool,
+}
+
+/// One finished run.
+pub(crate) struct Run {
+    pub(crate) policy: String,
+    pub(crate) round: Span,
+    pub(crate) placer: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) wall_s: f64,
+    pub(crate) cpu_s: Option<f64>,
+    pub(crate) plan_s: f64,
+}
+
+impl Plan {
+    /// Reads and checks all inputs; nothing is written before this has succeeded.
+    pub(crate) fn new(args: &SimArgs) -> anyhow::Result<Plan> {
+        let compat = args.compat.as_deref().map(Compat::find).transpose()?;
+        let cluster = ClusterSpec::parse(&args.cluster)?;
+        let overheads = args.overheads.as_deref().or(compat.map(|compat| compat.overheads)).unwrap_or("h200");
+        let overheads = Overheads::parse(overheads)?;
+        let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
+        let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
+        let workload = Workload::new(&opened.trace, &cluster, table.as_ref(), &overheads)?;
+        let service = service(&opened.trace);
+        let choices = args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service));
+        let keep =
+            if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
+        let plan = Plan {
+            choices: choices.collect::<anyhow::Result<_>>()?,
+            trace: opened.trace,
+            cluster,
+            overheads,
+            seed: args.seed,
+            range: args.jobs,
+            compat,
+            notes: opened.notes,
+            workload,
+            faults: args.faults()?,
+            keep,
+            service,
+        };
+        plan.check_range()?;
+        Ok(plan)
+    }
+
+    fn check_range(&self) -> anyhow::Result<()> {
+        match self.range {
+            Some(range) if range.to > self.trace.jobs.len() => {
+                bail!(
+                    "--jobs {}..{} goes past the {} jobs of {}",
+                    range.from,
+                    range.to,
+                    self.trace.jobs.len(),
+                    self.trace.source
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// When the first job is submitted.
+    pub(crate) fn start(&self) -> Time {
+        self.trace.jobs.first().map_or(Time::ZERO, |job| job.submit)
+    }
+
+    fn run(&self, choice: &Choice, events: Option<&Path>, progress: Arc<AtomicU64>) -> anyhow::Result<Run> {
+        let (watch, cpu) = (Stopwatch::start(), clock::thread_cpu_seconds());
+        let (_, policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let mut policy = Timed::new(policy);
+        let submits = self.trace.jobs.iter().map(|job| job.submit);
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
+        let every_round = policy.cadence() == Cadence::EveryRound;
+        let settings =
+            Settings { round: choice.round, every_round, repack: choice.repack, ..Settings::default() };
+        let outcome = yard_sim::run(Simulation {
+            jobs: &jobs,
+            cluster: &self.cluster,
+            settings,
+            policy: &mut policy,
+            placer: yard_policies::placer(&choice.placer)?,
+            checkpoint_every: self.overheads.checkpoint_every,
+            quirks: choice.quirks.clone(),
+            faults: self.faults.clone(),
+            script: Vec::new(),
+            seed: self.seed,
+            keep: self.keep,
+            events: events.map(create).transpose()?,
+            progress: Some(progress),
+            probe: None,
+        });
+        let outcome = outcome.context("cannot write the events")?;
+        if let Some(path) = events {
+            let part = output::part_of(path);
+            std::fs::rename(&part, path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(Run {
+            policy: choice.name.clone(),
+            round: choice.round,
+            placer: choice.placer.clone(),
+            outcome,
+            wall_s: watch.seconds(),
+            cpu_s: cpu.and_then(|before| Some(clock::thread_cpu_seconds()? - before)),
+            plan_s: policy.seconds,
+        })
+    }
+}
+
+fn create(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
+    let part = output::part_of(path);
+    let file = File::create(&part).with_context(|| format!("cannot write {}", part.display()))?;
+    Ok(Box::new(BufWriter::new(file)))
+}
+
+/// Device-seconds of the trace's jobs: the history from which Gittins' index is computed.
+fn service(trace: &Trace) -> Arc<[f64]> {
+    let seconds = trace.jobs.iter().filter_map(|job| match job.work {
+        Work::Seconds(seconds) => Some(seconds * job.gpus as f64),
+        Work::Steps(_) => None,
+    });
+    seconds.collect()
+}
+
+impl Choice {
+    fn new(
+        name: &str,
+        args: &SimArgs,
+        compat: Option<&'static Compat>,
+        service: &Arc<[f64]>,
+    ) -> anyhow::Result<Choice> {
+        let spec = compat.map_or(name, |compat| compat.policy(name)).to_owned();
+        let (entry, policy) = yard_policies::make(&spec, service.clone())?;
+        let round = round(args, compat, entry);
+        if policy.cadence() == Cadence::EveryRound && round == Span::ZERO {
+            bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
+        }
+        let placer =
+            args.placer.as_deref().or(compat.map(|compat| compat.placer(entry.name))).unwrap_or("pack");
+        yard_policies::placer(placer)?;
+        let quirks = compat.map(|compat| compat.quirks(round)).unwrap_or_default();
+        let repack = compat.is_some_and(|compat| compat.repack);
+        Ok(Choice { name: name.to_owned(), spec, round, placer: placer.to_owned(), quirks, repack })
+    }
+}
+
+fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry) -> Span {
+    let fitting = if entry.rounds { ROUND_S } else { 0.0 };
+    let seconds = compat.map_or(fitting, |compat| compat.round_s);
+    args.round.map_or(Span::from_secs(seconds), |round| round.0)
+}
+
+/// Runs all policies, as many at a time as there are cores.
+pub(crate) fn run_all(plan: &Plan, args: &SimArgs) -> anyhow::Result<Vec<Run>> {
+    let next = AtomicUsize::new(0);
+    let done = Arc::new(AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(plan.choices.len());
+    let work = || {
+        let mut runs = Vec::new();
+        while let Some(choice) = plan.choices.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let at =
+                plan.choices.iter().position(|other| std::ptr::eq(other, choice)).expect("it is one of them");
+            let events = args.events.as_deref().map(|path| events_path(path, choice, plan.choices.len()));
+            runs.push((at, plan.run(choice, events.as_deref(), done.clone())));
+        }
+        runs
+    };
+    let mut runs: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let watcher = Watcher::new((plan.trace.jobs.len() * plan.choices.len()) as u64);
+        watcher.watch(&done, || workers.iter().all(|worker| worker.is_finished()));
+        workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect()
+    });
+    runs.sort_by_key(|(at, _)| *at);
+    runs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// `FILE`, or `FILE.POLICY` where there are several.
+fn events_path(path: &Path, choice: &Choice, policies: usize) -> PathBuf {
+    if policies == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", choice.name.replace(['/', ':'], "_")));
+    name.into()
+}
+
+/// A progress bar with rate and time to go, for runs that somebody watches.
+struct Watcher(Option<indicatif::ProgressBar>);
+
+impl Watcher {
+    fn new(jobs: u64) -> Watcher {
+        let style = "{bar:40} {human_pos} of {human_len} jobs  {per_sec}  {eta} to go";
+        let style = indicatif::ProgressStyle::with_template(style).expect("the template is well formed");
+        Watcher(output::is_watched().then(|| indicatif::ProgressBar::new(jobs).with_style(style)))
+    }
+
+    fn watch(&self, done: &AtomicU64, finished: impl Fn() -> bool) {
+        let Some(bar) = &self.0 else { return };
+        while !finished() {
+            bar.set_position(done.load(Ordering::Relaxed));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        bar.finish_and_clear();
+    }
+}

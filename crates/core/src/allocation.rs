@@ -1,0 +1,84 @@
+//! A policy's answer: who should hold what, for how much of the time, in which order.
+
+use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
+
+use crate::ids::JobIdx;
+use crate::job::Rank;
+use crate::units::Time;
+
+/// The fraction of time for which a group of jobs should hold a shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// The jobs on the same devices: usually one, more when packed.
+    pub jobs: SmallVec<[JobIdx; 1]>,
+    /// Which of the first job's shapes; `None`: any of them, best liked first.
+    pub shape: Option<u16>,
+    /// Fraction of the time, above 0 and at most 1. The shares of one job add up to at most 1.
+    pub fraction: f64,
+    /// Place in the order; counts in `Mode::Ordered` only.
+    pub rank: Rank,
+}
+
+impl Share {
+    /// All of the time on any of its shapes, at this place in the order.
+    pub fn whole(job: JobIdx, rank: Rank) -> Share {
+        Share { jobs: smallvec![job], shape: None, fraction: 1.0, rank }
+    }
+
+    /// A part of the time on any of its shapes.
+    pub fn part(job: JobIdx, fraction: f64) -> Share {
+        Share { jobs: smallvec![job], shape: None, fraction, rank: Rank::default() }
+    }
+}
+
+/// The shares, all of them or what is new about them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Shares {
+    /// Everything; a job not in it gets nothing.
+    All(Vec<Share>),
+    /// These replace the shares of the jobs in them; all others stay as they are.
+    Changed(Vec<Share>),
+}
+
+/// How shares become who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// By rank.
+    Ordered {
+        /// Whether a job may be stopped for one that ranks before it.
+        preempt: bool,
+        /// Whether smaller jobs may go past one that does not fit (else the first such job blocks).
+        skip: bool,
+    },
+    /// By share over time received, every round anew: who is furthest behind goes first.
+    Fractions,
+}
+
+/// What a policy wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// How shares become who runs.
+    pub mode: Mode,
+    /// The shares.
+    pub shares: Shares,
+    /// When the policy wants to be asked again even if nothing happens before.
+    pub replan_at: Option<Time>,
+}
+
+impl Allocation {
+    /// Whole shares by rank, passing what does not fit, stopping jobs for better ones.
+    pub fn preemptive(shares: Shares) -> Allocation {
+        Allocation { mode: Mode::Ordered { preempt: true, skip: true }, shares, replan_at: None }
+    }
+
+    /// Whole shares by rank; what runs, runs on.
+    pub fn queue(shares: Shares, skip: bool) -> Allocation {
+        Allocation { mode: Mode::Ordered { preempt: false, skip }, shares, replan_at: None }
+    }
+
+    /// Parts of the time.
+    pub fn fractions(shares: Vec<Share>) -> Allocation {
+        Allocation { mode: Mode::Fractions, shares: Shares::All(shares), replan_at: None }
+    }
+}

@@ -1,0 +1,402 @@
+//! The shares in force, kept in order. Finding who goes first costs a logarithm, because waiting shares
+//! lie sorted in one set for each distinct demand (`Class`): where the first of a class does not fit, no
+//! later one of that class does either, so a round looks at the heads of a few classes, not at all jobs.
+
+use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::allocation::{Allocation, Mode, Share, Shares};
+use crate::ids::{JobId, JobIdx, LeaseId};
+use crate::job::{JobRun, JobSpec, Rank, Shape};
+use crate::units::Span;
+
+/// A share's row in the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ShareId(pub(crate) u32);
+
+/// A demand's row in the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClassId(pub(crate) u32);
+
+/// A share's place in the order: rank, then the older job, then the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Key {
+    rank: (u64, u64),
+    job: JobId,
+    pub(crate) share: ShareId,
+}
+
+/// One share in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) jobs: SmallVec<[JobIdx; 1]>,
+    pub(crate) shape: Option<u16>,
+    pub(crate) fraction: f64,
+    pub(crate) class: ClassId,
+    /// Its newest lease, promised or granted; none while it waits.
+    pub(crate) lease: Option<LeaseId>,
+    pub(crate) key: Key,
+    /// Time received since the last allocation, and what earlier ones still owe it (`Mode::Fractions`).
+    received: Span,
+    deficit: f64,
+    /// The allocation that named it last.
+    stamp: u64,
+    alive: bool,
+}
+
+/// All shares that ask for the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Class {
+    pub(crate) shapes: Arc<[Shape]>,
+    /// The rows of `shapes` that will do, best liked first.
+    pub(crate) options: SmallVec<[u16; 1]>,
+    only: Option<u16>,
+    waiting: BTreeSet<Key>,
+}
+
+/// The shares in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Book {
+    pub(crate) mode: Mode,
+    entries: Vec<Entry>,
+    vacant: Vec<ShareId>,
+    of_job: Vec<SmallVec<[ShareId; 1]>>,
+    classes: Vec<Class>,
+    chosen: BTreeSet<Key>,
+    waiting: usize,
+    stamp: u64,
+}
+
+impl Default for Book {
+    fn default() -> Book {
+        Book {
+            mode: Mode::Ordered { preempt: false, skip: true },
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            of_job: Vec::new(),
+            classes: Vec::new(),
+            chosen: BTreeSet::new(),
+            waiting: 0,
+            stamp: 0,
+        }
+    }
+}
+
+/// Maps floats to integers of the same order.
+fn ordered(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+impl Key {
+    fn new(rank: Rank, job: JobId, share: ShareId) -> Key {
+        Key { rank: (ordered(rank.0), ordered(rank.1)), job, share }
+    }
+}
+
+impl Book {
+    pub(crate) fn entry(&self, share: ShareId) -> &Entry {
+        &self.entries[share.0 as usize]
+    }
+
+    pub(crate) fn entry_mut(&mut self, share: ShareId) -> &mut Entry {
+        &mut self.entries[share.0 as usize]
+    }
+
+    pub(crate) fn class(&self, class: ClassId) -> &Class {
+        &self.classes[class.0 as usize]
+    }
+
+    /// How many distinct demands were ever seen.
+    pub(crate) fn n_classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub(crate) fn shares_of(&self, job: JobIdx) -> &[ShareId] {
+        self.of_job.get(job.index()).map_or(&[], |shares| shares)
+    }
+
+    /// Every share in force, waiting or not.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ShareId, &Entry)> {
+        let rows = self.entries.iter().enumerate().map(|(at, entry)| (ShareId(at as u32), entry));
+        rows.filter(|(_, entry)| entry.alive)
+    }
+
+    /// Chosen shares, last in order first.
+    pub(crate) fn chosen_from_last(&self) -> impl Iterator<Item = Key> + '_ {
+        self.chosen.iter().rev().copied()
+    }
+
+    /// The first share of all.
+    pub(crate) fn first(&self) -> Option<Key> {
+        let heads = self.classes.iter().filter_map(|class| class.waiting.first());
+        heads.chain(self.chosen.first()).min().copied()
+    }
+
+    /// The first waiting share of a class after `after`.
+    pub(crate) fn head(&self, class: usize, after: Option<Key>) -> Option<Key> {
+        let waiting = &self.classes[class].waiting;
+        match after {
+            None => waiting.first().copied(),
+            Some(key) => waiting.range((Excluded(key), Unbounded)).next().copied(),
+        }
+    }
+
+    /// Whether one of its jobs already has devices through another share.
+    pub(crate) fn taken_elsewhere(&self, share: ShareId) -> bool {
+        let others = self.entry(share).jobs.iter().flat_map(|job| self.shares_of(*job));
+        others.into_iter().any(|other| *other != share && self.entry(*other).lease.is_some())
+    }
+
+    /// Moves a waiting share to the chosen ones.
+    pub(crate) fn choose(&mut self, share: ShareId, lease: LeaseId) {
+        let entry = &mut self.entries[share.0 as usize];
+        assert!(entry.alive && entry.lease.is_none(), "share {share:?} chosen twice");
+        entry.lease = Some(lease);
+        assert!(self.classes[entry.class.0 as usize].waiting.remove(&entry.key), "{share:?} was not waiting");
+        self.waiting -= 1;
+        self.chosen.insert(entry.key);
+    }
+
+    /// Moves a chosen share back to the waiting ones; its lease is the caller's to end.
+    pub(crate) fn unchoose(&mut self, share: ShareId) -> Option<LeaseId> {
+        let entry = &mut self.entries[share.0 as usize];
+        let lease = entry.lease.take()?;
+        assert!(self.chosen.remove(&entry.key), "{share:?} was not chosen");
+        self.classes[entry.class.0 as usize].waiting.insert(entry.key);
+        self.waiting += 1;
+        Some(lease)
+    }
+
+    /// Takes a job that is over, or that asks for nothing more, out of its shares. A group that holds
+    /// devices goes on without it; other groups fall away.
+    pub(crate) fn remove_job(&mut self, job: JobIdx) {
+        for share in self.of_job.get_mut(job.index()).map(std::mem::take).unwrap_or_default() {
+            let entry = &mut self.entries[share.0 as usize];
+            if entry.lease.is_some() && entry.jobs.len() > 1 {
+                entry.jobs.retain(|member| *member != job);
+            } else {
+                self.drop_share(share);
+            }
+        }
+    }
+
+    /// Removes a share that has no lease any more.
+    fn drop_share(&mut self, share: ShareId) {
+        let entry = &mut self.entries[share.0 as usize];
+        assert!(entry.lease.is_none(), "{share:?} removed with its lease");
+        entry.alive = false;
+        let (jobs, class, key) = (std::mem::take(&mut entry.jobs), entry.class, entry.key);
+        assert!(self.classes[class.0 as usize].waiting.remove(&key), "{share:?} was not waiting");
+        self.waiting -= 1;
+        for job in jobs {
+            self.of_job[job.index()].retain(|other| *other != share);
+        }
+        self.vacant.push(share);
+    }
+
+    /// Puts a new allocation in force. Returns the leases of shares that it no longer wants.
+    pub(crate) fn apply(
+        &mut self,
+        allocation: Allocation,
+        elapsed: Span,
+        specs: &[Arc<JobSpec>],
+        runs: &mut [JobRun],
+    ) -> Vec<LeaseId> {
+        self.stamp += 1;
+        self.mode = allocation.mode;
+        let (full, shares) = match allocation.shares {
+            Shares::All(shares) => (true, shares),
+            Shares::Changed(shares) => (false, shares),
+        };
+        let mut named: Vec<JobIdx> = Vec::new();
+        for share in shares {
+            // A job that ended while the plan was made is nobody's concern any more.
+            if share.jobs.iter().all(|job| !runs[job.index()].state.is_final()) {
+                named.extend(&share.jobs);
+                self.upsert(share, elapsed, specs, runs);
+            }
+        }
+        let keep = matches!(self.mode, Mode::Ordered { preempt: false, .. });
+        let mut unwanted: Vec<ShareId> = if full {
+            self.iter().filter(|(_, entry)| entry.stamp != self.stamp).map(|(share, _)| share).collect()
+        } else {
+            let rows = named.iter().flat_map(|job| self.shares_of(*job)).copied();
+            rows.filter(|share| self.entry(*share).stamp != self.stamp).collect()
+        };
+        unwanted.sort_unstable();
+        unwanted.dedup();
+        unwanted.into_iter().filter_map(|share| self.forget(share, keep)).collect()
+    }
+
+    /// Drops a share the allocation no longer names; one that runs is kept where nothing is preempted.
+    fn forget(&mut self, share: ShareId, keep: bool) -> Option<LeaseId> {
+        if keep && self.entry(share).lease.is_some() {
+            return None;
+        }
+        let lease = self.unchoose(share);
+        self.drop_share(share);
+        lease
+    }
+
+    fn upsert(&mut self, share: Share, elapsed: Span, specs: &[Arc<JobSpec>], runs: &mut [JobRun]) {
+        for job in &share.jobs {
+            runs[job.index()].rank = share.rank;
+        }
+        let same = |entry: &Entry| entry.jobs == share.jobs && entry.shape == share.shape;
+        let known = self.shares_of(share.jobs[0]).iter().copied().find(|row| same(self.entry(*row)));
+        let row = known.unwrap_or_else(|| self.insert(&share, specs, runs));
+        let stamp = self.stamp;
+        let entry = self.entry_mut(row);
+        // What the last allocation promised and did not deliver is owed still.
+        entry.deficit += entry.fraction * elapsed.secs() - entry.received.secs();
+        entry.received = Span::ZERO;
+        entry.stamp = stamp;
+        entry.fraction = share.fraction;
+        let lead = runs[share.jobs[0].index()].id;
+        self.rekey(row, Key::new(share.rank, lead, row));
+    }
+
+    fn insert(&mut self, share: &Share, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
+        let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
+        let row = self.vacant.pop().unwrap_or(ShareId(self.entries.len() as u32));
+        let key = Key::new(share.rank, runs[share.jobs[0].index()].id, row);
+        let entry = Entry {
+            jobs: share.jobs.clone(),
+            shape: share.shape,
+            fraction: share.fraction,
+            class,
+            lease: None,
+            key,
+            received: Span::ZERO,
+            deficit: 0.0,
+            stamp: self.stamp,
+            alive: true,
+        };
+        match self.entries.get_mut(row.0 as usize) {
+            Some(slot) => *slot = entry,
+            None => self.entries.push(entry),
+        }
+        for job in &share.jobs {
+            if self.of_job.len() <= job.index() {
+                self.of_job.resize_with(job.index() + 1, SmallVec::new);
+            }
+            self.of_job[job.index()].push(row);
+        }
+        self.classes[class.0 as usize].waiting.insert(key);
+        self.waiting += 1;
+        row
+    }
+
+    /// The row of a demand, new if need be. Like jobs share their shapes, so mostly pointers compare.
+    fn intern(&mut self, shapes: &Arc<[Shape]>, only: Option<u16>) -> ClassId {
+        let same = |class: &Class| class.only == only && Arc::ptr_eq(&class.shapes, shapes);
+        let like = |class: &Class| class.only == only && class.shapes == *shapes;
+        let known = self.classes.iter().position(same).or_else(|| self.classes.iter().position(like));
+        let at = known.unwrap_or_else(|| {
+            let options =
+                only.map_or_else(|| (0..shapes.len() as u16).collect(), |one| [one].into_iter().collect());
+            self.classes.push(Class { shapes: shapes.clone(), options, only, waiting: BTreeSet::new() });
+            self.classes.len() - 1
+        });
+        ClassId(at as u32)
+    }
+
+    fn rekey(&mut self, share: ShareId, key: Key) {
+        let entry = &mut self.entries[share.0 as usize];
+        let old = std::mem::replace(&mut entry.key, key);
+        if old == key {
+            return;
+        }
+        let set = if entry.lease.is_some() {
+            &mut self.chosen
+        } else {
+            &mut self.classes[entry.class.0 as usize].waiting
+        };
+        assert!(set.remove(&old), "{share:?} was not where it should be");
+        set.insert(key);
+    }
+
+    /// Before a round of `Mode::Fractions`: credits the time that running shares received since the last
+    /// one, and orders all by share / received, then by what they are owed.
+    pub(crate) fn rank_by_fractions(
+        &mut self,
+        elapsed: Span,
+        holds: impl Fn(JobIdx) -> bool,
+        runs: &[JobRun],
+    ) {
+        // Half of one round stands for "just began", so that nobody divides by zero.
+        let rows: Vec<_> = self.iter().map(|(share, _)| share).collect();
+        for share in rows {
+            let entry = self.entry_mut(share);
+            if entry.lease.is_some() && holds(entry.jobs[0]) {
+                entry.received += elapsed;
+            }
+            let seconds = entry.received.secs() + elapsed.secs().max(1.0) / 2.0;
+            let rank = Rank(-entry.fraction / seconds, -entry.deficit);
+            let lead = runs[entry.jobs[0].index()].id;
+            self.rekey(share, Key::new(rank, lead, share));
+        }
+    }
+}
+
+/// Why an allocation cannot be put in force; the last one stays.
+pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> Result<(), String> {
+    let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
+    let mut sums: Vec<(JobIdx, f64)> = Vec::with_capacity(shares.len());
+    for share in shares {
+        check_share(share, specs)?;
+        sums.extend(share.jobs.iter().map(|job| (*job, share.fraction)));
+    }
+    sums.sort_unstable_by_key(|(job, _)| *job);
+    for same in sums.chunk_by(|a, b| a.0 == b.0) {
+        let sum: f64 = same.iter().map(|(_, fraction)| fraction).sum();
+        if sum > 1.0 + 1e-6 {
+            return Err(format!("the shares of job {} add up to {sum}, above 1", runs[same[0].0.index()].id));
+        }
+    }
+    Ok(())
+}
+
+fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
+    let Some(lead) = share.jobs.first() else { return Err("a share without a job".into()) };
+    if share.jobs.iter().any(|job| job.index() >= specs.len()) {
+        return Err(format!("a share names row {lead}, which does not exist"));
+    }
+    if !(share.fraction > 0.0 && share.fraction <= 1.0 + 1e-6) {
+        return Err(format!("a share's fraction is {}, not in (0, 1]", share.fraction));
+    }
+    if share.rank.0.is_nan() || share.rank.1.is_nan() {
+        return Err("a share's rank is not a number".into());
+    }
+    let shapes = &specs[lead.index()].shapes;
+    match share.shape {
+        Some(shape) if shape as usize >= shapes.len() => {
+            Err(format!("a share names shape {shape} of {}", shapes.len()))
+        }
+        // Packed jobs sit on the same devices, so they must ask for the same.
+        _ if share.jobs.iter().any(|job| specs[job.index()].shapes != *shapes) => {
+            Err("a group of jobs with different shapes".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_keep_their_order_as_integers() {
+        let values = [f64::NEG_INFINITY, -1e15, -1.0, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
+        assert!(values.windows(2).all(|pair| ordered(pair[0]) <= ordered(pair[1])));
+    }
+}

@@ -1,0 +1,137 @@
+//! What must always hold. `check` visits everything and is called now and then in production, after
+//! every step under fuzz; assertions on single steps stand where the step is (`cluster`, `leases`,
+//! `job`). A broken invariant is a bug: better to stop than to give a device twice.
+
+use crate::allocation::Mode;
+use crate::cluster::{Mask, NodeState, Nodes};
+use crate::job::{JobState, Shape};
+use crate::leases::LeaseState;
+use crate::policy::Placer;
+use crate::state::State;
+
+/// Checks everything that can be read off a state.
+pub(crate) fn check(state: &State) {
+    devices_held_once(state);
+    gangs_whole(state);
+    shares_at_most_one(state);
+    no_job_lost(state);
+    work_conserved(state);
+}
+
+/// No device is held twice or promised twice, and the nodes' account is the leases' account.
+fn devices_held_once(state: &State) {
+    let mut held: Vec<Mask> = vec![0; state.nodes.len()];
+    let mut promised: Vec<Mask> = vec![0; state.nodes.len()];
+    for (id, lease) in state.leases.iter() {
+        for slice in &lease.placement.0 {
+            let at = slice.node.index();
+            if lease.state != LeaseState::Promised {
+                assert!(held[at] & slice.mask == 0, "lease {id}: a device of node {at} is held twice");
+                held[at] |= slice.mask;
+            }
+            if lease.state != LeaseState::Ending {
+                assert!(
+                    promised[at] & slice.mask == 0,
+                    "lease {id}: a device of node {at} is promised twice"
+                );
+                promised[at] |= slice.mask;
+            }
+        }
+    }
+    for (id, node) in state.nodes.iter() {
+        assert!(held[id.index()] == node.all() & !node.idle, "node {id}: held devices do not match");
+        assert!(promised[id.index()] == node.all() & !node.free, "node {id}: promised devices do not match");
+    }
+}
+
+/// Each lease has exactly the devices of its shape, and its jobs know it.
+fn gangs_whole(state: &State) {
+    for (id, lease) in state.leases.iter() {
+        let Some(job) = lease.jobs.first() else { panic!("lease {id} has no job") };
+        let shape = &state.specs[job.index()].shapes[lease.shape as usize];
+        for need in &shape.needs {
+            let slices = lease.placement.0.iter();
+            let of_kind = slices.filter(|slice| state.nodes.get(slice.node).spec.kind == need.kind);
+            let devices: u32 = of_kind.map(|slice| slice.mask.count_ones()).sum();
+            assert!(
+                devices == need.devices,
+                "lease {id}: {devices} devices where {} make the gang",
+                need.devices
+            );
+        }
+        if lease.state != LeaseState::Promised {
+            for job in &lease.jobs {
+                let run = state.run(*job);
+                assert!(
+                    run.lease == Some(id) && run.devices > 0,
+                    "lease {id}: job {} does not hold it",
+                    run.id
+                );
+            }
+        }
+    }
+}
+
+/// The shares in force of one job add up to at most one, and at most one of them has a lease.
+fn shares_at_most_one(state: &State) {
+    for row in state.rows.values() {
+        let shares = state.book.shares_of(*row).iter().map(|share| state.book.entry(*share));
+        let (sum, leases) = shares.fold((0.0, 0), |(sum, leases), entry| {
+            (sum + entry.fraction, leases + entry.lease.is_some() as u32)
+        });
+        let id = state.run(*row).id;
+        assert!(sum <= 1.0 + 1e-6, "job {id}: its shares add up to {sum}");
+        assert!(leases <= 1, "job {id}: {leases} leases at once");
+    }
+}
+
+/// Every job submitted is either over or on record, in a living state that fits what it holds.
+fn no_job_lost(state: &State) {
+    let living = state.rows.len() as u64;
+    assert!(state.ledger.submitted == state.ledger.ended + living, "a job was lost");
+    for (id, row) in &state.rows {
+        let run = state.run(*row);
+        assert!(run.id == *id && !run.state.is_final(), "job {id}: its row is another's");
+        let working = matches!(run.state, JobState::Starting | JobState::Running | JobState::Suspending);
+        assert!(working == run.lease.is_some(), "job {id}: {:?} with lease {:?}", run.state, run.lease);
+        assert!(
+            run.lease.is_none_or(|lease| state.leases.get(lease).is_some()),
+            "job {id}: its lease is gone"
+        );
+    }
+}
+
+/// Device time by the leases' account equals device time by the jobs' account.
+fn work_conserved(state: &State) {
+    let living: u64 = state.rows.values().map(|row| state.run(*row).attained).sum();
+    assert!(state.ledger.leased == state.ledger.ended_attained + living, "device time was lost or made up");
+}
+
+/// Whether the first share of all waits.
+pub(crate) fn head_waits(state: &State) -> bool {
+    state.book.first().is_some_and(|key| state.book.entry(key.share).lease.is_none())
+}
+
+/// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
+/// at the latest after the round that places everybody anew.
+pub(crate) fn head_runs(state: &State, placer: &dyn Placer, repacked: bool) {
+    let preempts = !matches!(state.book.mode, Mode::Ordered { preempt: false, .. });
+    if !(head_waits(state) && ((preempts && repacked) || state.leases.is_empty())) {
+        return;
+    }
+    let first = state.book.first().expect("a head that waits exists").share;
+    let class = state.book.class(state.book.entry(first).class);
+    let empty = emptied(&state.nodes);
+    let feasible = |shape: &Shape| placer.place(&empty, shape).is_some();
+    let fits = class.options.iter().any(|option| feasible(&class.shapes[*option as usize]));
+    assert!(!fits, "share {first:?} is first, feasible, and was passed over");
+}
+
+/// The nodes that are up, with nothing on them.
+fn emptied(nodes: &Nodes) -> Nodes {
+    let mut empty = Nodes::default();
+    for (_, node) in nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
+        empty.add(node.spec.clone());
+    }
+    empty
+}

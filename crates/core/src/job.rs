@@ -1,0 +1,295 @@
+//! What a job is, the ways in which it may run, and the states of its life.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{JobId, KindId, LeaseId};
+use crate::units::{Span, Time};
+
+/// How many devices of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Need {
+    /// The kind.
+    pub kind: KindId,
+    /// How many, all at once.
+    pub devices: u32,
+}
+
+/// How far apart the devices of one gang may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Spread {
+    /// Anywhere in the cluster.
+    #[default]
+    Any,
+    /// Under one rack's switch.
+    Rack,
+    /// On one node.
+    Node,
+}
+
+/// One way in which a job may run. Several needs make a gang that spans kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Shape {
+    /// The devices it takes, all of them or none.
+    pub needs: Vec<Need>,
+    /// How far apart they may be.
+    pub spread: Spread,
+    /// The batch size it trains with there, where that is the scheduler's choice.
+    pub batch_size: Option<u32>,
+}
+
+impl Shape {
+    /// `devices` of one kind, anywhere.
+    pub fn of(kind: KindId, devices: u32) -> Shape {
+        Shape { needs: vec![Need { kind, devices }], spread: Spread::Any, batch_size: None }
+    }
+
+    /// Devices of all kinds together.
+    pub fn devices(&self) -> u32 {
+        self.needs.iter().map(|need| need.devices).sum()
+    }
+}
+
+/// What stopping and starting a job costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Writing a checkpoint before it gives its devices back.
+    pub save: Span,
+    /// Loading the checkpoint when it starts again.
+    pub load: Span,
+    /// Starting a fresh process, each time.
+    pub start: Span,
+}
+
+impl Costs {
+    /// Device time that one interruption loses: save, start anew, load.
+    pub fn restart(&self) -> Span {
+        self.save + self.start + self.load
+    }
+}
+
+/// What a user submits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// The user's name for it.
+    pub name: Box<str>,
+    /// Who submitted it.
+    pub user: Option<Arc<str>>,
+    /// The team it counts for.
+    pub tenant: Option<Arc<str>>,
+    /// Its weight in fair shares, above zero.
+    pub weight: f64,
+    /// Larger is more urgent.
+    pub priority: i32,
+    /// When it should be done.
+    pub deadline: Option<Time>,
+    /// Steps to do; seconds of work where only a duration is known.
+    pub steps: f64,
+    /// The ways in which it may run, best liked first. Shared between like jobs.
+    pub shapes: Arc<[Shape]>,
+    /// Believed steps per second, one for each shape.
+    pub speeds: Arc<[f64]>,
+    /// What interruptions cost.
+    pub costs: Costs,
+    /// Failures after which it is given up; preemption is free.
+    pub failures_max: u32,
+}
+
+/// Where a job is in its life. The names are those of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Waiting, never started or thrown back by a failure.
+    Pending,
+    /// Devices promised or granted, not yet working.
+    Starting,
+    /// Making progress.
+    Running,
+    /// Told to stop, still holding its devices.
+    Suspending,
+    /// Stopped with its progress kept, waiting to go on.
+    Suspended,
+    /// Done.
+    Succeeded,
+    /// Given up after too many failures.
+    Failed,
+    /// Withdrawn by its user.
+    Cancelled,
+    /// Never accepted.
+    Rejected,
+}
+
+impl JobState {
+    /// Whether the job is over.
+    pub fn is_final(self) -> bool {
+        use JobState::*;
+        matches!(self, Succeeded | Failed | Cancelled | Rejected)
+    }
+
+    /// Whether it waits for devices and may be given some.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, JobState::Pending | JobState::Suspended)
+    }
+
+    /// Whether the life cycle knows this step.
+    pub fn may_become(self, next: JobState) -> bool {
+        use JobState::*;
+        match self {
+            Pending | Suspended => matches!(next, Starting | Cancelled),
+            // A promise that falls away before the start puts the job back where it was.
+            Starting => matches!(next, Running | Suspending | Pending | Suspended | Failed | Cancelled),
+            Running => matches!(next, Suspending | Pending | Succeeded | Failed),
+            Suspending => matches!(next, Suspended | Pending | Succeeded | Failed | Cancelled),
+            Succeeded | Failed | Cancelled | Rejected => false,
+        }
+    }
+}
+
+/// A place in the order of a policy: smaller goes first, then the older job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rank(pub f64, pub f64);
+
+/// How a job is doing: the row of a `View` that changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRun {
+    /// Its number.
+    pub id: JobId,
+    /// Where it is in its life.
+    pub state: JobState,
+    /// Since when it is in this state.
+    pub since: Time,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it first got devices.
+    pub first_start: Option<Time>,
+    /// When it last gave devices back.
+    pub last_stop: Option<Time>,
+    /// Steps done at `as_of`, as last reported.
+    pub done: f64,
+    /// When `done` was true.
+    pub as_of: Time,
+    /// Believed steps per second since `as_of`; zero while it is not running.
+    pub speed: f64,
+    /// Which of its shapes it holds or is about to.
+    pub shape: u16,
+    /// Devices it holds now, its part of them where they are shared.
+    pub devices: u32,
+    /// Since when it holds them.
+    pub held_since: Time,
+    /// Its lease, while it has or awaits one.
+    pub lease: Option<LeaseId>,
+    /// Device-microseconds received in leases that are over.
+    pub attained: u64,
+    /// Time spent holding devices in leases that are over.
+    pub executed: Span,
+    /// Device grants so far.
+    pub starts: u32,
+    /// Times it was stopped for another job.
+    pub preemptions: u32,
+    /// Starts on other devices than the time before.
+    pub migrations: u32,
+    /// Failures so far.
+    pub failures: u32,
+    /// Its place in the order that is in force; a policy may build on it.
+    pub rank: Rank,
+    /// Whether its user wants it gone; it still has to give its devices back.
+    pub cancelled: bool,
+}
+
+impl JobRun {
+    /// A job as it enters.
+    pub(crate) fn new(id: JobId, now: Time) -> JobRun {
+        JobRun {
+            id,
+            state: JobState::Pending,
+            since: now,
+            submitted: now,
+            first_start: None,
+            last_stop: None,
+            done: 0.0,
+            as_of: now,
+            speed: 0.0,
+            shape: 0,
+            devices: 0,
+            held_since: now,
+            lease: None,
+            attained: 0,
+            executed: Span::ZERO,
+            starts: 0,
+            preemptions: 0,
+            migrations: 0,
+            failures: 0,
+            rank: Rank::default(),
+            cancelled: false,
+        }
+    }
+
+    /// Takes the next step of its life. An illegal one is a bug, in release builds too.
+    pub(crate) fn become_state(&mut self, now: Time, next: JobState) {
+        assert!(self.state.may_become(next), "job {}: {:?} cannot become {:?}", self.id, self.state, next);
+        self.state = next;
+        self.since = now;
+    }
+
+    /// Whether it holds devices now.
+    pub fn holds(&self) -> bool {
+        self.devices > 0
+    }
+
+    /// Steps believed done by `now`.
+    pub fn done_at(&self, now: Time) -> f64 {
+        self.done + self.speed * (now - self.as_of).secs()
+    }
+
+    /// Device-seconds received by `now`.
+    pub fn attained_at(&self, now: Time) -> f64 {
+        let open = if self.holds() { self.devices as u64 * (now - self.held_since).0 } else { 0 };
+        (self.attained + open) as f64 / crate::units::MICROS as f64
+    }
+
+    /// Time spent holding devices by `now`.
+    pub fn executed_at(&self, now: Time) -> Span {
+        if self.holds() { self.executed + (now - self.held_since) } else { self.executed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::JobState::*;
+    use super::*;
+
+    const ALL: [JobState; 9] =
+        [Pending, Starting, Running, Suspending, Suspended, Succeeded, Failed, Cancelled, Rejected];
+
+    #[test]
+    fn nothing_leaves_a_final_state() {
+        for state in ALL.into_iter().filter(|state| state.is_final()) {
+            assert!(ALL.into_iter().all(|next| !state.may_become(next)), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn every_living_state_can_reach_an_end() {
+        for start in ALL.into_iter().filter(|state| !state.is_final()) {
+            let mut reached = vec![start];
+            for _ in ALL {
+                let more: Vec<_> = ALL
+                    .into_iter()
+                    .filter(|next| reached.iter().any(|from| from.may_become(*next)))
+                    .collect();
+                reached.extend(more);
+            }
+            assert!(reached.contains(&Succeeded) && reached.contains(&Cancelled), "{start:?}");
+        }
+    }
+
+    #[test]
+    fn progress_runs_on_between_reports() {
+        let mut run = JobRun::new(JobId(1), Time::ZERO);
+        run.speed = 2.0;
+        run.done = 10.0;
+        run.as_of = Time::from_secs(5.0);
+        assert_eq!(run.done_at(Time::from_secs(8.0)), 16.0);
+    }
+}

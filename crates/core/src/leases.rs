@@ -1,0 +1,137 @@
+//! Leases: who may use which devices. A lease is promised when a round decides it, granted when its
+//! devices are idle, ending once it is revoked, and gone when its last job gave the devices back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::book::ShareId;
+use crate::cluster::Placement;
+use crate::ids::{JobIdx, LeaseId, NodeId};
+use crate::units::Time;
+
+/// How far a lease has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LeaseState {
+    /// Decided; its devices are still in others' hands.
+    Promised,
+    /// Its jobs hold the devices.
+    Granted,
+    /// Its jobs were told to stop; the devices are promised onwards.
+    Ending,
+}
+
+/// The right of a group to some devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Lease {
+    pub(crate) share: ShareId,
+    pub(crate) jobs: SmallVec<[JobIdx; 1]>,
+    pub(crate) shape: u16,
+    pub(crate) placement: Placement,
+    pub(crate) state: LeaseState,
+    pub(crate) granted_at: Time,
+    pub(crate) until: Time,
+}
+
+/// All leases that are not over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Leases {
+    all: BTreeMap<LeaseId, Lease>,
+    next: u64,
+    /// Promised leases by node, so that freed devices find who waits for them.
+    promised: BTreeSet<(NodeId, LeaseId)>,
+    /// Granted leases by the time at which they lapse.
+    lapses: BTreeSet<(Time, LeaseId)>,
+}
+
+impl Leases {
+    pub(crate) fn get(&self, id: LeaseId) -> Option<&Lease> {
+        self.all.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: LeaseId) -> Option<&mut Lease> {
+        self.all.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
+        self.all.iter().map(|(id, lease)| (*id, lease))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The number that the next lease will have.
+    pub(crate) fn next(&self) -> LeaseId {
+        LeaseId(self.next)
+    }
+
+    /// Records a promise.
+    pub(crate) fn promise(&mut self, lease: Lease) -> LeaseId {
+        let id = self.next();
+        self.next += 1;
+        assert!(lease.state == LeaseState::Promised, "a lease begins as a promise");
+        self.promised.extend(lease.placement.0.iter().map(|slice| (slice.node, id)));
+        self.all.insert(id, lease);
+        id
+    }
+
+    /// Promised leases that wait for devices of these nodes.
+    pub(crate) fn promised_on(&self, placement: &Placement) -> Vec<LeaseId> {
+        let span = |node| (node, LeaseId(0))..=(node, LeaseId(u64::MAX));
+        let nodes = placement.0.iter().flat_map(|slice| self.promised.range(span(slice.node)));
+        let mut leases: Vec<_> = nodes.map(|(_, lease)| *lease).collect();
+        leases.sort_unstable();
+        leases.dedup();
+        leases
+    }
+
+    /// Turns a promise into a grant.
+    pub(crate) fn grant(&mut self, id: LeaseId, now: Time, until: Time) {
+        let lease = self.all.get_mut(&id).expect("a promised lease is on record");
+        assert!(lease.state == LeaseState::Promised, "lease {id} granted twice");
+        (lease.state, lease.granted_at, lease.until) = (LeaseState::Granted, now, until);
+        for slice in &lease.placement.0 {
+            self.promised.remove(&(slice.node, id));
+        }
+        self.lapses.insert((until, id));
+    }
+
+    /// Marks a granted lease as ending.
+    pub(crate) fn end(&mut self, id: LeaseId) {
+        let lease = self.all.get_mut(&id).expect("a granted lease is on record");
+        assert!(lease.state == LeaseState::Granted, "lease {id} revoked twice");
+        lease.state = LeaseState::Ending;
+        self.lapses.remove(&(lease.until, id));
+    }
+
+    /// Takes a lease off the record: the one place where it ends.
+    pub(crate) fn remove(&mut self, id: LeaseId) -> Lease {
+        let lease = self.all.remove(&id).expect("each lease is freed once");
+        self.lapses.remove(&(lease.until, id));
+        if lease.state == LeaseState::Promised {
+            for slice in &lease.placement.0 {
+                self.promised.remove(&(slice.node, id));
+            }
+        }
+        lease
+    }
+
+    /// When the next lease lapses.
+    pub(crate) fn next_lapse(&self) -> Option<Time> {
+        self.lapses.first().map(|(time, _)| *time).filter(|time| *time < Time::NEVER)
+    }
+
+    /// Extends all leases that lapse by `by`; returns them.
+    pub(crate) fn renew(&mut self, by: Time, until: Time) -> Vec<LeaseId> {
+        let mut renewed = Vec::new();
+        while let Some((time, id)) = self.lapses.first().copied().filter(|(time, _)| *time <= by) {
+            self.lapses.remove(&(time, id));
+            self.lapses.insert((until, id));
+            self.all.get_mut(&id).expect("a granted lease is on record").until = until;
+            renewed.push(id);
+        }
+        renewed
+    }
+}

@@ -1,0 +1,22 @@
+//! The scheduler core: from jobs, nodes and reports to leases. It knows no clock, no socket, no thread,
+//! no file and no randomness of its own; it knows no policy and no solver either: it asks for a plan as
+//! an effect and gets the answer as an input. The simulator and the live server are two loops around it.
+
+pub mod allocation;
+mod book;
+pub mod cluster;
+pub mod engine;
+pub mod ids;
+mod invariants;
+pub mod job;
+mod leases;
+pub mod message;
+pub mod policy;
+mod rounds;
+pub mod state;
+pub mod units;
+pub mod view;
+
+pub use engine::Engine;
+pub use state::{Settings, State};
+pub use units::{Span, Time};

@@ -1,0 +1,256 @@
+//! Everything that can happen to the engine, and everything it can want. Closed enums: whatever wakes
+//! the scheduler is on this page.
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::allocation::Allocation;
+use crate::cluster::{NodeSpec, Placement};
+use crate::ids::{JobId, LeaseId, NodeId, PlanId};
+use crate::job::{JobSpec, JobState};
+use crate::units::Time;
+use crate::view::View;
+
+/// What happens to the engine. A journal of these is its whole history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Input {
+    /// A user submits a job; it gets the next number.
+    Submit(Box<JobSpec>),
+    /// A user withdraws a job.
+    Cancel(JobId),
+    /// A node comes, goes or changes.
+    Node(NodeChange),
+    /// The holder of a lease says how a job is doing.
+    Report(Report),
+    /// The answer to `Effect::Plan`, or why there is none.
+    Planned {
+        /// Which request it answers.
+        plan: PlanId,
+        /// The answer.
+        answer: Result<Allocation, String>,
+    },
+    /// Time has passed; due at `Engine::deadline`.
+    Tick,
+}
+
+/// What happens to a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum NodeChange {
+    /// A new one joins.
+    Join(NodeSpec),
+    /// It takes nothing new.
+    Drain(NodeId),
+    /// It takes jobs again.
+    Resume(NodeId),
+    /// It leaves in good order: its jobs are asked to stop.
+    Leave(NodeId),
+    /// It is gone, with what ran there.
+    Fail(NodeId),
+}
+
+/// News of one job under one lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The lease; one that is over makes the report stale, and it is ignored.
+    pub lease: LeaseId,
+    /// The job.
+    pub job: JobId,
+    /// The news.
+    pub news: News,
+}
+
+/// How a job is doing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum News {
+    /// It works now.
+    Started,
+    /// It has done so many steps.
+    Progress {
+        /// Steps done in all.
+        steps: f64,
+    },
+    /// It gave its devices back.
+    Stopped {
+        /// Steps that are safe in a checkpoint.
+        steps: f64,
+        /// Why.
+        outcome: Outcome,
+    },
+}
+
+/// Why a job gave its devices back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It is done.
+    Finished,
+    /// It saved its progress as it was told to.
+    Saved,
+    /// Its node went away. Not the job's fault.
+    Lost,
+    /// It ended by itself without being done.
+    Crashed,
+}
+
+/// What the engine wants done.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Ask the policy, and answer with `Input::Planned`.
+    Plan {
+        /// The request's number.
+        plan: PlanId,
+        /// What the policy sees.
+        view: View,
+    },
+    /// Have a holder do something. Never fails: a refusal comes back as a report.
+    Execute(Command),
+    /// A fact for people and metrics.
+    Publish(Event),
+}
+
+/// An order to whoever runs processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Run these jobs on these devices.
+    Grant {
+        /// The lease.
+        lease: LeaseId,
+        /// The group, all in this shape of theirs.
+        jobs: SmallVec<[JobId; 1]>,
+        /// Which of their shapes.
+        shape: u16,
+        /// Where.
+        placement: Placement,
+        /// Until when, unless renewed.
+        until: Time,
+    },
+    /// Go on until then.
+    Renew {
+        /// The lease.
+        lease: LeaseId,
+        /// Until when.
+        until: Time,
+    },
+    /// Save, stop and report.
+    Revoke {
+        /// The lease.
+        lease: LeaseId,
+        /// Which of its jobs.
+        jobs: SmallVec<[JobId; 1]>,
+        /// What for.
+        why: Why,
+    },
+}
+
+/// What a job is stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Why {
+    /// Another job goes first.
+    Preempted,
+    /// It goes on elsewhere.
+    Moved,
+    /// Its user withdrew it.
+    Cancelled,
+    /// Its node leaves.
+    Drained,
+    /// Its node failed.
+    Lost,
+}
+
+/// What became of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeNews {
+    /// It came.
+    Joined,
+    /// It takes nothing new.
+    Draining,
+    /// It takes jobs again.
+    Resumed,
+    /// It left in good order.
+    Left,
+    /// It is gone.
+    Failed,
+}
+
+/// A fact, derived from inputs; losing one loses nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// A job entered.
+    Submitted {
+        /// The job.
+        job: JobId,
+    },
+    /// A job was not accepted.
+    Rejected {
+        /// The job.
+        job: JobId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// Devices were handed to a group.
+    Granted {
+        /// The lease.
+        lease: LeaseId,
+        /// The jobs.
+        jobs: SmallVec<[JobId; 1]>,
+        /// The devices.
+        placement: Placement,
+    },
+    /// A job works.
+    Started {
+        /// The job.
+        job: JobId,
+    },
+    /// A job was told to stop.
+    Stopping {
+        /// The job.
+        job: JobId,
+        /// What for.
+        why: Why,
+    },
+    /// A job gave its devices back and is not over.
+    Stopped {
+        /// The job.
+        job: JobId,
+        /// Steps it keeps.
+        steps: f64,
+        /// Why.
+        outcome: Outcome,
+    },
+    /// A job is over.
+    Ended {
+        /// The job.
+        job: JobId,
+        /// How.
+        state: JobState,
+    },
+    /// A group's devices are all back.
+    Freed {
+        /// The lease.
+        lease: LeaseId,
+        /// The devices.
+        placement: Placement,
+    },
+    /// A node changed.
+    Node {
+        /// The node.
+        node: NodeId,
+        /// How.
+        change: NodeNews,
+    },
+    /// A policy had no usable answer; the last one stays in force.
+    PlanFailed {
+        /// The request.
+        plan: PlanId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A report came for a lease that is over; it was ignored.
+    Stale {
+        /// The lease.
+        lease: LeaseId,
+        /// The job.
+        job: JobId,
+    },
+}

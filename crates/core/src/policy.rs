@@ -1,0 +1,40 @@
+//! The one interface of all policies, and of all placers.
+
+use thiserror::Error;
+
+use crate::allocation::Allocation;
+use crate::cluster::{Nodes, Placement};
+use crate::job::Shape;
+use crate::view::View;
+
+/// Decides who should hold what.
+pub trait Policy: Send {
+    /// Answers for what changed, or for everything. Reads nothing but the view; may keep an index of
+    /// its own for speed, and must answer the same without it.
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError>;
+
+    /// When it wants to be asked.
+    fn cadence(&self) -> Cadence {
+        Cadence::OnChange
+    }
+}
+
+/// When a policy is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cadence {
+    /// When jobs or nodes come or go, and when it asked to be.
+    OnChange,
+    /// Every round in which somebody waits, because its order changes as time passes.
+    EveryRound,
+}
+
+/// Why a policy has no answer. The last allocation then stays in force.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("{0}")]
+pub struct PolicyError(pub String);
+
+/// Chooses exact devices.
+pub trait Placer: Send {
+    /// Free devices for the whole shape, or `None` where they cannot be had now.
+    fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement>;
+}

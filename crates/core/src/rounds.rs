@@ -1,0 +1,236 @@
+//! A round: from shares to who runs where. Shares are taken in order; each gets its devices if enough
+//! are left, counting those of shares behind it where it may stop them. Who keeps its devices is left
+//! alone. The work grows with what changes hands and the number of distinct demands, not with all jobs.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use crate::allocation::Mode;
+use crate::book::{Book, Key, ShareId};
+use crate::cluster::{Nodes, Placement};
+use crate::ids::{KindId, LeaseId};
+use crate::job::{Need, Shape};
+use crate::leases::{Lease, LeaseState, Leases};
+use crate::policy::Placer;
+use crate::units::Time;
+
+/// What a round decided; promises are already on record.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    /// New promises, in order.
+    pub(crate) promised: Vec<LeaseId>,
+    /// Leases to end.
+    pub(crate) ended: Vec<LeaseId>,
+    /// Whether some share had enough devices by count, but not in one place.
+    pub(crate) fragmented: bool,
+}
+
+/// Decides one round.
+pub(crate) fn decide(
+    book: &mut Book,
+    nodes: &mut Nodes,
+    leases: &mut Leases,
+    placer: &dyn Placer,
+    repack: bool,
+) -> Decision {
+    let mut round = Round {
+        book,
+        nodes,
+        leases,
+        placer,
+        repack,
+        stopped: BTreeMap::new(),
+        decision: Decision::default(),
+    };
+    if repack {
+        round.clear();
+    }
+    round.fill();
+    round.finish()
+}
+
+struct Round<'a> {
+    book: &'a mut Book,
+    nodes: &'a mut Nodes,
+    leases: &'a mut Leases,
+    placer: &'a dyn Placer,
+    repack: bool,
+    /// Leases taken from their shares in this round; a share that comes back finds its own here.
+    stopped: BTreeMap<ShareId, LeaseId>,
+    decision: Decision,
+}
+
+impl Round<'_> {
+    /// Takes waiting shares in order, class by class, until none fits.
+    fn fill(&mut self) {
+        let Mode::Ordered { preempt, skip } = self.book.mode else { return self.fill_with(true, true) };
+        self.fill_with(preempt, skip);
+    }
+
+    fn fill_with(&mut self, preempt: bool, skip: bool) {
+        let mut cursors: Vec<Cursor> = vec![Cursor::Start; self.book.n_classes()];
+        while let Some((class, key)) = self.next(&cursors) {
+            if self.book.taken_elsewhere(key.share) {
+                cursors[class] = Cursor::After(key);
+            } else if !self.try_choose(key, preempt) {
+                // What does not fit here, fits no later share of this class: less is left for those.
+                cursors[class] = Cursor::Closed;
+                if !skip {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The first waiting share of all classes that are still open.
+    fn next(&self, cursors: &[Cursor]) -> Option<(usize, Key)> {
+        let heads = cursors.iter().enumerate().filter_map(|(class, cursor)| match cursor {
+            Cursor::Closed => None,
+            Cursor::Start => Some((class, self.book.head(class, None)?)),
+            Cursor::After(key) => Some((class, self.book.head(class, Some(*key))?)),
+        });
+        heads.min_by_key(|(_, key)| *key)
+    }
+
+    /// Gives a share devices, its own old ones if it can, and stops shares behind it if it may.
+    fn try_choose(&mut self, key: Key, preempt: bool) -> bool {
+        let class = self.book.class(self.book.entry(key.share).class);
+        let (shapes, options) = (class.shapes.clone(), class.options.clone());
+        if self.return_to_own(key.share) {
+            return true;
+        }
+        for option in &options {
+            if let Some(placement) = self.place(&shapes[*option as usize]) {
+                self.promise(key.share, *option, placement);
+                return true;
+            }
+        }
+        preempt && options.iter().any(|option| self.make_room(key, &shapes[*option as usize], *option))
+    }
+
+    /// A share stopped earlier in this round takes its devices back, where they are still free.
+    fn return_to_own(&mut self, share: ShareId) -> bool {
+        let Some(lease) = self.stopped.get(&share).copied() else { return false };
+        let placement =
+            &self.leases.get(lease).expect("a stopped lease is on record until the round ends").placement;
+        if self.repack || !self.nodes.are_free(placement) {
+            return false;
+        }
+        self.nodes.promise(placement);
+        self.book.choose(share, lease);
+        self.stopped.remove(&share);
+        true
+    }
+
+    fn place(&mut self, shape: &Shape) -> Option<Placement> {
+        if shape.needs.iter().any(|need| self.nodes.free(need.kind) < need.devices) {
+            return None;
+        }
+        let placement = self.placer.place(self.nodes, shape);
+        self.decision.fragmented |= placement.is_none();
+        placement
+    }
+
+    fn promise(&mut self, share: ShareId, shape: u16, placement: Placement) {
+        self.nodes.promise(&placement);
+        let same = self.stopped.get(&share).filter(|old| {
+            let lease = self.leases.get(**old).expect("a stopped lease is on record until the round ends");
+            lease.placement == placement && lease.shape == shape
+        });
+        if let Some(lease) = same.copied() {
+            self.stopped.remove(&share);
+            return self.book.choose(share, lease);
+        }
+        let jobs = self.book.entry(share).jobs.clone();
+        let (state, granted_at, until) = (LeaseState::Promised, Time::NEVER, Time::NEVER);
+        let lease = self.leases.promise(Lease { share, jobs, shape, placement, state, granted_at, until });
+        self.book.choose(share, lease);
+        self.decision.promised.push(lease);
+    }
+
+    /// Stops shares behind `key`, last first, until `shape` finds its place; stops none if it never does.
+    fn make_room(&mut self, key: Key, shape: &Shape, option: u16) -> bool {
+        let Some(victims) = self.victims(key, shape) else { return false };
+        let mut stopped = victims;
+        stopped.iter().for_each(|share| self.stop(*share));
+        loop {
+            if let Some(placement) = self.place(shape) {
+                self.promise(key.share, option, placement);
+                return true;
+            }
+            // Enough by count, but scattered: go on until enough lie together.
+            let Some(more) = self.behind(key, shape).next() else { break };
+            self.stop(more);
+            stopped.push(more);
+        }
+        for share in stopped.into_iter().rev() {
+            assert!(self.return_to_own(share), "nobody took these devices in between");
+        }
+        false
+    }
+
+    /// Chosen shares behind `key` whose devices `shape` could use, last first.
+    fn behind(&self, key: Key, shape: &Shape) -> impl Iterator<Item = ShareId> {
+        let behind = self.book.chosen_from_last().take_while(move |other| *other > key);
+        behind.map(|other| other.share).filter(move |share| self.helps(*share, shape))
+    }
+
+    /// The shares behind `key` that must stop until there are enough devices by count.
+    fn victims(&self, key: Key, shape: &Shape) -> Option<Vec<ShareId>> {
+        let short = |need: &Need| need.devices as i64 - self.nodes.free(need.kind) as i64;
+        let mut missing: SmallVec<[i64; 2]> = shape.needs.iter().map(short).collect();
+        let mut victims = Vec::new();
+        let mut behind = self.behind(key, shape);
+        while missing.iter().any(|count| *count > 0) {
+            let share = behind.next()?;
+            victims.push(share);
+            for (count, need) in missing.iter_mut().zip(&shape.needs) {
+                *count -= self.freed(share, need.kind) as i64;
+            }
+        }
+        Some(victims)
+    }
+
+    /// Usable devices of a kind that stopping a share would free.
+    fn freed(&self, share: ShareId, kind: KindId) -> u32 {
+        let slices = self.placement_of(share).0.iter();
+        slices.filter(|slice| self.nodes.usable(slice.node, kind)).map(|slice| slice.mask.count_ones()).sum()
+    }
+
+    /// Whether stopping a share frees any device that `shape` could use.
+    fn helps(&self, share: ShareId, shape: &Shape) -> bool {
+        shape.needs.iter().any(|need| self.freed(share, need.kind) > 0)
+    }
+
+    fn placement_of(&self, share: ShareId) -> &Placement {
+        let lease = self.book.entry(share).lease.expect("a chosen share has a lease");
+        &self.leases.get(lease).expect("its lease is on record").placement
+    }
+
+    fn stop(&mut self, share: ShareId) {
+        let lease = self.book.unchoose(share).expect("a chosen share has a lease");
+        self.nodes.release(&self.leases.get(lease).expect("its lease is on record").placement);
+        // Shares are taken in order and stopped from the end, so nobody is stopped in the round that chose it.
+        self.stopped.insert(share, lease);
+    }
+
+    fn clear(&mut self) {
+        let chosen: Vec<_> = self.book.chosen_from_last().collect();
+        for key in chosen {
+            self.stop(key.share);
+        }
+    }
+
+    fn finish(mut self) -> Decision {
+        self.decision.ended = std::mem::take(&mut self.stopped).into_values().collect();
+        self.decision
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Cursor {
+    Start,
+    After(Key),
+    Closed,
+}

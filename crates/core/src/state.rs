@@ -1,0 +1,155 @@
+//! Everything the engine knows, in one value that serialises with a version.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::book::Book;
+use crate::cluster::{Kinds, Nodes};
+use crate::ids::{JobId, JobIdx, PlanId};
+use crate::job::{JobRun, JobSpec};
+use crate::leases::Leases;
+use crate::units::{Span, Time};
+use crate::view::Changed;
+
+/// The version of the serialised form. A change to any type below means the next number.
+pub const STATE_VERSION: u32 = 1;
+
+/// How the engine is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Length of a round; zero decides at each event.
+    pub round: Span,
+    /// Whether the policy's order changes as time passes (`Cadence::EveryRound`).
+    pub every_round: bool,
+    /// Whether each round places everybody anew, as some papers' simulators do.
+    pub repack: bool,
+    /// How long a lease lasts unless renewed.
+    pub lease: Span,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { round: Span::ZERO, every_round: false, repack: false, lease: Span::from_secs(86_400.0) }
+    }
+}
+
+/// Sums that must agree, see `invariants`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Jobs submitted.
+    pub submitted: u64,
+    /// Jobs that are over.
+    pub ended: u64,
+    /// Device-microseconds by the leases' account, one for each job on the devices.
+    pub leased: u64,
+    /// Device-microseconds by the account of jobs that are over.
+    pub ended_attained: u64,
+    /// Rounds in which who-runs was decided.
+    pub rounds: u64,
+    /// Plans asked for.
+    pub plans: u64,
+}
+
+/// Everything the engine knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) version: u32,
+    pub(crate) settings: Settings,
+    pub(crate) now: Time,
+    pub(crate) kinds: Arc<Kinds>,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
+    pub(crate) runs: Arc<Vec<JobRun>>,
+    pub(crate) rows: BTreeMap<JobId, JobIdx>,
+    /// Rows that may be used again; `cooling` ones only once no plan in flight can name them.
+    pub(crate) vacant: Vec<JobIdx>,
+    pub(crate) cooling: Vec<JobIdx>,
+    pub(crate) leases: Leases,
+    pub(crate) book: Book,
+    pub(crate) ledger: Ledger,
+    /// What changed since the last view was handed out, and what that view said.
+    pub(crate) changed: Changed,
+    pub(crate) asked: Changed,
+    /// The plan being made.
+    pub(crate) plan: Option<PlanId>,
+    /// Whether who-runs must be decided anew.
+    pub(crate) dirty: bool,
+    pub(crate) replan_at: Option<Time>,
+    pub(crate) last_round: Option<Time>,
+    pub(crate) last_plan: Time,
+    /// Rounds for which the first share could not be placed for want of adjacent devices.
+    pub(crate) blocked_rounds: u32,
+}
+
+/// Why a saved state cannot be used.
+#[derive(Debug, Error, PartialEq)]
+pub enum RestoreError {
+    /// It was written by another version.
+    #[error("the saved state has version {found}, this program reads version {STATE_VERSION}")]
+    Version {
+        /// Its version.
+        found: u32,
+    },
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings, kinds: Kinds) -> State {
+        State {
+            version: STATE_VERSION,
+            settings,
+            now: Time::ZERO,
+            kinds: Arc::new(kinds),
+            nodes: Arc::default(),
+            specs: Arc::default(),
+            runs: Arc::default(),
+            rows: BTreeMap::new(),
+            vacant: Vec::new(),
+            cooling: Vec::new(),
+            leases: Leases::default(),
+            book: Book::default(),
+            ledger: Ledger::default(),
+            changed: Changed { all: true, ..Changed::default() },
+            asked: Changed::default(),
+            plan: None,
+            dirty: false,
+            replan_at: None,
+            last_round: None,
+            last_plan: Time::ZERO,
+            blocked_rounds: 0,
+        }
+    }
+
+    /// A row for a new job. In place while no view is alive; else the columns are copied once.
+    pub(crate) fn add_row(&mut self, spec: JobSpec, run: JobRun) -> JobIdx {
+        let (specs, runs) = (Arc::make_mut(&mut self.specs), Arc::make_mut(&mut self.runs));
+        let (id, spec) = (run.id, Arc::new(spec));
+        let row = match self.vacant.pop() {
+            Some(row) => {
+                (specs[row.index()], runs[row.index()]) = (spec, run);
+                row
+            }
+            None => {
+                specs.push(spec);
+                runs.push(run);
+                JobIdx(runs.len() as u32 - 1)
+            }
+        };
+        self.rows.insert(id, row);
+        row
+    }
+
+    pub(crate) fn run(&self, job: JobIdx) -> &JobRun {
+        &self.runs[job.index()]
+    }
+
+    pub(crate) fn run_mut(&mut self, job: JobIdx) -> &mut JobRun {
+        &mut Arc::make_mut(&mut self.runs)[job.index()]
+    }
+
+    pub(crate) fn nodes_mut(&mut self) -> &mut Nodes {
+        Arc::make_mut(&mut self.nodes)
+    }
+}

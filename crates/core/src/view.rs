@@ -1,0 +1,104 @@
+//! What a policy sees: columns of jobs and nodes, shared with the engine rather than copied, and what
+//! changed since the last plan that was applied. Serialisable, so that any decision can become a test.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Kinds, Nodes};
+use crate::ids::JobIdx;
+use crate::job::{JobRun, JobSpec, JobState};
+use crate::units::{Span, Time};
+
+/// The state of the cluster at one instant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// The instant.
+    pub now: Time,
+    /// Length of a round; zero where decisions follow events.
+    pub round: Span,
+    /// What was submitted, by row. Rows of ended jobs may still be filled: see `runs`.
+    pub specs: Arc<Vec<Arc<JobSpec>>>,
+    /// How it is going, by row; a row whose state is final is vacant.
+    pub runs: Arc<Vec<JobRun>>,
+    /// The nodes.
+    pub nodes: Arc<Nodes>,
+    /// The kinds' names.
+    pub kinds: Arc<Kinds>,
+    /// What changed.
+    pub changed: Changed,
+}
+
+/// What changed since the last plan that was applied. Answering it again must be harmless: it is
+/// repeated when a plan is late or lost. Read `ended` first: a row may be used again at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Everything may have: answer in full.
+    pub all: bool,
+    /// Jobs that ended.
+    pub ended: Vec<JobIdx>,
+    /// Jobs that arrived.
+    pub added: Vec<JobIdx>,
+    /// Jobs that started, stopped or reported.
+    pub touched: Vec<JobIdx>,
+    /// Whether nodes or kinds changed.
+    pub nodes: bool,
+}
+
+impl View {
+    /// All living jobs, in the order of their rows.
+    pub fn active(&self) -> impl Iterator<Item = JobIdx> + '_ {
+        (0..self.runs.len() as u32).map(JobIdx).filter(|job| !self.run(*job).state.is_final())
+    }
+
+    /// The jobs that the policy should answer for: those that changed, or all living ones.
+    pub fn dirty(&self) -> Vec<JobIdx> {
+        if self.changed.all {
+            return self.active().collect();
+        }
+        let changed = self.changed.added.iter().chain(&self.changed.touched).copied();
+        let mut jobs: Vec<_> = changed.filter(|job| !self.run(*job).state.is_final()).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs
+    }
+
+    /// How a job is doing.
+    pub fn run(&self, job: JobIdx) -> &JobRun {
+        &self.runs[job.index()]
+    }
+
+    /// What was submitted.
+    pub fn spec(&self, job: JobIdx) -> &JobSpec {
+        &self.specs[job.index()]
+    }
+
+    /// Whether it has devices, or was promised some, and was not told to stop.
+    pub fn is_running(&self, job: JobIdx) -> bool {
+        matches!(self.run(job).state, JobState::Starting | JobState::Running)
+    }
+
+    /// The devices it holds, or would in the shape it likes best.
+    pub fn devices(&self, job: JobIdx) -> u32 {
+        let run = self.run(job);
+        let shape = if run.lease.is_some() { run.shape as usize } else { 0 };
+        self.spec(job).shapes[shape].devices()
+    }
+
+    /// Steps left, as believed; never negative.
+    pub fn steps_left(&self, job: JobIdx) -> f64 {
+        (self.spec(job).steps - self.run(job).done_at(self.now)).max(0.0)
+    }
+
+    /// Seconds left in the shape it holds, or in the one it likes best; infinite if it cannot run so.
+    pub fn seconds_left(&self, job: JobIdx) -> f64 {
+        let run = self.run(job);
+        let speed = if run.speed > 0.0 { run.speed } else { self.spec(job).speeds[run.shape as usize] };
+        self.steps_left(job) / speed
+    }
+
+    /// Device-seconds received.
+    pub fn attained(&self, job: JobIdx) -> f64 {
+        self.run(job).attained_at(self.now)
+    }
+}

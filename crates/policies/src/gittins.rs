@@ -1,0 +1,66 @@
+//! The Gittins index of attained service (2D-Gittins of Gu et al., "Tiresias", NSDI 2019; Gittins,
+//! J. Royal Statistical Society B, 1979), with the index itself and not its discretisation.
+//!
+//! Objective: min E Σ_j (end_j − submitted_j) when only the distribution of service S over past jobs is
+//! known; optimal for that on one device. Place in the order = −G(A_j) with
+//! G(a) = sup_Δ P(S − a ≤ Δ | S > a) / E[min(S − a, Δ) | S > a]; equals go by submission. A job that has
+//! outlived all past ones has index zero and comes last.
+//! Reads: attained service, submission times; past services as a parameter.
+//! Cost: O((changed + running) · log samples) per plan; its order changes as time passes.
+//! Not to be used where past jobs say little about new ones.
+//!
+//! The artifact's index divides by the whole service rather than by what is left of it, and its order is
+//! reversed; neither is repeated here.
+
+use yard_core::job::Rank;
+use yard_core::policy::{Cadence, Policy};
+use yard_core::view::View;
+use yard_solver::Gittins;
+
+use crate::ranked::{Moving, finite};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "gittins",
+    family: "attained",
+    paper: "2D-Gittins, Gu et al., NSDI 2019",
+    about: "Best chance of ending soon, by the services of past jobs, preemptive",
+    params: &[],
+    rounds: true,
+    make,
+};
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    let index = Gittins::new(&params.service).map_err(|error| ParamError::Service {
+        policy: ENTRY.name,
+        reason: error.to_string(),
+        how: "give a trace or history whose jobs ran to their end, in device-seconds",
+    })?;
+    let rank = move |view: &View, job| {
+        let submitted = view.run(job).submitted.secs();
+        Rank(finite(0.0 - index.index(view.attained(job))), submitted)
+    };
+    Ok(Box::new(Moving::new(Cadence::EveryRound, rank)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::testing::World;
+
+    #[test]
+    fn near_the_end_of_the_crowd_a_job_is_kept() {
+        let (_, mut gittins) = crate::make("gittins", Arc::from([10.0, 10.0, 10.0, 500.0])).unwrap();
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 600.0)]);
+        world.plan(&mut *gittins);
+        world.advance(9.0);
+        world.submit_all(&[(1, 10.0)]);
+        world.plan(&mut *gittins);
+        assert_eq!(world.running(), [0], "one more second will probably end it");
+        world.advance(2.0);
+        world.plan(&mut *gittins);
+        assert_eq!(world.running(), [1], "it is one of the long ones after all");
+    }
+}

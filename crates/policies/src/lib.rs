@@ -1,0 +1,134 @@
+//! Every policy and every placer, one file each, behind one table each. This crate knows no clock, no
+//! IO, no engine and no randomness: a policy reads a `View` and answers with an `Allocation`, a placer
+//! reads nodes and answers with devices. What a policy keeps between calls is an index for speed; it
+//! must answer the same without it (a property test over `ALL`, in `properties.rs`).
+//!
+//! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
+//! line in `ALL`.
+
+mod backfill;
+mod counts;
+mod edf;
+mod elas;
+mod fifo;
+mod fifo_fit;
+mod gittins;
+mod index;
+mod las;
+mod ljf;
+mod lpjf;
+mod params;
+pub mod placers;
+#[cfg(test)]
+mod properties;
+mod ranked;
+mod round_robin;
+mod sjf;
+mod srsf;
+mod srtf;
+#[cfg(test)]
+mod testing;
+mod tiresias;
+
+use std::sync::Arc;
+
+use yard_core::policy::Policy;
+
+pub use params::{ParamError, Params};
+pub use placers::{PLACERS, placer};
+
+/// A policy in the table: all that help, documentation and the command line need to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name it is called by.
+    pub name: &'static str,
+    /// Policies of one kind: what they look at.
+    pub family: &'static str,
+    /// Where it comes from.
+    pub paper: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// The parameters it takes, each with what it means and what it is if not given.
+    pub params: &'static [(&'static str, &'static str)],
+    /// Whether it is run in rounds unless told otherwise.
+    pub rounds: bool,
+    /// Makes it.
+    pub make: fn(&Params) -> Result<Box<dyn Policy>, ParamError>,
+}
+
+/// Every policy.
+pub const ALL: &[Entry] = &[
+    fifo::ENTRY,
+    fifo_fit::ENTRY,
+    backfill::ENTRY,
+    sjf::ENTRY,
+    ljf::ENTRY,
+    srtf::ENTRY,
+    srsf::ENTRY,
+    las::ENTRY,
+    tiresias::ENTRY,
+    gittins::ENTRY,
+    elas::ENTRY,
+    edf::ENTRY,
+    round_robin::ENTRY,
+    lpjf::ENTRY,
+];
+
+/// The policy of this name.
+pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+    let unknown = || ParamError::unknown("policy", name, ALL.iter().map(|entry| entry.name));
+    ALL.iter().find(|entry| entry.name == name).ok_or_else(unknown)
+}
+
+/// Makes a policy from `name[:key=value[:key=value…]]`. `service` is what past jobs received, in
+/// device-seconds, for those policies that learn from it.
+pub fn make(spec: &str, service: Arc<[f64]>) -> Result<(&'static Entry, Box<dyn Policy>), ParamError> {
+    let mut parts = spec.split(':');
+    let entry = find(parts.next().unwrap_or_default())?;
+    let params = Params::read(entry, parts, service)?;
+    Ok((entry, (entry.make)(&params)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(spec: &str) -> String {
+        make(spec, Arc::from([])).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn names_are_unique_and_entries_complete() {
+        for (at, entry) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            assert!(!entry.about.is_empty() && !entry.paper.is_empty() && !entry.family.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_policy_is_made_by_its_name() {
+        for entry in ALL {
+            let (found, _) = make(entry.name, Arc::from([1.0, 2.0])).unwrap();
+            assert_eq!(found.name, entry.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_policy_is_answered_with_the_nearest_and_all() {
+        let said = error("tiresius");
+        assert!(said.contains("did you mean `tiresias`?"), "{said}");
+        assert!(ALL.iter().all(|entry| said.contains(entry.name)), "{said}");
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        assert!(make("tiresias:thresholds=3250/7200:promote=8", Arc::from([])).is_ok());
+        assert!(error("tiresias:knob=8").contains("thresholds, promote"), "{}", error("tiresias:knob=8"));
+        assert!(error("fifo:x=1").contains("takes no parameters"), "{}", error("fifo:x=1"));
+        assert!(error("tiresias:promote").contains("key=value"));
+        assert!(error("tiresias:promote=1:promote=2").contains("once"));
+        assert!(error("tiresias:promote=-1").contains("above 0"));
+        assert!(error("tiresias:thresholds=5/4").contains("ascending"));
+        assert!(error("gittins").contains("service"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What `count`, `pack` and `spread` have in common: kinds are placed one by one, since no node has two;
+//! a gang bound to one node or one rack gets the one that the strategy likes best.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+use yard_core::cluster::{Nodes, Placement};
+use yard_core::ids::NodeId;
+use yard_core::job::{Need, Shape, Spread};
+
+use super::pool::{Pool, Slices};
+
+/// What a placer prefers.
+pub(crate) trait Strategy {
+    /// A node with at least `need` devices free.
+    fn node(&self, pool: &Pool, need: u32) -> Option<NodeId>;
+    /// How bad a rack with so many free devices is; the first of the least is taken.
+    fn badness(&self, free: u32) -> u32;
+    /// Takes `need` devices from a pool that has as many free.
+    fn fill(&self, pool: &Pool, need: u32, out: &mut Slices);
+}
+
+/// Free devices for the whole shape.
+pub(crate) fn place(strategy: &impl Strategy, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
+    let needs = merged(shape);
+    let mut out = Slices::new();
+    match (shape.spread, &needs[..]) {
+        (_, []) => {}
+        (Spread::Node, [need]) => {
+            let pool = Pool::all(nodes, need.kind);
+            out.push(pool.slice(strategy.node(&pool, need.devices)?, need.devices));
+        }
+        // A node has devices of one kind only.
+        (Spread::Node, _) => return None,
+        (Spread::Any, _) => {
+            let pools = needs.iter().map(|need| Pool::all(nodes, need.kind)).collect();
+            fill(strategy, &pools, &needs, &mut out)?;
+        }
+        (Spread::Rack, _) => fill(strategy, &best_rack(strategy, nodes, &needs)?, &needs, &mut out)?,
+    }
+    Some(Placement(out))
+}
+
+/// The needs of a shape, one for each kind, none of them empty.
+pub(crate) fn merged(shape: &Shape) -> SmallVec<[Need; 2]> {
+    let mut needs: SmallVec<[Need; 2]> = SmallVec::new();
+    for need in shape.needs.iter().filter(|need| need.devices > 0) {
+        match needs.iter_mut().find(|known| known.kind == need.kind) {
+            Some(known) => known.devices = known.devices.saturating_add(need.devices),
+            None => needs.push(*need),
+        }
+    }
+    needs
+}
+
+/// One pool for each need.
+pub(crate) type Pools<'a> = SmallVec<[Pool<'a>; 1]>;
+
+fn fill(strategy: &impl Strategy, pools: &Pools, needs: &[Need], out: &mut Slices) -> Option<()> {
+    if !enough(pools, needs) {
+        return None;
+    }
+    for (pool, need) in pools.iter().zip(needs) {
+        strategy.fill(pool, need.devices, out);
+    }
+    Some(())
+}
+
+fn enough(pools: &Pools, needs: &[Need]) -> bool {
+    pools.iter().zip(needs).all(|(pool, need)| pool.free() >= need.devices)
+}
+
+/// The racks that have free devices of every kind that is needed, in order.
+pub(crate) fn racks<'a>(nodes: &'a Nodes, needs: &[Need]) -> BTreeMap<u32, Pools<'a>> {
+    let mut racks: BTreeMap<u32, Pools> = BTreeMap::new();
+    for need in needs {
+        for (rack, pool) in Pool::by_rack(nodes, need.kind) {
+            racks.entry(rack).or_default().push(pool);
+        }
+    }
+    racks.retain(|_, pools| pools.len() == needs.len());
+    racks
+}
+
+fn best_rack<'a>(strategy: &impl Strategy, nodes: &'a Nodes, needs: &[Need]) -> Option<Pools<'a>> {
+    let able = racks(nodes, needs).into_values().filter(|pools| enough(pools, needs));
+    able.min_by_key(|pools| strategy.badness(pools.iter().map(Pool::free).sum()))
+}

@@ -1,0 +1,111 @@
+//! What holds for every policy in the table, over random lives of small clusters: an index changes
+//! nothing, answering twice is harmless, and the numbers are fit to be used.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use yard_core::allocation::{Allocation, Share};
+use yard_core::ids::JobIdx;
+use yard_core::policy::Policy;
+
+use crate::ALL;
+use crate::testing::{World, policy};
+
+/// What happens between two plans.
+#[derive(Clone, Debug)]
+enum Happening {
+    Submit {
+        devices: u32,
+        seconds: u32,
+        deadline: Option<u32>,
+    },
+    Pass {
+        seconds: u32,
+    },
+    /// Promises are granted and stops are over.
+    Settle,
+    /// The next plan is lost: it is answered, and the answer never applied.
+    Lose,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => (1u32..5, 1u32..60, prop::option::of(1u32..200))
+            .prop_map(|(devices, seconds, deadline)| Happening::Submit { devices, seconds, deadline }),
+        3 => (1u32..20).prop_map(|seconds| Happening::Pass { seconds }),
+        3 => Just(Happening::Settle),
+        1 => Just(Happening::Lose),
+    ]
+}
+
+fn happen(world: &mut World, happening: &Happening) {
+    match happening {
+        Happening::Submit { devices, seconds, deadline } => {
+            world.submit_all(&[(*devices, f64::from(*seconds))]);
+            let row = world.view.changed.added.last().map_or(0, |job| job.index());
+            deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
+        }
+        Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
+        Happening::Settle => world.settle(),
+        Happening::Lose => {}
+    }
+}
+
+/// The answer of a policy that has never seen this cluster.
+fn fresh(world: &World, spec: &str) -> Allocation {
+    let mut view = world.view.clone();
+    view.changed.all = true;
+    policy(spec).allocate(&view).expect("an answer")
+}
+
+fn well_formed(shares: &BTreeMap<JobIdx, Share>) -> bool {
+    shares.values().all(|share| {
+        let ranked = share.rank.0.is_finite() && share.rank.1.is_finite();
+        ranked && share.fraction > 0.0 && share.fraction <= 1.0
+    })
+}
+
+/// Lives through `life`, comparing the policy with a fresh one at every step.
+fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
+    let mut world = World::new(&[4, 2]);
+    world.reuse = true;
+    let mut indexed: Box<dyn Policy> = policy(spec);
+    for happening in life {
+        happen(&mut world, happening);
+        let answer = indexed.allocate(&world.view).expect("an answer");
+        let full = fresh(&world, spec);
+        let shares = world.after(&answer);
+        prop_assert_eq!(&shares, &world.after(&full), "{}: {:?}", spec, happening);
+        prop_assert_eq!(answer.mode, full.mode, "{}: {:?}", spec, happening);
+        let again = indexed.allocate(&world.view).expect("an answer");
+        prop_assert_eq!(&shares, &world.after(&again), "{}: asked twice, {:?}", spec, happening);
+        prop_assert!(well_formed(&shares), "{}: {:?}", spec, shares);
+        prop_assert!(answer.replan_at.is_none_or(|at| at > world.view.now), "{}: asks for the past", spec);
+        if !matches!(happening, Happening::Lose) {
+            world.apply(&answer);
+            world.pass();
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn an_index_changes_nothing(life in prop::collection::vec(happening(), 1..40)) {
+        for entry in ALL {
+            check(entry.name, &life)?;
+        }
+        check("tiresias:thresholds=20/60/100", &life)?;
+    }
+}
+
+#[test]
+fn every_policy_brings_every_job_to_its_end() {
+    for entry in ALL {
+        let mut world = World::new(&[4, 2]);
+        for at in 0..30u32 {
+            world.submit_at(f64::from(at * 7 % 40), 1 + at * 5 % 6, f64::from(5 + at * 11 % 50));
+        }
+        assert_eq!(crate::testing::run(entry.name, &mut world).len(), 30, "{}", entry.name);
+    }
+}

@@ -1,0 +1,89 @@
+//! The two kinds of policies that are an order of jobs: those whose ranks stay as they are, and those
+//! whose ranks move while a job holds devices.
+
+use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::ids::JobIdx;
+use yard_core::job::Rank;
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::view::View;
+
+use crate::index::{Index, moving};
+
+/// Behind every real number of seconds: ranks are finite.
+pub(crate) const LAST: f64 = 1e18;
+
+/// A number fit for a rank: what is not a number, or beyond all numbers, goes last.
+pub(crate) fn finite(value: f64) -> f64 {
+    if value < LAST { value.max(-LAST) } else { LAST }
+}
+
+/// First come, first served.
+pub(crate) fn by_submission(view: &View, job: JobIdx) -> Rank {
+    Rank(view.run(job).submitted.secs(), 0.0)
+}
+
+/// Devices of the shape it likes best. Not of the one it holds: a rank that changed with every start
+/// would have a job stopped for having been started.
+pub(crate) fn demand(view: &View, job: JobIdx) -> f64 {
+    view.spec(job).shapes.first().map_or(0.0, |shape| f64::from(shape.devices()))
+}
+
+/// All of the time in this shape. Where there is no other, none is named, as by every other policy.
+pub(crate) fn in_shape(view: &View, job: JobIdx, shape: u16) -> Share {
+    let named = (view.spec(job).shapes.len() > 1).then_some(shape);
+    Share { shape: named, ..Share::whole(job, by_submission(view, job)) }
+}
+
+/// An order in which each job has one place for life: only arrivals are ranked.
+pub(crate) struct Fixed {
+    pub(crate) mode: Mode,
+    pub(crate) rank: fn(&View, JobIdx) -> Rank,
+}
+
+impl Policy for Fixed {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let share = |job| Share::whole(job, (self.rank)(view, job));
+        let shares = if view.changed.all {
+            Shares::All(view.active().map(share).collect())
+        } else {
+            let added = view.changed.added.iter().copied();
+            Shares::Changed(added.filter(|job| !view.run(*job).state.is_final()).map(share).collect())
+        };
+        Ok(Allocation { mode: self.mode, shares, replan_at: None })
+    }
+}
+
+/// A preemptive order in which jobs that hold devices move: arrivals, jobs that started or stopped and
+/// jobs that hold devices are ranked anew in each plan.
+pub(crate) struct Moving<F> {
+    rank: F,
+    cadence: Cadence,
+    running: Index<()>,
+}
+
+impl<F: Fn(&View, JobIdx) -> Rank> Moving<F> {
+    pub(crate) fn new(cadence: Cadence, rank: F) -> Moving<F> {
+        Moving { rank, cadence, running: Index::default() }
+    }
+}
+
+impl<F: Fn(&View, JobIdx) -> Rank + Send> Policy for Moving<F> {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let full = self.running.follow(view, |job| moving(view, job));
+        let share = |job| Share::whole(job, (self.rank)(view, job));
+        if full {
+            return Ok(Allocation::preemptive(Shares::All(view.active().map(share).collect())));
+        }
+        let mut jobs = view.dirty();
+        jobs.retain(|job| moving(view, *job).is_none());
+        let shares = jobs.into_iter().chain(self.running.rows()).map(share).collect();
+        Ok(Allocation::preemptive(Shares::Changed(shares)))
+    }
+
+    fn cadence(&self) -> Cadence {
+        self.cadence
+    }
+}
+
+/// Whole shares by rank, stopping jobs for better ones and passing what does not fit.
+pub(crate) const PREEMPTIVE: Mode = Mode::Ordered { preempt: true, skip: true };

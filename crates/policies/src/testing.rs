@@ -1,0 +1,417 @@
+//! A cluster in miniature for tests: it keeps the view, applies allocations as the engine would, by
+//! counting, and lets time pass. Starts and stops take effect at once unless a test says otherwise.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::cluster::{Kinds, Nodes};
+use yard_core::ids::{JobId, JobIdx, KindId, LeaseId};
+use yard_core::job::{Costs, JobRun, JobSpec, JobState, Rank, Shape};
+use yard_core::policy::{Cadence, Policy};
+use yard_core::units::{Span, Time};
+use yard_core::view::{Changed, View};
+
+/// A node of a test cluster, with what is free of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TestNode {
+    pub(crate) kind: u16,
+    pub(crate) devices: u32,
+    pub(crate) rack: u32,
+    pub(crate) up: bool,
+    pub(crate) free: u64,
+}
+
+/// Nodes with devices in use. Written as data: only the engine may promise devices.
+pub(crate) fn nodes(list: &[TestNode]) -> Nodes {
+    let nodes: Vec<_> = list
+        .iter()
+        .map(|node| {
+            serde_json::json!({
+                "spec": { "name": "n", "kind": node.kind, "devices": node.devices, "rack": node.rack },
+                "state": if node.up { "Up" } else { "Down" }, "free": node.free, "idle": node.free,
+            })
+        })
+        .collect();
+    let kinds: Vec<_> =
+        (0..=list.iter().map(|node| node.kind).max().unwrap_or(0)).map(|k| kind(list, k)).collect();
+    serde_json::from_value(serde_json::json!({ "list": nodes, "kinds": kinds })).expect("the form of `Nodes`")
+}
+
+fn kind(list: &[TestNode], kind: u16) -> serde_json::Value {
+    let all = || list.iter().enumerate().filter(move |(_, node)| node.kind == kind);
+    let up = |free: u32| {
+        let rows = all().filter(move |(_, node)| node.up && node.free.count_ones() == free);
+        rows.map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    let largest = all().map(|(_, node)| node.devices).max().unwrap_or(0);
+    serde_json::json!({
+        "by_free": (0..=largest).map(up).collect::<Vec<_>>(),
+        "free": all().filter(|(_, node)| node.up).map(|(_, node)| node.free.count_ones()).sum::<u32>(),
+        "total": all().map(|(_, node)| node.devices).sum::<u32>(),
+    })
+}
+
+/// A policy with some past services to learn from.
+pub(crate) fn policy(spec: &str) -> Box<dyn Policy> {
+    crate::make(spec, Arc::from([5.0, 10.0, 10.0, 40.0, 300.0])).expect("a policy").1
+}
+
+/// Runs all jobs to their end; when each ended, by number.
+pub(crate) fn run(spec: &str, world: &mut World) -> Vec<f64> {
+    let mut policy = policy(spec);
+    world.run(&mut *policy);
+    world.ends.values().copied().collect()
+}
+
+/// All orders of `0..n`.
+pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
+    let Some(last) = n.checked_sub(1) else { return vec![Vec::new()] };
+    let insert = |order: Vec<usize>| {
+        (0..n).map(move |at| {
+            let mut order = order.clone();
+            order.insert(at, last);
+            order
+        })
+    };
+    permutations(last).into_iter().flat_map(insert).collect()
+}
+
+/// The cluster in miniature. All devices are of one kind.
+pub(crate) struct World {
+    pub(crate) view: View,
+    /// Whether rows of ended jobs are used again.
+    pub(crate) reuse: bool,
+    /// When jobs ended, by number, in seconds.
+    pub(crate) ends: BTreeMap<JobId, f64>,
+    pub(crate) shares: BTreeMap<JobIdx, Share>,
+    sizes: Vec<u32>,
+    mode: Mode,
+    arrivals: VecDeque<(Time, u32, f64)>,
+    submitted: u64,
+}
+
+impl World {
+    /// Nodes with so many devices each.
+    pub(crate) fn new(sizes: &[u32]) -> World {
+        let mut kinds = Kinds::default();
+        kinds.intern("gpu");
+        let mut world = World {
+            view: View {
+                now: Time::ZERO,
+                round: Span::from_secs(1.0),
+                specs: Arc::default(),
+                runs: Arc::default(),
+                nodes: Arc::default(),
+                kinds: Arc::new(kinds),
+                changed: Changed { all: true, ..Changed::default() },
+            },
+            reuse: false,
+            ends: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            sizes: sizes.to_vec(),
+            mode: Mode::Fractions,
+            arrivals: VecDeque::new(),
+            submitted: 0,
+        };
+        world.count_devices();
+        world
+    }
+
+    /// Jobs of so many devices and seconds that arrive now.
+    pub(crate) fn submit_all(&mut self, jobs: &[(u32, f64)]) {
+        for (devices, seconds) in jobs {
+            self.submit(*devices, *seconds);
+        }
+    }
+
+    /// A job that arrives when `run` comes to it. Arrivals at one time keep their order.
+    pub(crate) fn submit_at(&mut self, at: f64, devices: u32, seconds: f64) {
+        self.arrivals.push_back((Time::from_secs(at), devices, seconds));
+        self.arrivals.make_contiguous().sort_by_key(|arrival| arrival.0);
+    }
+
+    fn submit(&mut self, devices: u32, seconds: f64) -> JobIdx {
+        let id = JobId(self.submitted);
+        self.submitted += 1;
+        let (spec, run) = (Arc::new(job(devices, seconds)), entering(id, self.view.now));
+        let (specs, runs) = (Arc::make_mut(&mut self.view.specs), Arc::make_mut(&mut self.view.runs));
+        let vacant = runs.iter().position(|run| run.state.is_final()).filter(|_| self.reuse);
+        let at = vacant.unwrap_or(runs.len());
+        if at == runs.len() {
+            specs.push(spec);
+            runs.push(run);
+        } else {
+            (specs[at], runs[at]) = (spec, run);
+        }
+        self.view.changed.added.push(JobIdx(at as u32));
+        JobIdx(at as u32)
+    }
+
+    pub(crate) fn set_deadline(&mut self, row: usize, deadline: f64) {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]).deadline =
+            Some(Time::from_secs(deadline));
+    }
+
+    /// Asks, applies, starts and stops.
+    pub(crate) fn plan(&mut self, policy: &mut dyn Policy) -> Allocation {
+        let allocation = policy.allocate(&self.view).expect("an answer");
+        self.apply(&allocation);
+        self.pass();
+        self.settle();
+        allocation
+    }
+
+    /// The shares as they would be after this answer.
+    pub(crate) fn after(&self, allocation: &Allocation) -> BTreeMap<JobIdx, Share> {
+        let (mut shares, new) = match &allocation.shares {
+            Shares::All(new) => (BTreeMap::new(), new),
+            Shares::Changed(new) => (self.shares.clone(), new),
+        };
+        shares.extend(new.iter().map(|share| (share.jobs[0], share.clone())));
+        shares
+    }
+
+    /// Puts an answer in force.
+    pub(crate) fn apply(&mut self, allocation: &Allocation) {
+        self.shares = self.after(allocation);
+        self.mode = allocation.mode;
+        self.view.changed = Changed::default();
+        let runs = Arc::make_mut(&mut self.view.runs);
+        for (job, share) in &self.shares {
+            runs[job.index()].rank = share.rank;
+        }
+    }
+
+    /// Decides who runs, as the engine does: by rank, or by share over time received.
+    pub(crate) fn pass(&mut self) {
+        let chosen = self.choose();
+        for job in self.view.active().collect::<Vec<_>>() {
+            match (self.view.is_running(job), chosen.contains(&job)) {
+                (true, false) => self.stop(job),
+                (false, true) => self.start(job),
+                _ => {}
+            }
+        }
+        self.count_devices();
+    }
+
+    fn choose(&self) -> BTreeSet<JobIdx> {
+        let (preempt, skip) = match self.mode {
+            Mode::Ordered { preempt, skip } => (preempt, skip),
+            Mode::Fractions => (true, true),
+        };
+        let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
+        let mut chosen: BTreeSet<JobIdx> = self.view.active().filter(keeps).collect();
+        let mut free =
+            self.sizes.iter().sum::<u32>() - chosen.iter().map(|job| self.view.devices(*job)).sum::<u32>();
+        for job in self.in_order() {
+            let eligible = self.view.is_running(job) || self.view.run(job).state.is_waiting();
+            if chosen.contains(&job) || !eligible {
+                continue;
+            }
+            let devices = self.view.devices(job);
+            if devices <= free {
+                free -= devices;
+                chosen.insert(job);
+            } else if !skip {
+                break;
+            }
+        }
+        chosen
+    }
+
+    fn in_order(&self) -> Vec<JobIdx> {
+        let key = |job: &JobIdx| {
+            let (run, share) = (self.view.run(*job), &self.shares[job]);
+            let received = run.executed_at(self.view.now).secs() / share.fraction;
+            if self.mode == Mode::Fractions {
+                (received, 0.0, run.id)
+            } else {
+                (share.rank.0, share.rank.1, run.id)
+            }
+        };
+        let mut jobs: Vec<JobIdx> = self.shares.keys().copied().collect();
+        jobs.sort_by(|left, right| key(left).partial_cmp(&key(right)).expect("ranks are numbers"));
+        jobs
+    }
+
+    fn run_mut(&mut self, job: JobIdx) -> &mut JobRun {
+        self.view.changed.touched.push(job);
+        &mut Arc::make_mut(&mut self.view.runs)[job.index()]
+    }
+
+    fn become_state(&mut self, job: JobIdx, state: JobState) {
+        let now = self.view.now;
+        let run = self.run_mut(job);
+        (run.state, run.since) = (state, now);
+    }
+
+    fn start(&mut self, job: JobIdx) {
+        self.become_state(job, JobState::Starting);
+        self.run_mut(job).lease = Some(LeaseId(1));
+    }
+
+    fn stop(&mut self, job: JobIdx) {
+        let now = self.view.now;
+        if self.view.run(job).state == JobState::Starting {
+            let state = if self.view.run(job).starts > 0 { JobState::Suspended } else { JobState::Pending };
+            self.become_state(job, state);
+            self.run_mut(job).lease = None;
+            return;
+        }
+        self.become_state(job, JobState::Suspending);
+        let run = self.run_mut(job);
+        (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
+    }
+
+    /// Lets starts and stops take effect.
+    pub(crate) fn settle(&mut self) {
+        for job in self.view.active().collect::<Vec<_>>() {
+            match self.view.run(job).state {
+                JobState::Starting => self.granted(job),
+                JobState::Suspending => self.stopped(job),
+                _ => {}
+            }
+        }
+    }
+
+    fn granted(&mut self, job: JobIdx) {
+        let (now, devices, speed) = (self.view.now, self.view.devices(job), self.view.spec(job).speeds[0]);
+        self.become_state(job, JobState::Running);
+        let run = self.run_mut(job);
+        run.first_start.get_or_insert(now);
+        (run.held_since, run.devices, run.as_of, run.speed) = (now, devices, now, speed);
+        run.starts += 1;
+    }
+
+    fn stopped(&mut self, job: JobIdx) {
+        let now = self.view.now;
+        self.become_state(job, JobState::Suspended);
+        let run = self.run_mut(job);
+        run.attained += u64::from(run.devices) * (now - run.held_since).0;
+        run.executed = run.executed_at(now);
+        (run.devices, run.lease, run.last_stop) = (0, None, Some(now));
+        run.preemptions += 1;
+    }
+
+    /// Lets time pass; jobs that are done by then end then.
+    pub(crate) fn advance(&mut self, seconds: f64) {
+        self.view.now = self.view.now + Span::from_secs(seconds);
+        let done = |job: &JobIdx| {
+            self.view.run(*job).state == JobState::Running && self.view.seconds_left(*job) < 5e-7
+        };
+        for job in self.view.active().filter(done).collect::<Vec<_>>() {
+            let now = self.view.now;
+            self.become_state(job, JobState::Succeeded);
+            self.view.changed.touched.pop();
+            self.view.changed.ended.push(job);
+            self.shares.remove(&job);
+            self.ends.insert(self.view.run(job).id, now.secs());
+        }
+        self.count_devices();
+    }
+
+    /// Writes down which devices are promised, from the first node on.
+    fn count_devices(&mut self) {
+        let running = self.view.active().filter(|job| self.view.is_running(*job));
+        let mut used: u32 = running.map(|job| self.view.devices(job)).sum();
+        let mut node = |devices: &u32| {
+            let here = used.min(*devices);
+            used -= here;
+            let free = (1u64 << devices) - (1u64 << here);
+            TestNode { kind: 0, devices: *devices, rack: 0, up: true, free }
+        };
+        self.view.nodes = Arc::new(nodes(&self.sizes.iter().map(&mut node).collect::<Vec<_>>()));
+    }
+
+    /// From event to event until all jobs have ended.
+    fn run(&mut self, policy: &mut dyn Policy) {
+        loop {
+            while self.arrivals.front().is_some_and(|arrival| arrival.0 <= self.view.now) {
+                let (_, devices, seconds) = self.arrivals.pop_front().expect("one is due");
+                self.submit(devices, seconds);
+            }
+            let asked = self.plan(policy).replan_at;
+            let now = self.view.now;
+            let round = (policy.cadence() == Cadence::EveryRound).then(|| now + self.view.round);
+            let end = |job| Time::from_secs(now.secs() + self.view.seconds_left(job));
+            let ends = self.view.active().filter(|job| self.view.is_running(*job)).map(end);
+            let arrival = self.arrivals.front().map(|arrival| arrival.0);
+            let Some(next) = ends.min().into_iter().chain(arrival).min() else { return };
+            let next =
+                [Some(next), asked, round].into_iter().flatten().min().unwrap_or(next).max(now + Span(1));
+            self.advance((next - now).secs());
+        }
+    }
+
+    /// Rows that have devices.
+    pub(crate) fn running(&self) -> Vec<usize> {
+        self.view.active().filter(|job| self.view.is_running(*job)).map(JobIdx::index).collect()
+    }
+
+    /// Rows that wait.
+    pub(crate) fn waiting(&self) -> Vec<usize> {
+        self.view.active().filter(|job| self.view.run(*job).state.is_waiting()).map(JobIdx::index).collect()
+    }
+
+    /// The first part of each rank, by row.
+    pub(crate) fn ranks(&self) -> Vec<f64> {
+        self.view.runs.iter().map(|run| run.rank.0).collect()
+    }
+
+    /// The parts of the time, by row.
+    pub(crate) fn fractions(&self) -> Vec<f64> {
+        self.shares.values().map(|share| share.fraction).collect()
+    }
+
+    pub(crate) fn seconds_left(&self, row: usize) -> f64 {
+        self.view.seconds_left(JobIdx(row as u32))
+    }
+
+    pub(crate) fn devices(&self, row: usize) -> u32 {
+        self.view.devices(JobIdx(row as u32))
+    }
+}
+
+fn job(devices: u32, seconds: f64) -> JobSpec {
+    JobSpec {
+        name: "job".into(),
+        user: None,
+        tenant: None,
+        weight: 1.0,
+        priority: 0,
+        deadline: None,
+        steps: seconds,
+        shapes: Arc::from([Shape::of(KindId(0), devices)]),
+        speeds: Arc::from([1.0]),
+        costs: Costs::default(),
+        failures_max: 0,
+    }
+}
+
+fn entering(id: JobId, now: Time) -> JobRun {
+    JobRun {
+        id,
+        state: JobState::Pending,
+        since: now,
+        submitted: now,
+        first_start: None,
+        last_stop: None,
+        done: 0.0,
+        as_of: now,
+        speed: 0.0,
+        shape: 0,
+        devices: 0,
+        held_since: now,
+        lease: None,
+        attained: 0,
+        executed: Span::ZERO,
+        starts: 0,
+        preemptions: 0,
+        migrations: 0,
+        failures: 0,
+        rank: Rank::default(),
+        cancelled: false,
+    }
+}

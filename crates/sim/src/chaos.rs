@@ -1,0 +1,62 @@
+//! A policy without sense, for fuzzing: random shares, groups, shapes and orders, all of them legal. What
+//! the engine promises must hold whatever a policy answers.
+
+use smallvec::smallvec;
+use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::ids::JobIdx;
+use yard_core::job::Rank;
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::view::View;
+
+use crate::random::Random;
+
+/// A policy without sense.
+pub struct Chaos {
+    random: Random,
+    mode: Mode,
+}
+
+impl Chaos {
+    /// One that is as senseless as its seed.
+    pub fn new(seed: u64) -> Chaos {
+        let mut random = Random::new(seed);
+        let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8) };
+        let mode = if random.chance(0.5) { Mode::Fractions } else { ordered };
+        Chaos { random, mode }
+    }
+
+    fn share(&mut self, view: &View, job: JobIdx, rest: &mut Vec<JobIdx>) -> Share {
+        let mut share = Share::whole(job, Rank(self.random.below(4) as f64, self.random.unit()));
+        let shapes = &view.spec(job).shapes;
+        if self.random.chance(0.5) {
+            share.shape = Some(self.random.below(shapes.len() as u64) as u16);
+        }
+        if self.mode == Mode::Fractions {
+            share.fraction = 0.1 + 0.9 * self.random.unit();
+        }
+        let like = rest.iter().position(|other| view.spec(*other).shapes == *shapes);
+        if let Some(at) = like.filter(|_| self.random.chance(0.3)) {
+            share.jobs = smallvec![job, rest.swap_remove(at)];
+        }
+        share
+    }
+}
+
+impl Policy for Chaos {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.random.chance(0.05) {
+            return Err(PolicyError("no sense today".into()));
+        }
+        let mut rest: Vec<JobIdx> = view.active().collect();
+        let mut shares = Vec::new();
+        while let Some(job) = rest.pop() {
+            let share = self.share(view, job, &mut rest);
+            shares.push(share);
+        }
+        Ok(Allocation { mode: self.mode, shares: Shares::All(shares), replan_at: None })
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::EveryRound
+    }
+}

@@ -1,0 +1,226 @@
+//! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains and cancellations. Every invariant
+//! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
+//! restored state, must end in the same state; and every job must end.
+
+use std::sync::Arc;
+
+use yard_core::cluster::NodeSpec;
+use yard_core::ids::{JobId, NodeId};
+use yard_core::job::{Costs, JobSpec, JobState, Need, Shape, Spread};
+use yard_core::message::{Input, NodeChange};
+use yard_core::policy::{Cadence, Placer, Policy};
+use yard_core::{Engine, Settings, Span, State, Time};
+
+use crate::cluster::ClusterSpec;
+use crate::faults::Faults;
+use crate::random::Random;
+use crate::record::Keep;
+use crate::run::{Simulation, run};
+use crate::world::Quirks;
+
+/// What a seed makes.
+#[derive(Debug)]
+pub struct Scenario {
+    cluster: ClusterSpec,
+    jobs: Vec<(Time, JobSpec)>,
+    script: Vec<(Time, Input)>,
+    faults: Faults,
+    round: Span,
+    repack: bool,
+    checkpoint_every: Span,
+    seed: u64,
+}
+
+/// What one seed went through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps of the engine.
+    pub steps: usize,
+    /// Jobs that were done.
+    pub done: usize,
+    /// Jobs that ended otherwise.
+    pub other: usize,
+    /// Stops for other jobs.
+    pub preemptions: u32,
+}
+
+impl Scenario {
+    /// The scenario of this seed.
+    pub fn new(seed: u64) -> Scenario {
+        let mut random = Random::new(seed ^ 0x5917_c4ac);
+        let cluster = cluster(&mut random);
+        let costly = random.chance(0.5);
+        let jobs = jobs(&mut random, &cluster, costly);
+        let script = script(&mut random, &cluster, jobs.len() as u64);
+        let seconds =
+            |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
+        let faults = Faults {
+            node_mtbf: random.chance(0.3).then(|| seconds(&mut random, 2_000.0, 50_000.0)),
+            repair: seconds(&mut random, 1.0, 2_000.0),
+            slow_nodes: if random.chance(0.3) { 0.3 } else { 0.0 },
+            slow_factor: 0.5,
+            job_mtbf: random.chance(0.2).then(|| seconds(&mut random, 1_000.0, 9_000.0)),
+        };
+        let round = if random.chance(0.6) { seconds(&mut random, 10.0, 600.0) } else { Span::ZERO };
+        let checkpoint_every = if random.chance(0.5) { Span::from_secs(50.0) } else { Span::ZERO };
+        Scenario { cluster, jobs, script, faults, round, repack: random.chance(0.1), checkpoint_every, seed }
+    }
+
+    /// Runs it under a policy; panics where an invariant is broken, says so where a promise is.
+    pub fn check(
+        &self,
+        policy: &mut dyn Policy,
+        placer: &dyn Fn() -> Box<dyn Placer>,
+    ) -> Result<Tally, String> {
+        let settings = self.settings(policy);
+        let mut journal: Vec<(Time, Input)> = Vec::new();
+        let mut last: Option<State> = None;
+        let mut probe = |engine: &Engine, now: Time, input: &Input| {
+            engine.check();
+            journal.push((now, input.clone()));
+            last = Some(engine.state().clone());
+        };
+        let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
+        let outcome = run(Simulation {
+            jobs: &jobs,
+            cluster: &self.cluster,
+            settings: settings.clone(),
+            policy,
+            placer: placer(),
+            checkpoint_every: self.checkpoint_every,
+            quirks: Quirks::default(),
+            faults: self.faults.clone(),
+            script: self.script.clone(),
+            seed: self.seed,
+            keep: Keep { series: true, bars_max: 1000 },
+            events: None,
+            progress: None,
+            probe: Some(&mut probe),
+        });
+        let record = outcome.map_err(|error| error.to_string())?.record;
+        self.replay(settings, &journal, &last.expect("nodes join before anything else"), placer)?;
+        let open = record.jobs.iter().filter(|job| job.end.is_none()).count();
+        if open > 0 {
+            return Err(format!("{open} of {} jobs never ended", record.jobs.len()));
+        }
+        let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
+        let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
+        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
+    }
+
+    fn settings(&self, policy: &dyn Policy) -> Settings {
+        let every_round = policy.cadence() == Cadence::EveryRound;
+        let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
+        Settings { round, every_round, repack: self.repack, lease: Span::from_secs(1_000.0) }
+    }
+
+    /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
+    fn replay(
+        &self,
+        settings: Settings,
+        journal: &[(Time, Input)],
+        end: &State,
+        placer: &dyn Fn() -> Box<dyn Placer>,
+    ) -> Result<(), String> {
+        let mut engine = Engine::new(settings, self.cluster.kinds.clone(), placer());
+        let mut dropped = Vec::new();
+        for (at, (now, input)) in journal.iter().enumerate() {
+            if at == journal.len() / 2 {
+                let saved = serde_json::to_string(engine.state()).map_err(|error| error.to_string())?;
+                let state: State = serde_json::from_str(&saved).map_err(|error| error.to_string())?;
+                engine = Engine::restore(state, placer()).map_err(|error| error.to_string())?;
+            }
+            engine.step(*now, input.clone(), &mut dropped);
+            dropped.clear();
+        }
+        if engine.state() == end { Ok(()) } else { Err("the replayed journal ends in another state".into()) }
+    }
+}
+
+fn cluster(random: &mut Random) -> ClusterSpec {
+    let mut spec =
+        ClusterSpec { text: "fuzz".into(), kinds: Default::default(), nodes: Vec::new(), prices: Vec::new() };
+    for kind in 0..1 + random.below(3) {
+        let kind = spec.kinds.intern(&format!("kind{kind}"));
+        for at in 0..1 + random.below(5) {
+            let devices = *random.pick(&[1, 2, 4, 8]);
+            let name = format!("node{}-{at}", kind.0);
+            spec.nodes.push(NodeSpec { name, kind, devices, rack: random.below(2) as u32 });
+        }
+    }
+    spec
+}
+
+fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, JobSpec)> {
+    // A few lists of shapes that many jobs share, as in real traces.
+    let lists: Vec<Arc<[Shape]>> = (0..1 + random.below(6)).map(|_| shapes(random, cluster)).collect();
+    let mut now = 0.0;
+    let mean = *random.pick(&[0.0, 5.0, 60.0, 600.0]);
+    let mut jobs = Vec::new();
+    for at in 0..1 + random.below(40) {
+        // Whole seconds make ties, and ties find bugs.
+        now += if mean > 0.0 { random.exponential(mean).floor() } else { 0.0 };
+        let shapes = random.pick(&lists).clone();
+        let speeds = shapes.iter().map(|_| 0.5 + random.unit()).collect();
+        let cost =
+            |random: &mut Random| if costly { Span::from_secs(random.unit() * 30.0) } else { Span::ZERO };
+        let costs = Costs { save: cost(random), load: cost(random), start: cost(random) };
+        let spec = JobSpec {
+            name: at.to_string().into(),
+            user: None,
+            tenant: None,
+            weight: 1.0,
+            priority: 0,
+            deadline: random.chance(0.3).then(|| Time::from_secs(now + random.unit() * 5_000.0)),
+            steps: 1.0 + (random.unit() * 1_500.0).floor(),
+            shapes,
+            speeds,
+            costs,
+            failures_max: 1_000,
+        };
+        jobs.push((Time::from_secs(now), spec));
+    }
+    jobs
+}
+
+/// Shapes of which at least one fits the cluster.
+fn shapes(random: &mut Random, cluster: &ClusterSpec) -> Arc<[Shape]> {
+    let kinds: Vec<_> = cluster.kinds.ids().collect();
+    let mut shapes = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let kind = *random.pick(&kinds);
+        let of_kind = || cluster.nodes.iter().filter(|node| node.kind == kind).map(|node| node.devices);
+        let spread = *random.pick(&[Spread::Any, Spread::Any, Spread::Node]);
+        let most = if spread == Spread::Node { of_kind().max() } else { Some(of_kind().sum()) };
+        let devices = 1 + random.below(most.unwrap_or(1).min(9) as u64) as u32;
+        shapes.push(Shape { needs: vec![Need { kind, devices }], spread, batch_size: None });
+    }
+    if kinds.len() > 1 && random.chance(0.2) {
+        let needs = kinds[..2].iter().map(|kind| Need { kind: *kind, devices: 1 }).collect();
+        shapes.push(Shape { needs, spread: Spread::Any, batch_size: None });
+    }
+    shapes.dedup();
+    shapes.into()
+}
+
+/// Cancellations, and nodes that drain, leave or fail and always come back: nobody is kept out for good.
+fn script(random: &mut Random, cluster: &ClusterSpec, n_jobs: u64) -> Vec<(Time, Input)> {
+    let mut script = Vec::new();
+    let when = |random: &mut Random| Time::from_secs((random.unit() * 4_000.0).floor());
+    for _ in 0..random.below(6) {
+        // Also of jobs that are over or do not exist.
+        script.push((when(random), Input::Cancel(JobId(random.below(n_jobs + 3)))));
+    }
+    for _ in 0..random.below(5) {
+        let node = NodeId(random.below(cluster.nodes.len() as u64) as u32);
+        let change = match random.below(3) {
+            0 => NodeChange::Drain(node),
+            1 => NodeChange::Leave(node),
+            _ => NodeChange::Fail(node),
+        };
+        let from = when(random);
+        script.push((from, Input::Node(change)));
+        script.push((from + Span::from_secs(random.unit() * 1_000.0), Input::Node(NodeChange::Resume(node))));
+    }
+    script
+}

@@ -1,0 +1,22 @@
+//! The simulator: a loop around the scheduler core, with a simulated cluster that owns the truth. It knows
+//! no policy (one is handed in) and no wall clock; the same seed gives the same event log, byte for byte.
+
+pub mod chaos;
+pub mod cluster;
+mod events;
+mod fairness;
+pub mod faults;
+pub mod fuzz;
+pub mod overheads;
+mod queue;
+pub mod random;
+pub mod record;
+pub mod run;
+pub mod summary;
+pub mod throughput;
+pub mod trace;
+pub mod workload;
+mod world;
+
+pub use run::{Outcome, Simulation, run};
+pub use world::Quirks;

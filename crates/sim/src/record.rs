@@ -1,0 +1,246 @@
+//! What a run leaves behind: one row a job, the load over time, and who held which devices when.
+
+use std::collections::BTreeMap;
+
+use yard_core::cluster::Placement;
+use yard_core::ids::{JobId, LeaseId};
+use yard_core::job::JobState;
+use yard_core::message::{Event, Why};
+use yard_core::{Span, Time};
+
+use crate::events::runs;
+use crate::fairness::Fairness;
+
+/// What became of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRecord {
+    /// When it was submitted.
+    pub submit: Time,
+    /// Devices it asked for.
+    pub gpus: u32,
+    /// When it first got devices.
+    pub first_start: Option<Time>,
+    /// When it was over.
+    pub end: Option<Time>,
+    /// How it ended; `Pending` while it has not.
+    pub state: JobState,
+    /// Time it held devices.
+    pub held: Span,
+    /// Times it was stopped for another job.
+    pub preemptions: u32,
+    /// Times it was moved.
+    pub migrations: u32,
+    /// Its finish-time fairness, once it is over.
+    pub rho: Option<f64>,
+    held_since: Option<Time>,
+    share_before: f64,
+}
+
+/// The load from an instant until the next sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The instant.
+    pub time: Time,
+    /// Jobs that wait.
+    pub queued_jobs: u32,
+    /// Devices they wait for.
+    pub queued_gpus: u64,
+    /// Jobs that hold devices.
+    pub running_jobs: u32,
+    /// Devices held.
+    pub used_gpus: u64,
+}
+
+/// Devices of one node, held by one job for a while.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// The node's row.
+    pub node: u32,
+    /// First device.
+    pub first: u32,
+    /// How many.
+    pub devices: u32,
+    /// The job.
+    pub job: JobId,
+    /// From.
+    pub start: Time,
+    /// Until.
+    pub end: Time,
+}
+
+/// How much to keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Keep {
+    /// Load samples: one at each change.
+    pub series: bool,
+    /// Bars, at most so many.
+    pub bars_max: usize,
+}
+
+/// The record of a run, as it grows.
+#[derive(Debug)]
+pub struct Record {
+    /// One row a job, in order of submission.
+    pub jobs: Vec<JobRecord>,
+    /// The load over time.
+    pub series: Vec<Sample>,
+    /// Who held what.
+    pub bars: Vec<Bar>,
+    /// Whether bars were left out.
+    pub bars_cut: bool,
+    /// Device-microseconds held.
+    pub used: u128,
+    /// Plans that failed, with the last reason.
+    pub failed_plans: u64,
+    /// Why the last failed plan failed.
+    pub last_failure: Option<String>,
+    keep: Keep,
+    now: Sample,
+    open: BTreeMap<LeaseId, (JobId, Time)>,
+    fairness: Fairness,
+}
+
+impl Record {
+    pub(crate) fn new(keep: Keep, devices: u32, jobs: usize) -> Record {
+        let zero = Sample { time: Time::ZERO, queued_jobs: 0, queued_gpus: 0, running_jobs: 0, used_gpus: 0 };
+        Record {
+            jobs: Vec::with_capacity(jobs),
+            series: Vec::new(),
+            bars: Vec::new(),
+            bars_cut: false,
+            used: 0,
+            failed_plans: 0,
+            last_failure: None,
+            keep,
+            now: zero,
+            open: BTreeMap::new(),
+            fairness: Fairness::new(devices),
+        }
+    }
+
+    /// Jobs that are over.
+    pub fn ended(&self) -> usize {
+        self.jobs.len() - (self.now.queued_jobs + self.now.running_jobs) as usize
+    }
+
+    /// A job is about to be submitted.
+    pub(crate) fn add(&mut self, now: Time, gpus: u32) {
+        self.jobs.push(JobRecord {
+            submit: now,
+            gpus,
+            first_start: None,
+            end: None,
+            state: JobState::Pending,
+            held: Span::ZERO,
+            preemptions: 0,
+            migrations: 0,
+            rho: None,
+            held_since: None,
+            share_before: self.fairness.arrive(now, gpus),
+        });
+        self.change(now, |sample| {
+            sample.queued_jobs += 1;
+            sample.queued_gpus += gpus as u64;
+        });
+    }
+
+    /// Takes a fact in. `ideal` is the time a job would need alone.
+    pub(crate) fn event(&mut self, now: Time, event: &Event, ideal: impl Fn(JobId) -> f64) {
+        match event {
+            Event::Granted { lease, jobs, placement } => self.granted(now, *lease, jobs, placement),
+            Event::Freed { lease, placement } => self.freed(now, *lease, placement),
+            Event::Stopping { job, why } => match why {
+                Why::Preempted => self.jobs[job.index()].preemptions += 1,
+                Why::Moved => self.jobs[job.index()].migrations += 1,
+                Why::Cancelled | Why::Drained | Why::Lost => {}
+            },
+            Event::Stopped { job, .. } => self.stopped(now, *job),
+            Event::Rejected { job, .. } => self.ended_job(now, *job, JobState::Rejected, ideal(*job)),
+            Event::Ended { job, state } => self.ended_job(now, *job, *state, ideal(*job)),
+            Event::PlanFailed { reason, .. } => {
+                self.failed_plans += 1;
+                self.last_failure = Some(reason.clone());
+            }
+            Event::Submitted { .. } | Event::Started { .. } | Event::Node { .. } | Event::Stale { .. } => {}
+        }
+    }
+
+    fn granted(&mut self, now: Time, lease: LeaseId, jobs: &[JobId], placement: &Placement) {
+        for job in jobs {
+            let row = &mut self.jobs[job.index()];
+            row.first_start.get_or_insert(now);
+            row.held_since = Some(now);
+            let gpus = row.gpus as u64;
+            self.change(now, |sample| {
+                sample.queued_jobs -= 1;
+                sample.queued_gpus -= gpus;
+                sample.running_jobs += 1;
+            });
+        }
+        self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
+        self.open.insert(lease, (jobs[0], now));
+    }
+
+    fn freed(&mut self, now: Time, lease: LeaseId, placement: &Placement) {
+        let devices = placement.devices() as u64;
+        self.change(now, |sample| sample.used_gpus -= devices);
+        let (job, start) = self.open.remove(&lease).expect("a lease is freed after it is granted");
+        self.used += (now - start).0 as u128 * devices as u128;
+        for slice in &placement.0 {
+            for (first, devices) in runs(slice.mask) {
+                if self.bars.len() < self.keep.bars_max {
+                    self.bars.push(Bar { node: slice.node.0, first, devices, job, start, end: now });
+                } else {
+                    self.bars_cut = true;
+                }
+            }
+        }
+    }
+
+    /// A job laid its devices down.
+    fn lay_down(&mut self, now: Time, job: JobId) -> bool {
+        let row = &mut self.jobs[job.index()];
+        let Some(since) = row.held_since.take() else { return false };
+        row.held += now - since;
+        true
+    }
+
+    fn stopped(&mut self, now: Time, job: JobId) {
+        self.lay_down(now, job);
+        let gpus = self.jobs[job.index()].gpus as u64;
+        self.change(now, |sample| {
+            sample.running_jobs -= 1;
+            sample.queued_jobs += 1;
+            sample.queued_gpus += gpus;
+        });
+    }
+
+    fn ended_job(&mut self, now: Time, job: JobId, state: JobState, ideal: f64) {
+        let held = self.lay_down(now, job);
+        let row = &mut self.jobs[job.index()];
+        (row.end, row.state) = (Some(now), state);
+        let received = self.fairness.leave(now, row.gpus) - row.share_before;
+        row.rho = (ideal > 0.0).then_some(received / ideal);
+        let gpus = row.gpus as u64;
+        self.change(now, |sample| {
+            if held {
+                sample.running_jobs -= 1;
+            } else {
+                sample.queued_jobs -= 1;
+                sample.queued_gpus -= gpus;
+            }
+        });
+    }
+
+    fn change(&mut self, now: Time, change: impl FnOnce(&mut Sample)) {
+        change(&mut self.now);
+        self.now.time = now;
+        if !self.keep.series {
+            return;
+        }
+        match self.series.last_mut() {
+            Some(last) if last.time == now => *last = self.now,
+            _ => self.series.push(self.now),
+        }
+    }
+}

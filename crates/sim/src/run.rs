@@ -1,0 +1,218 @@
+//! One simulation: a loop around the engine, as the live server is another. At each instant first
+//! everything that happens is reported, then jobs arrive, then the engine gets its tick.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use yard_core::cluster::Kinds;
+use yard_core::job::JobSpec;
+use yard_core::message::{Effect, Input, NodeChange};
+use yard_core::policy::{Placer, Policy};
+use yard_core::state::Ledger;
+use yard_core::{Engine, Settings, Span, Time};
+
+use crate::cluster::ClusterSpec;
+use crate::events::EventLog;
+use crate::faults::Faults;
+use crate::record::{Keep, Record};
+use crate::world::{Coming, Quirks, World};
+
+/// All that a simulation needs.
+pub struct Simulation<'a> {
+    /// The jobs with their times of submission, in order.
+    pub jobs: &'a [(Time, &'a JobSpec)],
+    /// The cluster.
+    pub cluster: &'a ClusterSpec,
+    /// How the engine is run.
+    pub settings: Settings,
+    /// Who decides.
+    pub policy: &'a mut dyn Policy,
+    /// Who places.
+    pub placer: Box<dyn Placer>,
+    /// Time between the jobs' own checkpoints.
+    pub checkpoint_every: Span,
+    /// Behaviours of other simulators.
+    pub quirks: Quirks,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// What else happens: drains, cancellations, nodes that join.
+    pub script: Vec<(Time, Input)>,
+    /// The seed of all that is random.
+    pub seed: u64,
+    /// What to keep.
+    pub keep: Keep,
+    /// Where to write events.
+    pub events: Option<Box<dyn io::Write + Send>>,
+    /// Counts jobs that are over, for whoever watches.
+    pub progress: Option<Arc<AtomicU64>>,
+    /// Sees each input and the engine after it; for journals and checks.
+    pub probe: Option<Probe<'a>>,
+}
+
+/// Called after each step of the engine.
+pub type Probe<'a> = &'a mut dyn FnMut(&Engine, Time, &Input);
+
+/// What a simulation gives.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What became of the jobs.
+    pub record: Record,
+    /// The engine's sums.
+    pub ledger: Ledger,
+    /// Hash of the event log.
+    pub events_sha256: String,
+    /// When the last thing happened.
+    pub end: Time,
+}
+
+/// Rounds in a row that start nobody while nobody runs and nobody comes, after which the jobs that are
+/// left can never run.
+const IDLE_ROUNDS_MAX: u32 = 64;
+
+/// Runs until nothing more can happen.
+pub fn run(simulation: Simulation<'_>) -> io::Result<Outcome> {
+    let mut run = Run::new(simulation);
+    while let Some(now) = run.next_time() {
+        run.happen(now);
+        run.arrive(now);
+        run.tick(now);
+    }
+    run.finish()
+}
+
+struct Run<'a> {
+    jobs: &'a [(Time, &'a JobSpec)],
+    arrived: usize,
+    engine: Engine,
+    world: World,
+    policy: &'a mut dyn Policy,
+    record: Record,
+    log: EventLog,
+    effects: Vec<Effect>,
+    todo: VecDeque<Input>,
+    now: Time,
+    idle_rounds: u32,
+    progress: Option<Arc<AtomicU64>>,
+    probe: Option<Probe<'a>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(simulation: Simulation<'a>) -> Run<'a> {
+        let Simulation { jobs, cluster, settings, policy, placer, quirks, faults, seed, keep, .. } =
+            simulation;
+        let joining =
+            simulation.script.iter().filter(|(_, input)| matches!(input, Input::Node(NodeChange::Join(_))));
+        let n_nodes = cluster.nodes.len() + joining.count();
+        let mut world = World::new(n_nodes, simulation.checkpoint_every, quirks, faults, seed);
+        for (time, input) in simulation.script {
+            world.coming.push(time, Coming::Planned(Box::new(input)));
+        }
+        let kinds: Kinds = cluster.kinds.clone();
+        let mut run = Run {
+            jobs,
+            arrived: 0,
+            engine: Engine::new(settings, kinds, placer),
+            world,
+            policy,
+            record: Record::new(keep, cluster.devices(), jobs.len()),
+            log: EventLog::new(simulation.events),
+            effects: Vec::new(),
+            todo: VecDeque::new(),
+            now: Time::ZERO,
+            idle_rounds: 0,
+            progress: simulation.progress,
+            probe: simulation.probe,
+        };
+        for node in &cluster.nodes {
+            run.step(Input::Node(NodeChange::Join(node.clone())));
+        }
+        run
+    }
+
+    /// When something happens next. Faults alone keep nobody waiting: without jobs the run is over.
+    fn next_time(&self) -> Option<Time> {
+        let arrival = self.jobs.get(self.arrived).map(|(time, _)| *time);
+        if arrival.is_none() && self.record.ended() == self.record.jobs.len() {
+            return None;
+        }
+        let deadline = self.engine.deadline().filter(|_| self.idle_rounds < IDLE_ROUNDS_MAX);
+        arrival.into_iter().chain(self.world.coming.time()).chain(deadline).min()
+    }
+
+    fn happen(&mut self, now: Time) {
+        self.now = now;
+        while let Some(coming) = self.world.coming.pop_due(now) {
+            if let Some(input) = self.world.happen(now, coming) {
+                self.step(input);
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: Time) {
+        while let Some((_, spec)) = self.jobs.get(self.arrived).filter(|(time, _)| *time <= now) {
+            self.arrived += 1;
+            self.world.add(spec.steps, spec.speeds.clone(), spec.costs);
+            self.record.add(now, spec.shapes[0].devices());
+            self.step(Input::Submit(Box::new((*spec).clone())));
+        }
+    }
+
+    fn tick(&mut self, now: Time) {
+        if self.engine.deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        if self.engine.next_round().is_some_and(|time| time <= now) {
+            self.world.toll(now).into_iter().for_each(|report| self.step(report));
+        }
+        self.step(Input::Tick);
+        let idle = self.world.coming.time().is_none() && self.arrived == self.jobs.len();
+        self.idle_rounds = if idle { self.idle_rounds + 1 } else { 0 };
+    }
+
+    /// One step of the engine, and of what it asks for at once.
+    fn step(&mut self, input: Input) {
+        self.todo.push_back(input);
+        while let Some(input) = self.todo.pop_front() {
+            let kept = self.probe.is_some().then(|| input.clone());
+            self.engine.step(self.now, input, &mut self.effects);
+            if let (Some(probe), Some(input)) = (&mut self.probe, &kept) {
+                probe(&self.engine, self.now, input);
+            }
+            let mut effects = std::mem::take(&mut self.effects);
+            effects.drain(..).for_each(|effect| self.perform(effect));
+            self.effects = effects;
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Plan { plan, view } => {
+                let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
+                self.todo.push_back(Input::Planned { plan, answer });
+            }
+            Effect::Execute(command) => self.world.execute(self.now, command),
+            Effect::Publish(event) => {
+                self.log.record(self.now, &event);
+                let before = self.record.ended();
+                let jobs = self.jobs;
+                self.record.event(self.now, &event, |job| ideal(jobs[job.index()].1));
+                if let Some(progress) = &self.progress {
+                    progress.fetch_add((self.record.ended() - before) as u64, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<Outcome> {
+        self.engine.check();
+        let ledger = self.engine.ledger().clone();
+        Ok(Outcome { record: self.record, ledger, events_sha256: self.log.finish()?, end: self.now })
+    }
+}
+
+/// Seconds a job would need alone, in its fastest shape.
+fn ideal(spec: &JobSpec) -> f64 {
+    spec.steps / spec.speeds.iter().copied().fold(0.0, f64::max)
+}

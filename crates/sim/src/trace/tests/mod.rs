@@ -1,0 +1,7 @@
+//! Tests that cross the files of this module; each on its own idea.
+
+mod fuzz;
+mod generated;
+mod messages;
+mod round_trip;
+mod samples;

@@ -1,0 +1,108 @@
+//! What is written is read back equal.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use proptest::option;
+use proptest::prelude::*;
+use yard_core::Time;
+
+use super::samples::{SAMPLES, opened};
+use crate::trace::{Trace, TraceJob, Work, read, write};
+
+fn written(trace: &Trace) -> String {
+    let mut out = Vec::new();
+    write(trace, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The jobs without their lines, which differ between files.
+fn jobs(trace: &Trace) -> Vec<TraceJob> {
+    trace.jobs.iter().map(|job| TraceJob { line: 0, ..job.clone() }).collect()
+}
+
+fn check(trace: &Trace) {
+    let text = written(trace);
+    let back = read("back", text.as_bytes(), None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(jobs(&back.trace), jobs(trace), "{text}");
+}
+
+#[test]
+fn every_format_can_be_converted() {
+    SAMPLES.iter().for_each(|(_, text)| check(&opened(text).unwrap().trace));
+}
+
+#[test]
+fn only_used_columns_are_written() {
+    expect![[r#"
+        job_id,submit_s,gpus,duration_s,model
+        0,0,1,164,vgg19
+        1,30,8,147,vgg11
+    "#]]
+    .assert_eq(&written(&opened(SAMPLES[5].1).unwrap().trace));
+    expect![[r#"
+        job_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,min_gpus,max_gpus,kinds
+        early,0,1,,500,ResNet-18,64,,,1,0,,,,
+        late,7.5,4,60,,,,ann,red,2.5,-3,1000,2,8,v100|p100
+    "#]].assert_eq(&written(&opened(SAMPLES[0].1).unwrap().trace));
+}
+
+/// A word without blanks at its ends, which reading trims; commas, quotes and # are fair.
+fn word() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9#\",é|'-]([ a-z0-9#\",\n]{0,6}[a-z0-9\"])?"
+}
+
+fn shared() -> impl Strategy<Value = Option<Arc<str>>> {
+    option::of(word().prop_map(Arc::from))
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    prop_oneof![(1e-6..1e12f64).prop_map(Work::Seconds), (1e-6..1e15f64).prop_map(Work::Steps)]
+}
+
+fn job() -> impl Strategy<Value = TraceJob> {
+    // Instants below 2^51 µs, and a deadline not before the submission.
+    let times = (0..1u64 << 50, option::of(0..1u64 << 50));
+    let gangs = (1..1000u32, option::of(0.0..1.0f64), option::of(0..1000u32), option::of(1u32..));
+    let words = (shared(), shared(), shared(), prop::collection::vec("[a-z0-9]{1,4}", 0..3));
+    (times, gangs, words, work(), prop_oneof![Just(1.0), 1e-9..1e9f64], any::<i32>()).prop_map(
+        |(
+            (submit, slack),
+            (gpus, min, more, batch_size),
+            (model, user, tenant, mut kinds),
+            work,
+            weight,
+            priority,
+        )| {
+            kinds.sort();
+            kinds.dedup();
+            TraceJob {
+                name: "".into(),
+                submit: Time(submit),
+                gpus,
+                work,
+                model,
+                batch_size,
+                user,
+                tenant,
+                weight,
+                priority,
+                deadline: slack.map(|slack| Time(submit + slack)),
+                min_gpus: min.map(|part| 1 + (part * f64::from(gpus - 1)) as u32),
+                max_gpus: more.map(|more| gpus + more),
+                kinds: kinds.into_iter().map(Arc::from).collect(),
+                line: 0,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_trace(mut list in prop::collection::vec((job(), word()), 1..20)) {
+        list.sort_by_key(|(job, _)| job.submit);
+        let named = |(number, (job, word))| TraceJob { name: format!("{word}_{number}").into(), ..job };
+        let jobs = list.into_iter().enumerate().map(named).collect();
+        check(&Trace { source: "t".into(), format: "yard", jobs });
+    }
+}

@@ -1,0 +1,267 @@
+//! A small valid file of each format, and what is read from it.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use expect_test::{Expect, expect};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::trace::{FORMATS, Opened, TraceError, TraceJob, read};
+
+/// Format, file.
+pub(super) const SAMPLES: [(&str, &str); 10] = [
+    (
+        "yard",
+        "# by hand\njob_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,\
+         min_gpus,max_gpus,kinds\n\
+         late,7.5,4,60,,,,ann,red,2.5,-3,1000,2,8,v100|p100|v100\n\
+         early,0,1,,500,ResNet-18,64,,,,,,,,\n",
+    ),
+    (
+        "gavel",
+        "ResNet-18 (batch size 128)\tpython3 main.py --data_dir=%s/cifar10\timage\t--num_steps\t1\t925982\t4\t1\t-1.000000\t0\n\
+         A3C\tpython3 \"main.py\trl\t--max-steps\t0\t44334\t1\t5\t1.2\t90.25\n",
+    ),
+    (
+        "philly",
+        "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n\
+         2017-10-09 06:13:03,2951.0,2,5902.0,6214e9\n2017-10-09 08:00:00,0.0,1,0.0,6214e9\n\
+         2017-10-09 09:00:00,5.0,0,0.0,6214e9\n",
+    ),
+    (
+        "itp",
+        "job_id,submission_time,duration,num_gpu\n965d744f-0445,1932025,2429,64\nfb10987f-20ac,1800000,1532,1\n",
+    ),
+    (
+        "muri",
+        "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,\
+         resource_time_0,resource_time_1,resource_time_2,priority\n\
+         0,8,1500,10956,gpt2,4,5095000,91000,437,0.6,419,49,0\n",
+    ),
+    (
+        "tiresias",
+        "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,606,vgg19,164,30\n1,8,30,133,vgg11,147,23\n",
+    ),
+    (
+        "chronus",
+        "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n\
+         0,vc_ed69ec,1,5601,5530,mobilenet_v2,96,5,159-189-229-289,10-8-5-2,0,soft\n\
+         2,vc_ee9e8c,1,14341,3621,alexnet,30,17,14341,10,1,best\n\
+         3,vc_ee9e8c,0,14341,3621,alexnet,30,17,100,10,0,strict\n",
+    ),
+    (
+        "elasticflow",
+        "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration\n0,3715485,2011,cifar10,3719996,4096,1,5644\n",
+    ),
+    (
+        "elasticflow",
+        "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n965d,1932025,45775,resnet50,1933904,256,64,2429\n",
+    ),
+    (
+        "openb",
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n\
+         pod-0,12000,16384,2,1000,V100M16|V100M32,LS,Running,10,500,20\n\
+         pod-1,6000,12288,1,460,,BE,Pending,30,400,\n\
+         pod-2,6000,12288,0,0,,BE,Running,30,400,30\n\
+         pod-3,6000,12288,1,460,,BE,Running,30,,30\n",
+    ),
+];
+
+/// Opens one of the samples' texts by its header.
+pub(super) fn opened(text: &str) -> Result<Opened, TraceError> {
+    read("t", text.as_bytes(), None)
+}
+
+fn check(format: &str, form: usize, expected: Expect) {
+    let (name, text) = SAMPLES.iter().filter(|(name, _)| *name == format).nth(form).unwrap();
+    let opened = opened(text).unwrap();
+    assert_eq!(opened.trace.format, *name);
+    let mut shown: String = opened.trace.jobs.iter().map(line).collect();
+    opened.notes.iter().for_each(|note| writeln!(shown, "note: {note}").unwrap());
+    expected.assert_eq(&shown);
+}
+
+/// A job on one line, without what it does not have.
+fn line(job: &TraceJob) -> String {
+    let mut line =
+        format!("{}: line {} at {} gpus {} {:?}", job.name, job.line, job.submit, job.gpus, job.work);
+    let words = [("model", &job.model), ("user", &job.user), ("tenant", &job.tenant)];
+    words.iter().for_each(|(what, word)| word.iter().for_each(|w| write!(line, " {what} {w}").unwrap()));
+    let counts = [("batch", job.batch_size), ("min", job.min_gpus), ("max", job.max_gpus)];
+    counts.iter().for_each(|(what, count)| count.iter().for_each(|n| write!(line, " {what} {n}").unwrap()));
+    job.deadline.iter().for_each(|deadline| write!(line, " by {deadline}").unwrap());
+    if (job.weight, job.priority, job.kinds.len()) != (1.0, 0, 0) {
+        write!(line, " weight {} priority {} kinds {:?}", job.weight, job.priority, job.kinds).unwrap();
+    }
+    line + "\n"
+}
+
+#[test]
+fn yard() {
+    check(
+        "yard",
+        0,
+        expect![[r#"
+        early: line 4 at 0s gpus 1 Steps(500.0) model ResNet-18 batch 64
+        late: line 3 at 7.5s gpus 4 Seconds(60.0) user ann tenant red min 2 max 8 by 1000s weight 2.5 priority -3 kinds ["v100", "p100"]
+    "#]],
+    );
+}
+
+#[test]
+fn gavel() {
+    check(
+        "gavel",
+        0,
+        expect![[r#"
+        0: line 1 at 0s gpus 4 Steps(925982.0) model ResNet-18 batch 128
+        1: line 2 at 90.25s gpus 1 Steps(44334.0) model A3C weight 5 priority 0 kinds []
+        note: in 1 of 2 rows the SLO is not used: it is a multiple of a duration that the file does not give
+    "#]],
+    );
+}
+
+#[test]
+fn philly() {
+    check(
+        "philly",
+        0,
+        expect![[r#"
+        1: line 3 at 0s gpus 2 Seconds(2951.0) tenant 6214e9
+        0: line 2 at 2932s gpus 1 Seconds(66.0) tenant 11cb48
+        note: 1 of 4 rows left out: duration is 0
+        note: 1 of 4 rows left out: num_gpus is 0
+    "#]],
+    );
+}
+
+#[test]
+fn itp() {
+    check(
+        "itp",
+        0,
+        expect![[r#"
+        fb10987f-20ac: line 3 at 1800000s gpus 1 Seconds(1532.0)
+        965d744f-0445: line 2 at 1932025s gpus 64 Seconds(2429.0)
+    "#]],
+    );
+}
+
+#[test]
+fn muri() {
+    check(
+        "muri",
+        0,
+        expect![[r#"
+        0: line 2 at 1.5s gpus 8 Seconds(4859.588579999999) model gpt2 batch 4
+    "#]],
+    );
+}
+
+#[test]
+fn tiresias() {
+    check(
+        "tiresias",
+        0,
+        expect![[r#"
+        0: line 2 at 0s gpus 1 Seconds(164.0) model vgg19
+        1: line 3 at 30s gpus 8 Seconds(147.0) model vgg11
+    "#]],
+    );
+}
+
+#[test]
+fn chronus() {
+    check(
+        "chronus",
+        0,
+        expect![[r#"
+        0: line 2 at 336060s gpus 1 Seconds(5760.0) model mobilenet_v2 user vc_ed69ec tenant vc_ed69ec by 345600s
+        2: line 3 at 860460s gpus 1 Seconds(1800.0) model alexnet user vc_ee9e8c tenant vc_ee9e8c
+        note: 1 of 3 rows left out: num_gpu is 0
+    "#]],
+    );
+}
+
+#[test]
+fn elasticflow() {
+    check(
+        "elasticflow",
+        0,
+        expect![[r#"
+        0: line 2 at 3715485s gpus 1 Seconds(5644.0) model cifar10 batch 4096 by 3719996s
+    "#]],
+    );
+    check(
+        "elasticflow",
+        1,
+        expect![[r#"
+        965d: line 2 at 1932025s gpus 64 Seconds(2429.0) model resnet50 batch 256 by 1933904s
+    "#]],
+    );
+}
+
+#[test]
+fn openb() {
+    check(
+        "openb",
+        0,
+        expect![[r#"
+        pod-0: line 2 at 10s gpus 2 Seconds(480.0) tenant LS weight 1 priority 0 kinds ["v100m16", "v100m32"]
+        pod-1: line 3 at 30s gpus 1 Seconds(370.0) tenant BE
+        note: 1 of 4 rows left out: it has no creation_time or no deletion_time
+        note: 1 of 4 rows left out: num_gpu is 0
+    "#]],
+    );
+}
+
+#[test]
+fn every_format_has_a_sample() {
+    assert!(FORMATS.iter().all(|format| SAMPLES.iter().any(|(name, _)| *name == format.name)));
+}
+
+/// The same content, gzipped.
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A tar archive of files.
+pub(super) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, text) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        builder.append_data(&mut header, path, text.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn gzip_is_known_by_content_and_clusters_by_member() {
+    let itp = SAMPLES[3].1;
+    let files = [("b/cluster02.csv", itp), ("LICENSE", "no jobs"), ("cluster01.csv", itp)];
+    let opened = read("t.dat", &gzip(&archive(&files)), Some("auto")).unwrap();
+    let tenants: Vec<_> = opened.trace.jobs.iter().map(|job| job.tenant.as_deref().unwrap()).collect();
+    assert_eq!(tenants, ["cluster01", "cluster02", "cluster01", "cluster02"]);
+    assert_eq!(opened.trace.format, "itp");
+}
+
+#[test]
+fn one_member_is_picked_by_name() {
+    let path = std::env::temp_dir().join(format!("yard-trace-{}.tar", std::process::id()));
+    std::fs::write(&path, archive(&[("cluster01.csv", SAMPLES[3].1), ("cluster02.csv", SAMPLES[3].1)]))
+        .unwrap();
+    let of = |member: &str| crate::trace::open(format!("{}#{member}", path.display()).as_ref(), None);
+    let (one, same, none) = (of("cluster02"), of("cluster02.csv"), of("cluster03"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(one.unwrap().trace.jobs.iter().all(|job| job.tenant.as_deref() == Some("cluster02")));
+    assert_eq!(same.unwrap().trace.jobs.len(), 2);
+    let message = none.unwrap_err().to_string();
+    assert!(
+        message.ends_with("has no member \"cluster03\"; its CSV members are: cluster01, cluster02"),
+        "{message}"
+    );
+}

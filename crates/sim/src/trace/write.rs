@@ -1,0 +1,95 @@
+//! Writing a trace in the native format.
+
+use std::io::{self, Write};
+
+use yard_core::Time;
+
+use super::formats::YARD_COLUMNS;
+use super::{Trace, TraceJob, Work};
+
+/// Writes `trace` in the native format, with the columns that some job uses.
+///
+/// Read back, the jobs are equal, but for `line`: numbers are written to the last digit that
+/// matters, and instants below 2⁵¹ µs (71 years) are exact. Rows are in the order of the trace.
+pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    let used = used_columns(&trace.jobs);
+    // A name that begins with # is quoted, or it would come back as a comment.
+    let mut writer = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out);
+    writer.write_record(used.iter().map(|&column| YARD_COLUMNS[column]))?;
+    let mut field = Vec::new();
+    for job in &trace.jobs {
+        for &column in &used {
+            field.clear();
+            write_field(&mut field, job, column)?;
+            writer.write_field(&field)?;
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    writer.flush()
+}
+
+/// The columns in which some job differs from one that does not give them.
+fn used_columns(jobs: &[TraceJob]) -> Vec<usize> {
+    let steps = jobs.iter().filter(|job| matches!(job.work, Work::Steps(_))).count();
+    let any = |used: fn(&TraceJob) -> bool| jobs.iter().any(used);
+    let used = [
+        true,
+        true,
+        true,
+        steps < jobs.len() || jobs.is_empty(),
+        steps > 0,
+        any(|job| job.model.is_some()),
+        any(|job| job.batch_size.is_some()),
+        any(|job| job.user.is_some()),
+        any(|job| job.tenant.is_some()),
+        any(|job| job.weight != 1.0),
+        any(|job| job.priority != 0),
+        any(|job| job.deadline.is_some()),
+        any(|job| job.min_gpus.is_some()),
+        any(|job| job.max_gpus.is_some()),
+        any(|job| !job.kinds.is_empty()),
+    ];
+    (0..YARD_COLUMNS.len()).filter(|&column| used[column]).collect()
+}
+
+fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<()> {
+    match (YARD_COLUMNS[column], job.work) {
+        ("job_id", _) => out.write_all(job.name.as_bytes()),
+        ("submit_s", _) => write_time(out, job.submit),
+        ("gpus", _) => write!(out, "{}", job.gpus),
+        ("duration_s", Work::Seconds(amount)) | ("steps", Work::Steps(amount)) => write!(out, "{amount}"),
+        ("duration_s" | "steps", _) => Ok(()),
+        ("model", _) => write_word(out, job.model.as_deref()),
+        ("batch_size", _) => write_count(out, job.batch_size),
+        ("user", _) => write_word(out, job.user.as_deref()),
+        ("tenant", _) => write_word(out, job.tenant.as_deref()),
+        ("weight", _) => write!(out, "{}", job.weight),
+        ("priority", _) => write!(out, "{}", job.priority),
+        ("deadline_s", _) => job.deadline.map_or(Ok(()), |deadline| write_time(out, deadline)),
+        ("min_gpus", _) => write_count(out, job.min_gpus),
+        ("max_gpus", _) => write_count(out, job.max_gpus),
+        (_, _) => out.write_all(job.kinds.join("|").as_bytes()),
+    }
+}
+
+fn write_word(out: &mut Vec<u8>, word: Option<&str>) -> io::Result<()> {
+    out.write_all(word.unwrap_or_default().as_bytes())
+}
+
+fn write_count(out: &mut Vec<u8>, count: Option<u32>) -> io::Result<()> {
+    count.map_or(Ok(()), |count| write!(out, "{count}"))
+}
+
+/// Seconds with as many decimals as there are.
+fn write_time(out: &mut Vec<u8>, time: Time) -> io::Result<()> {
+    const MICROS: u64 = 1_000_000;
+    let (seconds, micros) = (time.0 / MICROS, time.0 % MICROS);
+    write!(out, "{seconds}")?;
+    if micros > 0 {
+        write!(out, ".{micros:06}")?;
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+    Ok(())
+}

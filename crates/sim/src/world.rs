@@ -1,0 +1,271 @@
+//! The simulated cluster. It owns the truth: how fast jobs really run, how far they are, what saving and
+//! starting cost, which nodes fail. The engine learns of it through reports only.
+
+use std::sync::Arc;
+
+use yard_core::cluster::Placement;
+use yard_core::ids::{JobId, LeaseId, NodeId};
+use yard_core::job::Costs;
+use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
+use yard_core::{Span, Time};
+
+use crate::faults::Faults;
+use crate::queue::Queue;
+use crate::random::Random;
+
+/// Behaviours of papers' simulators that are not how a cluster works, each off by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Quirks {
+    /// Ends are noticed at multiples of this (Blox: at the end of a round).
+    pub end_grain: Span,
+    /// At every decision each running job loses its start-up time (Muri), whether it moved or not.
+    pub toll: bool,
+}
+
+/// What is going to happen.
+#[derive(Debug)]
+pub(crate) enum Coming {
+    /// A job comes up.
+    Up(JobId, u32),
+    /// A job is done.
+    Done(JobId, u32),
+    /// A job has saved and stopped.
+    Down(JobId, u32, Outcome),
+    /// A job crashes.
+    Crash(JobId, u32),
+    /// A node fails, or is back.
+    Fail(NodeId),
+    /// It is back.
+    Back(NodeId),
+    /// Something the scenario has in store.
+    Planned(Box<Input>),
+}
+
+/// The truth about one job.
+#[derive(Clone, Debug)]
+struct Truth {
+    steps: f64,
+    speeds: Arc<[f64]>,
+    costs: Costs,
+    /// Steps done by `since`, and those that are safe in a checkpoint.
+    done: f64,
+    safe: f64,
+    since: Time,
+    speed: f64,
+    lease: LeaseId,
+    /// Grows with each start and stop, so that what was to come of earlier ones is recognised as stale.
+    turn: u32,
+    working: bool,
+}
+
+/// The simulated cluster.
+#[derive(Debug)]
+pub(crate) struct World {
+    jobs: Vec<Truth>,
+    node_speeds: Vec<f64>,
+    down: Vec<bool>,
+    checkpoint_every: Span,
+    quirks: Quirks,
+    faults: Faults,
+    random: Random,
+    running: Vec<JobId>,
+    pub(crate) coming: Queue<Coming>,
+}
+
+impl World {
+    pub(crate) fn new(
+        nodes: usize,
+        checkpoint_every: Span,
+        quirks: Quirks,
+        faults: Faults,
+        seed: u64,
+    ) -> World {
+        let mut random = Random::new(seed);
+        let node_speeds = faults.speeds(nodes, &mut random);
+        let mut coming = Queue::new();
+        for node in 0..nodes as u32 {
+            if let Some(after) = faults.next_failure(&mut random) {
+                coming.push(Time::ZERO + after, Coming::Fail(NodeId(node)));
+            }
+        }
+        let (down, running) = (vec![false; nodes], Vec::new());
+        World {
+            jobs: Vec::new(),
+            node_speeds,
+            down,
+            checkpoint_every,
+            quirks,
+            faults,
+            random,
+            running,
+            coming,
+        }
+    }
+
+    /// A job enters; the engine numbers jobs in the same order.
+    pub(crate) fn add(&mut self, steps: f64, speeds: Arc<[f64]>, costs: Costs) {
+        self.jobs.push(Truth {
+            steps,
+            speeds,
+            costs,
+            done: 0.0,
+            safe: 0.0,
+            since: Time::ZERO,
+            speed: 0.0,
+            lease: LeaseId::default(),
+            turn: 0,
+            working: false,
+        });
+    }
+
+    /// Carries out an order. What comes of it is reported later, at this instant at the earliest.
+    pub(crate) fn execute(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Grant { lease, jobs, shape, placement, .. } => {
+                jobs.iter().for_each(|job| self.start(now, *job, lease, shape, &placement));
+            }
+            Command::Renew { .. } => {}
+            Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, why)),
+        }
+    }
+
+    fn start(&mut self, now: Time, id: JobId, lease: LeaseId, shape: u16, placement: &Placement) {
+        // A gang goes at the pace of its slowest node.
+        let pace = placement.0.iter().map(|slice| self.node_speeds[slice.node.index()]).fold(1.0, f64::min);
+        let job = &mut self.jobs[id.index()];
+        let load = if job.done > 0.0 { job.costs.load } else { Span::ZERO };
+        // Muri's simulator takes the start-up time at the next decision instead.
+        let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
+        (job.lease, job.turn, job.speed) = (lease, job.turn + 1, job.speeds[shape as usize] * pace);
+        self.coming.push(now + delay, Coming::Up(id, job.turn));
+    }
+
+    fn stop(&mut self, now: Time, id: JobId, why: Why) {
+        self.settle(now, id);
+        self.running.retain(|other| *other != id || !self.quirks.toll);
+        let job = &mut self.jobs[id.index()];
+        job.turn += 1;
+        let worked = std::mem::take(&mut job.working);
+        let (delay, outcome) = match why {
+            Why::Lost => (Span::ZERO, Outcome::Lost),
+            _ if worked && !self.quirks.toll => (job.costs.save, Outcome::Saved),
+            _ => (Span::ZERO, Outcome::Saved),
+        };
+        if outcome == Outcome::Saved {
+            job.safe = job.done;
+        } else {
+            job.done = job.safe;
+        }
+        self.coming.push(now + delay, Coming::Down(id, job.turn, outcome));
+    }
+
+    /// Brings a job's account up to `now`, its own checkpoints included.
+    fn settle(&mut self, now: Time, id: JobId) {
+        let job = &mut self.jobs[id.index()];
+        if !job.working {
+            return;
+        }
+        let worked = (now - job.since).secs();
+        let every = self.checkpoint_every.secs();
+        // Without a period every step is taken as saved, so that failures cost nothing but the restart.
+        let kept = if every > 0.0 { (worked / every).floor() * every } else { worked };
+        job.safe = (job.done + kept * job.speed).min(job.steps);
+        job.done = (job.done + worked * job.speed).min(job.steps);
+        job.since = now;
+    }
+
+    /// Turns what happens into an input for the engine; `None` where it has become stale.
+    pub(crate) fn happen(&mut self, now: Time, coming: Coming) -> Option<Input> {
+        match coming {
+            Coming::Up(id, turn) => self.current(id, turn).then(|| self.up(now, id)),
+            Coming::Done(id, turn) => self.current(id, turn).then(|| self.done(id)),
+            Coming::Down(id, turn, outcome) => self.current(id, turn).then(|| self.down(id, outcome)),
+            Coming::Crash(id, turn) => self.current(id, turn).then(|| self.crash(now, id)),
+            Coming::Fail(node) => self.fail(now, node),
+            Coming::Back(node) => self.back(now, node),
+            Coming::Planned(input) => Some(*input),
+        }
+    }
+
+    fn current(&self, id: JobId, turn: u32) -> bool {
+        self.jobs[id.index()].turn == turn
+    }
+
+    fn report(&self, id: JobId, news: News) -> Input {
+        Input::Report(Report { lease: self.jobs[id.index()].lease, job: id, news })
+    }
+
+    fn up(&mut self, now: Time, id: JobId) -> Input {
+        let job = &mut self.jobs[id.index()];
+        (job.working, job.since) = (true, now);
+        if let Some(after) = self.faults.next_crash(&mut self.random) {
+            self.coming.push(now + after, Coming::Crash(id, job.turn));
+        }
+        if self.quirks.toll {
+            self.running.push(id);
+        }
+        self.expect_end(now, id);
+        self.report(id, News::Started)
+    }
+
+    fn expect_end(&mut self, now: Time, id: JobId) {
+        let job = &self.jobs[id.index()];
+        let left = Span::from_secs((job.steps - job.done).max(0.0) / job.speed);
+        let end = (now + left).round_up(self.quirks.end_grain);
+        self.coming.push(end, Coming::Done(id, job.turn));
+    }
+
+    fn done(&mut self, id: JobId) -> Input {
+        self.running.retain(|other| *other != id);
+        let job = &mut self.jobs[id.index()];
+        (job.working, job.done, job.turn) = (false, job.steps, job.turn + 1);
+        let steps = job.steps;
+        self.report(id, News::Stopped { steps, outcome: Outcome::Finished })
+    }
+
+    fn down(&mut self, id: JobId, outcome: Outcome) -> Input {
+        let steps = self.jobs[id.index()].done;
+        self.report(id, News::Stopped { steps, outcome })
+    }
+
+    fn crash(&mut self, now: Time, id: JobId) -> Input {
+        self.settle(now, id);
+        let job = &mut self.jobs[id.index()];
+        (job.working, job.done, job.turn) = (false, job.safe, job.turn + 1);
+        self.down(id, Outcome::Crashed)
+    }
+
+    fn fail(&mut self, now: Time, node: NodeId) -> Option<Input> {
+        self.coming.push(now + self.faults.repair, Coming::Back(node));
+        let was_down = std::mem::replace(&mut self.down[node.index()], true);
+        (!was_down).then_some(Input::Node(NodeChange::Fail(node)))
+    }
+
+    fn back(&mut self, now: Time, node: NodeId) -> Option<Input> {
+        self.down[node.index()] = false;
+        if let Some(after) = self.faults.next_failure(&mut self.random) {
+            self.coming.push(now + after, Coming::Fail(node));
+        }
+        Some(Input::Node(NodeChange::Resume(node)))
+    }
+
+    /// Muri's toll: what every running job reports just before a decision.
+    pub(crate) fn toll(&mut self, now: Time) -> Vec<Input> {
+        if !self.quirks.toll {
+            return Vec::new();
+        }
+        let running = self.running.clone();
+        running.iter().map(|id| self.pay(now, *id)).collect()
+    }
+
+    fn pay(&mut self, now: Time, id: JobId) -> Input {
+        let job = &mut self.jobs[id.index()];
+        // Nothing is taken twice at one instant.
+        let worked = (now - job.since).secs();
+        job.done = (job.done + (worked - job.costs.start.secs()).max(0.0) * job.speed).min(job.steps);
+        (job.since, job.turn) = (now, job.turn + 1);
+        let steps = job.done;
+        self.expect_end(now, id);
+        self.report(id, News::Progress { steps })
+    }
+}
