@@ -144,6 +144,7 @@ impl Plan {
             keep: self.keep,
             events: events.map(create).transpose()?,
             progress: Some(progress),
+            steps_max: u64::MAX,
             probe: None,
         });
         let outcome = outcome.context("cannot write the events")?;

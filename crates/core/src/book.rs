@@ -92,6 +92,13 @@ fn ordered(value: f64) -> u64 {
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
+impl Entry {
+    /// Whether it is this share: the same jobs in the same shape.
+    fn is(&self, share: &Share) -> bool {
+        self.jobs == share.jobs && self.shape == share.shape
+    }
+}
+
 impl Key {
     fn new(rank: Rank, job: JobId, share: ShareId) -> Key {
         Key { rank: (ordered(rank.0), ordered(rank.1)), job, share }
@@ -217,15 +224,17 @@ impl Book {
             Shares::All(shares) => (true, shares),
             Shares::Changed(shares) => (false, shares),
         };
+        let keep = matches!(self.mode, Mode::Ordered { preempt: false, .. });
         let mut named: Vec<JobIdx> = Vec::new();
         for share in shares {
-            // A job that ended while the plan was made is nobody's concern any more.
-            if share.jobs.iter().all(|job| !runs[job.index()].state.is_final()) {
+            // A job that ended while the plan was made is nobody's concern any more; and where nothing is
+            // preempted, a job that runs in another share runs on there.
+            let over = share.jobs.iter().any(|job| runs[job.index()].state.is_final());
+            if !over && !(keep && self.runs_otherwise(&share)) {
                 named.extend(&share.jobs);
                 self.upsert(share, elapsed, specs, runs);
             }
         }
-        let keep = matches!(self.mode, Mode::Ordered { preempt: false, .. });
         let mut unwanted: Vec<ShareId> = if full {
             self.iter().filter(|(_, entry)| entry.stamp != self.stamp).map(|(share, _)| share).collect()
         } else {
@@ -235,6 +244,12 @@ impl Book {
         unwanted.sort_unstable();
         unwanted.dedup();
         unwanted.into_iter().filter_map(|share| self.forget(share, keep)).collect()
+    }
+
+    /// Whether a job of `share` has devices through a share that is not the same.
+    fn runs_otherwise(&self, share: &Share) -> bool {
+        let rows = share.jobs.iter().flat_map(|job| self.shares_of(*job)).map(|row| self.entry(*row));
+        rows.into_iter().any(|entry| entry.lease.is_some() && !entry.is(share))
     }
 
     /// Drops a share the allocation no longer names; one that runs is kept where nothing is preempted.
@@ -251,8 +266,7 @@ impl Book {
         for job in &share.jobs {
             runs[job.index()].rank = share.rank;
         }
-        let same = |entry: &Entry| entry.jobs == share.jobs && entry.shape == share.shape;
-        let known = self.shares_of(share.jobs[0]).iter().copied().find(|row| same(self.entry(*row)));
+        let known = self.shares_of(share.jobs[0]).iter().copied().find(|row| self.entry(*row).is(&share));
         let row = known.unwrap_or_else(|| self.insert(&share, specs, runs));
         let stamp = self.stamp;
         let entry = self.entry_mut(row);

@@ -264,11 +264,12 @@ impl Nodes {
         }
     }
 
-    /// Whether these devices could be promised: free, and their nodes up.
-    pub fn are_free(&self, placement: &Placement) -> bool {
+    /// Whether who had these devices could have them back: promised to nobody, and their nodes not down. A
+    /// draining node keeps what it runs.
+    pub(crate) fn are_free(&self, placement: &Placement) -> bool {
         placement.0.iter().all(|slice| {
             let node = self.get(slice.node);
-            node.state == NodeState::Up && node.free & slice.mask == slice.mask
+            node.state != NodeState::Down && node.free & slice.mask == slice.mask
         })
     }
 

@@ -12,7 +12,7 @@ use crate::cluster::{Kinds, NodeState, Nodes, Placement};
 use crate::ids::{JobId, JobIdx, LeaseId, NodeId, PlanId};
 use crate::invariants;
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
-use crate::leases::LeaseState;
+use crate::leases::{Lease, LeaseState};
 use crate::message::{Command, Effect, Event, Input, News, NodeChange, NodeNews, Outcome, Report, Why};
 use crate::policy::Placer;
 use crate::rounds;
@@ -22,6 +22,9 @@ use crate::view::{Changed, View};
 
 /// Rounds in which a job at the head may be kept waiting by scattered devices before all are placed anew.
 const BLOCKED_ROUNDS_MAX: u32 = 3;
+
+/// How long after a failed plan the next one is asked for.
+const RETRY: Span = Span::from_whole_secs(10);
 
 /// The scheduler.
 pub struct Engine {
@@ -129,8 +132,7 @@ impl Engine {
     /// When who-runs should next be decided: at once or at the next beat that has not been.
     pub fn next_round(&self) -> Option<Time> {
         let state = &self.state;
-        let rotates = state.settings.every_round || state.book.mode == Mode::Fractions;
-        let wanted = if state.dirty || (rotates && state.book.has_waiting()) {
+        let wanted = if state.dirty || (state.rotates() && state.book.has_waiting()) {
             Some(state.now)
         } else {
             state.replan_at.map(|time| time.max(state.now))
@@ -197,7 +199,11 @@ impl Engine {
         let checked = answer.and_then(|plan| book::check(&plan, &state.specs, &state.runs).map(|()| plan));
         match checked {
             Ok(allocation) => self.apply(allocation, out),
-            Err(reason) => out.push(Effect::Publish(Event::PlanFailed { plan, reason })),
+            Err(reason) => {
+                // What the plan was about is still to be answered, even if nothing else happens.
+                state.replan_at = Some(state.now + RETRY);
+                out.push(Effect::Publish(Event::PlanFailed { plan, reason }));
+            }
         }
         let state = &mut self.state;
         state.vacant.append(&mut state.cooling);
@@ -226,8 +232,18 @@ impl Engine {
             state.book.rank_by_fractions(elapsed, |job| runs[job.index()].holds(), &runs);
         }
         let repack = state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX;
-        let nodes = Arc::make_mut(&mut state.nodes);
-        let decision = rounds::decide(&mut state.book, nodes, &mut state.leases, &*self.placer, repack);
+        let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
+        let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
+        let decision = rounds::decide(
+            rounds::Parts {
+                book: &mut state.book,
+                nodes: Arc::make_mut(&mut state.nodes),
+                leases: &mut state.leases,
+                placer: &*self.placer,
+                young: &young,
+            },
+            repack,
+        );
         invariants::head_runs(state, &*self.placer, repack);
         let waits = decision.fragmented && invariants::head_waits(state);
         state.blocked_rounds = if waits { state.blocked_rounds + 1 } else { 0 };
@@ -495,6 +511,11 @@ impl State {
         self.nodes_mut().release(&placement);
     }
 
+    /// Whether who runs changes as time passes, and not only when something happens.
+    fn rotates(&self) -> bool {
+        self.settings.every_round || self.book.mode == Mode::Fractions
+    }
+
     fn is_chosen(&self, share: book::ShareId) -> bool {
         self.book.entry(share).lease.is_some()
     }
@@ -519,6 +540,13 @@ impl JobRun {
         self.executed += span;
         (self.lease, self.devices, self.last_stop) = (None, 0, Some(now));
     }
+}
+
+/// Whether stopping a lease now would waste more than half of its time on starting and saving. Where jobs
+/// take turns, rounds shorter than that would move them about without end and get nothing done.
+fn is_young(lease: &Lease, specs: &[Arc<JobSpec>], now: Time) -> bool {
+    let restart = lease.jobs.iter().map(|job| specs[job.index()].costs.restart()).max().unwrap_or_default();
+    lease.state == LeaseState::Granted && now - lease.granted_at < Span(2 * restart.0)
 }
 
 /// What becomes of a job that gave its devices back.
@@ -561,7 +589,11 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
 fn merge(into: &mut Changed, news: Changed) {
     into.all |= news.all;
     into.nodes |= news.nodes;
-    into.ended.extend(news.ended);
-    into.added.extend(news.added);
-    into.touched.extend(news.touched);
+    let pairs = [(&mut into.ended, news.ended), (&mut into.added, news.added), (&mut into.touched, news.touched)];
+    for (rows, more) in pairs {
+        rows.extend(more);
+        // A row may have been used twice between two plans.
+        rows.sort_unstable();
+        rows.dedup();
+    }
 }

@@ -26,23 +26,21 @@ pub(crate) struct Decision {
     pub(crate) fragmented: bool,
 }
 
+/// What a round works on.
+pub(crate) struct Parts<'a> {
+    pub(crate) book: &'a mut Book,
+    pub(crate) nodes: &'a mut Nodes,
+    pub(crate) leases: &'a mut Leases,
+    pub(crate) placer: &'a dyn Placer,
+    /// Whether a lease is too young to be stopped.
+    pub(crate) young: &'a dyn Fn(&Lease) -> bool,
+}
+
 /// Decides one round.
-pub(crate) fn decide(
-    book: &mut Book,
-    nodes: &mut Nodes,
-    leases: &mut Leases,
-    placer: &dyn Placer,
-    repack: bool,
-) -> Decision {
-    let mut round = Round {
-        book,
-        nodes,
-        leases,
-        placer,
-        repack,
-        stopped: BTreeMap::new(),
-        decision: Decision::default(),
-    };
+pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
+    let Parts { book, nodes, leases, placer, young } = parts;
+    let (stopped, decision) = (BTreeMap::new(), Decision::default());
+    let mut round = Round { book, nodes, leases, placer, young, repack, stopped, decision };
     if repack {
         round.clear();
     }
@@ -55,6 +53,7 @@ struct Round<'a> {
     nodes: &'a mut Nodes,
     leases: &'a mut Leases,
     placer: &'a dyn Placer,
+    young: &'a dyn Fn(&Lease) -> bool,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -170,10 +169,11 @@ impl Round<'_> {
         false
     }
 
-    /// Chosen shares behind `key` whose devices `shape` could use, last first.
+    /// Chosen shares behind `key` that may be stopped and whose devices `shape` could use, last first.
     fn behind(&self, key: Key, shape: &Shape) -> impl Iterator<Item = ShareId> {
         let behind = self.book.chosen_from_last().take_while(move |other| *other > key);
-        behind.map(|other| other.share).filter(move |share| self.helps(*share, shape))
+        let may = move |share: &ShareId| !(self.young)(self.lease_of(*share)) && self.helps(*share, shape);
+        behind.map(|other| other.share).filter(may)
     }
 
     /// The shares behind `key` that must stop until there are enough devices by count.
@@ -203,9 +203,13 @@ impl Round<'_> {
         shape.needs.iter().any(|need| self.freed(share, need.kind) > 0)
     }
 
-    fn placement_of(&self, share: ShareId) -> &Placement {
+    fn lease_of(&self, share: ShareId) -> &Lease {
         let lease = self.book.entry(share).lease.expect("a chosen share has a lease");
-        &self.leases.get(lease).expect("its lease is on record").placement
+        self.leases.get(lease).expect("its lease is on record")
+    }
+
+    fn placement_of(&self, share: ShareId) -> &Placement {
+        &self.lease_of(share).placement
     }
 
     fn stop(&mut self, share: ShareId) {

@@ -47,6 +47,11 @@ impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
 
+    /// A span of whole seconds, for constants.
+    pub const fn from_whole_secs(seconds: u64) -> Span {
+        Span(seconds * MICROS)
+    }
+
     /// A span of `seconds`, to the nearest microsecond.
     pub fn from_secs(seconds: f64) -> Span {
         Span(micros(seconds))

@@ -186,7 +186,7 @@ mod tests {
             let mut world = World::new(&[6]);
             let mut backfill = policy("backfill");
             let submit = |world: &mut World, jobs: &[(u32, u32)]| {
-                world.submit_all(&jobs.iter().map(|(size, long)| (*size, f64::from(*long))).collect::<Vec<_>>());
+                jobs.iter().for_each(|(size, long)| world.submit_all(&[(*size, f64::from(*long))]));
             };
             submit(&mut world, &jobs);
             world.plan(&mut *backfill);

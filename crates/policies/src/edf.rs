@@ -44,7 +44,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn deadlines_are_met_if_any_order_meets_them(jobs in prop::collection::vec((1u32..9, 1u32..30), 1..6)) {
+        fn deadlines_are_met_if_any_order_meets_them(
+            jobs in prop::collection::vec((1u32..9, 1u32..30), 1..6),
+        ) {
             let mut world = World::new(&[1]);
             for (at, (long, deadline)) in jobs.iter().enumerate() {
                 world.submit_all(&[(1, f64::from(*long))]);

@@ -6,9 +6,10 @@
 //! Reads: the devices of the shape a job likes best. Cost: O(1) per arrival.
 //! Not to be used where mean completion time matters: small jobs wait for large ones.
 
+use yard_core::job::Rank;
+
 use crate::Entry;
 use crate::ranked::{Fixed, PREEMPTIVE, demand};
-use yard_core::job::Rank;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ljf",

@@ -9,7 +9,7 @@
 //! Not to be used where mean completion time matters: equal jobs all end late. It is for early feedback.
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
-use yard_core::ids::JobIdx;
+use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::Need;
 use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
@@ -67,7 +67,7 @@ fn parts(view: &View) -> Vec<f64> {
         }
         demand[need.kind.index()] += f64::from(need.devices);
     }
-    let capacity = |at: usize| f64::from(view.nodes.total(yard_core::ids::KindId(at as u16)));
+    let capacity = |at: usize| f64::from(view.nodes.total(KindId(at as u16)));
     let part =
         |(at, demand): (usize, &f64)| if *demand > 0.0 { (capacity(at) / demand).min(1.0) } else { 1.0 };
     demand.iter().enumerate().map(part).collect()

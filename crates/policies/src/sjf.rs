@@ -6,9 +6,10 @@
 //! Reads: the devices of the shape a job likes best. Cost: O(1) per arrival.
 //! Not to be used where large gangs must finish: every smaller arrival stops them.
 
+use yard_core::job::Rank;
+
 use crate::Entry;
 use crate::ranked::{Fixed, PREEMPTIVE, demand};
-use yard_core::job::Rank;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sjf",
@@ -39,7 +40,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_jobs_as_possible_are_at_work(sizes in prop::collection::vec(1u32..6, 1..10), devices in 1u32..16) {
+        fn as_many_jobs_as_possible_are_at_work(
+            sizes in prop::collection::vec(1u32..6, 1..10),
+            devices in 1u32..16,
+        ) {
             let mut world = World::new(&[devices]);
             world.submit_all(&sizes.iter().map(|size| (*size, 10.0)).collect::<Vec<_>>());
             world.plan(&mut *policy("sjf"));

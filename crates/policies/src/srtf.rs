@@ -10,6 +10,7 @@
 
 use yard_core::job::Rank;
 use yard_core::policy::Cadence;
+use yard_core::view::View;
 
 use crate::Entry;
 use crate::ranked::{Moving, finite};
@@ -22,7 +23,7 @@ pub(crate) const ENTRY: Entry = Entry {
     params: &[],
     rounds: true,
     make: |_| {
-        let rank = |view: &_, job| Rank(finite(yard_core::view::View::seconds_left(view, job)), 0.0);
+        let rank = |view: &View, job| Rank(finite(view.seconds_left(job)), 0.0);
         Ok(Box::new(Moving::new(Cadence::OnChange, rank)))
     },
 };
@@ -49,7 +50,7 @@ mod tests {
         assert_eq!(run("srtf", &mut world), [10.0, 15.0]);
     }
 
-    /// The mean end of jobs that run one after the other, as soon as they are there.
+    /// The sum of the ends of jobs that run one after the other, as soon as they are there.
     fn total(order: &[usize], jobs: &[(f64, f64)]) -> f64 {
         let mut now = 0.0;
         let mut end = |at: &usize| {
@@ -62,11 +63,13 @@ mod tests {
     proptest! {
         #[test]
         fn no_order_ends_sooner_on_average(jobs in prop::collection::vec((0u32..10, 1u32..9), 1..6)) {
-            let jobs: Vec<(f64, f64)> = jobs.iter().map(|(at, long)| (f64::from(*at), f64::from(*long))).collect();
+            let exact = |(at, long): &(u32, u32)| (f64::from(*at), f64::from(*long));
+            let jobs: Vec<(f64, f64)> = jobs.iter().map(exact).collect();
             let mut world = World::new(&[1]);
             jobs.iter().for_each(|(at, long)| world.submit_at(*at, 1, *long));
             let ours: f64 = run("srtf", &mut world).iter().sum();
-            let best = permutations(jobs.len()).iter().map(|order| total(order, &jobs)).fold(f64::MAX, f64::min);
+            let orders = permutations(jobs.len());
+            let best = orders.iter().map(|order| total(order, &jobs)).fold(f64::MAX, f64::min);
             prop_assert!(ours <= best + 1e-3, "{ours} but {best}");
         }
     }

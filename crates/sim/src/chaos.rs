@@ -10,6 +10,9 @@ use yard_core::view::View;
 
 use crate::random::Random;
 
+/// Why it sometimes has no answer.
+pub(crate) const NO_SENSE: &str = "no sense today";
+
 /// A policy without sense.
 pub struct Chaos {
     random: Random,
@@ -45,7 +48,7 @@ impl Chaos {
 impl Policy for Chaos {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         if self.random.chance(0.05) {
-            return Err(PolicyError("no sense today".into()));
+            return Err(PolicyError(NO_SENSE.into()));
         }
         let mut rest: Vec<JobIdx> = view.active().collect();
         let mut shares = Vec::new();

@@ -47,6 +47,8 @@ pub struct Simulation<'a> {
     pub events: Option<Box<dyn io::Write + Send>>,
     /// Counts jobs that are over, for whoever watches.
     pub progress: Option<Arc<AtomicU64>>,
+    /// Gives up after so many steps of the engine; for scenarios that might never end.
+    pub steps_max: u64,
     /// Sees each input and the engine after it; for journals and checks.
     pub probe: Option<Probe<'a>>,
 }
@@ -94,6 +96,8 @@ struct Run<'a> {
     todo: VecDeque<Input>,
     now: Time,
     idle_rounds: u32,
+    steps: u64,
+    steps_max: u64,
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
 }
@@ -122,6 +126,8 @@ impl<'a> Run<'a> {
             todo: VecDeque::new(),
             now: Time::ZERO,
             idle_rounds: 0,
+            steps: 0,
+            steps_max: simulation.steps_max,
             progress: simulation.progress,
             probe: simulation.probe,
         };
@@ -134,7 +140,8 @@ impl<'a> Run<'a> {
     /// When something happens next. Faults alone keep nobody waiting: without jobs the run is over.
     fn next_time(&self) -> Option<Time> {
         let arrival = self.jobs.get(self.arrived).map(|(time, _)| *time);
-        if arrival.is_none() && self.record.ended() == self.record.jobs.len() {
+        let over = arrival.is_none() && self.record.ended() == self.record.jobs.len();
+        if over || self.steps > self.steps_max {
             return None;
         }
         let deadline = self.engine.deadline().filter(|_| self.idle_rounds < IDLE_ROUNDS_MAX);
@@ -175,6 +182,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, input: Input) {
         self.todo.push_back(input);
         while let Some(input) = self.todo.pop_front() {
+            self.steps += 1;
             let kept = self.probe.is_some().then(|| input.clone());
             self.engine.step(self.now, input, &mut self.effects);
             if let (Some(probe), Some(input)) = (&mut self.probe, &kept) {
