@@ -12,8 +12,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Schedules deep-learning jobs on shared clusters: compare policies on traces, with the very scheduler
-/// that runs live.
+/// A scheduler for deep-learning clusters: compare policies on real traces, on one deterministic core.
 #[derive(Parser)]
 #[command(name = "yard", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "First steps:\n  \

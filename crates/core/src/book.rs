@@ -230,7 +230,7 @@ impl Book {
             // A job that ended while the plan was made is nobody's concern any more; and where nothing is
             // preempted, a job that runs in another share runs on there.
             let over = share.jobs.iter().any(|job| runs[job.index()].state.is_final());
-            if !over && !(keep && self.runs_otherwise(&share)) {
+            if !(over || keep && self.runs_otherwise(&share)) {
                 named.extend(&share.jobs);
                 self.upsert(share, elapsed, specs, runs);
             }

@@ -589,7 +589,8 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
 fn merge(into: &mut Changed, news: Changed) {
     into.all |= news.all;
     into.nodes |= news.nodes;
-    let pairs = [(&mut into.ended, news.ended), (&mut into.added, news.added), (&mut into.touched, news.touched)];
+    let pairs =
+        [(&mut into.ended, news.ended), (&mut into.added, news.added), (&mut into.touched, news.touched)];
     for (rows, more) in pairs {
         rows.extend(more);
         // A row may have been used twice between two plans.

@@ -38,6 +38,13 @@ impl ClusterSpec {
         self.nodes.iter().map(|node| node.devices).sum()
     }
 
+    /// Devices of each kind.
+    pub fn totals(&self) -> Vec<u32> {
+        let mut totals = vec![0; self.kinds.ids().count()];
+        self.nodes.iter().for_each(|node| totals[node.kind.index()] += node.devices);
+        totals
+    }
+
     /// Reads a specification: a file if one of that name exists, else `kind:NODESxGPUS[,…]`.
     pub fn parse(text: &str) -> Result<ClusterSpec, ClusterError> {
         let path = Path::new(text);

@@ -74,14 +74,17 @@ pub enum WorkloadError {
     },
 }
 
+/// Shapes, and a speed for each.
+type Ways = (Arc<[Shape]>, Arc<[f64]>);
+
 /// Like jobs share their shapes and speeds: a million jobs need a few dozen lists.
 struct Lists {
-    known: Vec<(Arc<[Shape]>, Arc<[f64]>)>,
+    known: Vec<Ways>,
 }
 
 impl Lists {
-    fn share(&mut self, shapes: Vec<Shape>, speeds: Vec<f64>) -> (Arc<[Shape]>, Arc<[f64]>) {
-        let same = |list: &&(Arc<[Shape]>, Arc<[f64]>)| *list.0 == *shapes && *list.1 == *speeds;
+    fn share(&mut self, shapes: Vec<Shape>, speeds: Vec<f64>) -> Ways {
+        let same = |list: &&Ways| *list.0 == *shapes && *list.1 == *speeds;
         if let Some(list) = self.known.iter().find(same) {
             return list.clone();
         }
@@ -101,8 +104,9 @@ impl Workload {
         overheads: &Overheads,
     ) -> Result<Workload, WorkloadError> {
         let mut lists = Lists { known: Vec::new() };
+        let totals = cluster.totals();
         let specs = trace.jobs.iter().map(|job| {
-            let (shapes, speeds) = shapes_of(job, trace, cluster, table)?;
+            let (shapes, speeds) = shapes_of(job, trace, cluster, &totals, table)?;
             let (shapes, speeds) = lists.share(shapes, speeds);
             Ok(spec(job, shapes, speeds, overheads))
         });
@@ -132,17 +136,19 @@ fn shapes_of(
     job: &TraceJob,
     trace: &Trace,
     cluster: &ClusterSpec,
+    totals: &[u32],
     table: Option<&Throughputs>,
 ) -> Result<(Vec<Shape>, Vec<f64>), WorkloadError> {
-    let (source_name, line) = (trace.source.clone(), job.line);
+    let named = || (trace.source.clone(), job.line);
     if matches!(job.work, Work::Steps(_)) && table.is_none() {
+        let (source_name, line) = named();
         return Err(WorkloadError::NoTable { source_name, line, job: job.name.to_string() });
     }
     let allowed = |name: &str| job.kinds.is_empty() || job.kinds.iter().any(|kind| **kind == *name);
     let mut ways: Vec<(Shape, f64)> = Vec::new();
     let (mut have, mut slow) = (0, false);
     for kind in cluster.kinds.ids().filter(|kind| allowed(cluster.kinds.name(*kind))) {
-        let total = cluster.nodes.iter().filter(|node| node.kind == kind).map(|node| node.devices).sum();
+        let total = totals[kind.index()];
         have = have.max(total);
         match speed(job, cluster.kinds.name(kind), table) {
             Some(speed) if total >= job.gpus => ways.push((Shape::of(kind, job.gpus), speed)),
@@ -151,6 +157,7 @@ fn shapes_of(
         }
     }
     if ways.is_empty() {
+        let (source_name, line) = named();
         let kinds = cluster.kinds.ids().map(|kind| cluster.kinds.name(kind)).collect::<Vec<_>>().join(", ");
         if slow && have >= job.gpus {
             let batch = job.batch_size.map(|size| format!(" (batch size {size})")).unwrap_or_default();

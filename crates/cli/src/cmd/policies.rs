@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::json;
 use yard_policies::{ALL, Entry, PLACERS};
 
+use crate::compat;
 use crate::output::{self, Format};
 
 /// What to list.
@@ -40,8 +41,14 @@ fn print(params: bool, out: &mut dyn Write) -> anyhow::Result<()> {
             }
         }
     }
-    let placers = PLACERS.iter().map(|placer| placer.name).collect::<Vec<_>>().join(", ");
-    writeln!(out, "\nPlacers (--placer): {placers}")?;
+    writeln!(out, "\nPlacers (--placer):")?;
+    for placer in PLACERS {
+        writeln!(out, "  {:10} {}", placer.name, placer.about)?;
+    }
+    writeln!(out, "\nOther simulators' settings (--compat):")?;
+    for compat in compat::ALL {
+        writeln!(out, "  {:10} {}", compat.name, compat.about)?;
+    }
     Ok(())
 }
 

@@ -190,7 +190,7 @@ fn blox(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         jobs.iter().zip(&ends).filter(|(job, end)| job.end.map(|time| time.secs()) == Some(**end)).count();
     let mean = results::summary(&plan, &runs[0]).avg_jct_s.unwrap_or(0.0);
     Ok(Some(vec![
-        Check::decimals("blox", "las", "avg JCT s", 67_285.9406, mean),
+        Check::decimals("blox", "las", "avg JCT s", 67_285.940_6, mean),
         Check::decimals("blox", "las", "jobs whose end is equal", ends.len() as f64, equal as f64),
     ]))
 }

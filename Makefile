@@ -1,0 +1,50 @@
+# Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
+.DEFAULT_GOAL := help
+.PHONY: help run test check build fuzz bench bless validation fmt
+
+CARGO ?= cargo
+SEED ?= 0
+COUNT ?= 1
+YARD := target/release/yard
+
+help: ## List what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## Build the binary: target/release/yard
+	$(CARGO) build --release --locked
+
+run: build ## Build, run three policies on a generated day of jobs, and write a report
+	@mkdir -p out
+	@$(YARD) trace gen --preset philly --jobs 1500 --rate 62.5 --seed 1 > out/day.csv
+	@$(YARD) sim --trace out/day.csv --cluster gpu:16x8 --policy fifo,backfill,tiresias --html out/report.html
+	@echo
+	@echo "The report is out/report.html: open it in a browser. What to try next:"
+	@echo "  $(YARD) policies                                  every policy there is"
+	@echo "  $(YARD) trace show out/day.csv                    what is in the trace"
+	@echo "  $(YARD) sim --trace out/day.csv --cluster gpu:24x8 --policy srtf,las,gittins"
+	@echo "                                                             the same day on a larger cluster"
+
+test: check ## Everything that CI runs: format, lints, all tests, fuzz seeds
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000
+	$(YARD) fuzz --seed $(SEED) --count $(COUNT)
+
+bench: build ## Measure; figures and machine are in bench/RESULTS.md
+	bench/itp.py
+	bench/million.py
+	bench/rounds.py
+
+validation: build ## Compare with published results and rewrite docs/validation.md
+	bench/validation.sh
+
+bless: ## Accept the present output of all golden tests
+	UPDATE_EXPECT=1 $(CARGO) test --workspace --locked --quiet
+
+fmt: ## Format all code
+	$(CARGO) fmt --all

@@ -1,0 +1,21 @@
+//! The first seeds of `yard fuzz`, with every test run. A failure names its seed and how to repeat it
+//! (`make fuzz SEED=n`, or `yard fuzz --seed n --count 1` on any build); the same seed fails the same way.
+
+mod common;
+
+use common::Dir;
+
+#[test]
+fn invariants_hold_on_the_first_seeds() {
+    let answer = Dir::new().yard("fuzz --seed 0 --count 400");
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    assert!(answer.out.starts_with("400 seeds from 0: "), "{}", answer.out);
+    assert!(answer.out.ends_with("; every invariant held\n"), "{}", answer.out);
+}
+
+#[test]
+fn a_seed_is_one_scenario() {
+    let dir = Dir::new();
+    let once = || dir.yard("fuzz --seed 17 --count 5").quietly();
+    assert_eq!(once(), once());
+}
