@@ -8,6 +8,7 @@ mod report;
 mod results;
 mod runner;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -37,6 +38,9 @@ enum Command {
     /// Try random clusters, jobs and faults, checking every invariant after every step
     Fuzz(cmd::fuzz::FuzzArgs),
     /// Print a completion script for your shell
+    #[command(
+        after_help = "Examples:\n  yard completions bash > ~/.local/share/bash-completion/completions/yard\n  yard completions fish > ~/.config/fish/completions/yard.fish"
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -46,7 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let done = run(cli.command, &mut out).and_then(|()| Ok(std::io::Write::flush(&mut out)?));
+    let done = run(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, out: &mut dyn std::io::Write) -> anyhow::Result<()> {
+fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     match command {
         Command::Sim(args) => cmd::sim::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
@@ -65,8 +69,9 @@ fn run(command: Command, out: &mut dyn std::io::Write) -> anyhow::Result<()> {
         Command::Validate(args) => cmd::validate::run(&args, out),
         Command::Fuzz(args) => cmd::fuzz::run(&args, out),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "yard", &mut { out });
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "yard", &mut script);
+            Ok(out.write_all(&script)?)
         }
     }
 }

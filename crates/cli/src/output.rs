@@ -3,7 +3,7 @@
 #![expect(clippy::print_stderr, reason = "this is where the binary speaks to stderr")]
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -25,13 +25,20 @@ pub(crate) fn note(text: &str) {
 
 /// An error, as one sentence.
 pub(crate) fn complain(error: &anyhow::Error) {
-    eprintln!("error: {error:#}");
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some errors name their cause themselves.
+        if !said.ends_with(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    eprintln!("error: {}", said.replace('\n', " "));
 }
 
 /// Whether whoever reads our output has had enough.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<io::Error>();
-    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    let mut io = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Whether somebody watches stderr.
@@ -63,17 +70,40 @@ pub(crate) fn human(seconds: Option<f64>) -> String {
 
 /// Writes a file whole or not at all.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let part = part_of(path);
-    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    let written = std::fs::write(growing(path), bytes);
+    finish(path, written)
 }
 
-/// Where a file grows until it is whole.
-pub(crate) fn part_of(path: &Path) -> std::path::PathBuf {
+/// Where a file grows until it is whole: beside its place, or there where it is no plain file.
+pub(crate) fn growing(path: &Path) -> PathBuf {
+    if path.exists() && !path.is_file() {
+        return path.to_owned();
+    }
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     name.into()
+}
+
+/// Puts a file that has grown in its place, or takes it away if it could not be written.
+pub(crate) fn finish(path: &Path, written: io::Result<()>) -> anyhow::Result<()> {
+    let part = growing(path);
+    let done = written.and_then(|()| if part == path { Ok(()) } else { std::fs::rename(&part, path) });
+    if done.is_err() && part != path {
+        // It may not even have been made; the error that counts is the first.
+        let _ = std::fs::remove_file(&part);
+    }
+    done.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Whether a file can be written there, as far as can be told without writing.
+pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let problem = if path.is_dir() {
+        "Is a directory"
+    } else if !folder.is_dir() {
+        "No such file or directory"
+    } else {
+        return Ok(());
+    };
+    anyhow::bail!("cannot write {}: {problem}", path.display())
 }

@@ -1,10 +1,11 @@
 //! Finished runs as a table, as JSON to the contract, as rows of jobs, and as a report.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use yard_core::Time;
+use yard_core::{Span, Time};
 use yard_sim::record::JobRecord;
 use yard_sim::summary::{self, Summary};
 
@@ -68,14 +69,14 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
 /// Device time held against device time there was, from the first submission to the last end.
 fn utilization(plan: &Plan, run: &Run) -> Option<f64> {
     let span = (run.outcome.end - plan.start()).0 as f64 * plan.cluster.devices() as f64;
-    (span > 0.0).then(|| run.outcome.record.used as f64 / span)
+    (span > 0.0).then(|| run.outcome.record.used.iter().sum::<u128>() as f64 / span)
 }
 
-/// What the device-hours cost, where the cluster file names prices and has one kind.
+/// What the device-hours cost, where the cluster file names prices.
 fn cost(plan: &Plan, run: &Run) -> Option<f64> {
-    let [price] = plan.cluster.prices[..] else { return None };
-    let one_kind = plan.cluster.kinds.ids().count() == 1;
-    one_kind.then(|| run.outcome.record.used as f64 / 3.6e9 * price)
+    let prices = &plan.cluster.prices;
+    let hours = run.outcome.record.used.iter().map(|used| *used as f64 / 3.6e9);
+    (!prices.is_empty()).then(|| hours.zip(prices).map(|(hours, price)| hours * price).sum())
 }
 
 /// A table for people.
@@ -170,6 +171,16 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
         ("belief", "oracle".into()),
         ("compat", plan.compat.map_or("–", |compat| compat.name).into()),
         ("seed", plan.seed.to_string()),
+        ("rounds", runs.iter().map(rounds).collect::<Vec<_>>().join(", ")),
+        (
+            "placer",
+            runs.iter()
+                .map(|run| run.placer.as_str())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
     ];
     report::render(&Report {
         title: format!("{} on {}", plan.trace.source, plan.cluster.text),
@@ -178,6 +189,14 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
         settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         runs: runs.iter().map(|run| report_run(plan, run)).collect(),
     })
+}
+
+fn rounds(run: &Run) -> String {
+    if run.round == Span::ZERO {
+        format!("{} by event", run.policy)
+    } else {
+        format!("{} {}", run.policy, run.round)
+    }
 }
 
 /// The command as it was given, quoted where a shell needs it.

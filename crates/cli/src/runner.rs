@@ -28,6 +28,10 @@ use crate::output;
 /// Length of a round where nobody says otherwise.
 const ROUND_S: f64 = 360.0;
 
+/// Steps of the engine after which a run is given up: with failures faster than repairs it would never end.
+const STEPS_MAX: u64 = 1_000_000;
+const STEPS_PER_JOB: u64 = 5_000;
+
 /// Bars kept for the report's Gantt chart.
 const BARS_MAX: usize = 400_000;
 
@@ -80,6 +84,11 @@ impl Plan {
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
         let workload = Workload::new(&opened.trace, &cluster, table.as_ref(), &overheads)?;
         let service = service(&opened.trace);
+        if let Some(twice) =
+            args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
+        {
+            bail!("policy {:?} is named twice; name each policy once", twice.1);
+        }
         let choices = args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service));
         let keep =
             if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
@@ -98,6 +107,7 @@ impl Plan {
             service,
         };
         plan.check_range()?;
+        check_outputs(args, &plan.choices)?;
         Ok(plan)
     }
 
@@ -144,14 +154,14 @@ impl Plan {
             keep: self.keep,
             events: events.map(create).transpose()?,
             progress: Some(progress),
-            steps_max: u64::MAX,
+            steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
             probe: None,
         });
-        let outcome = outcome.context("cannot write the events")?;
-        if let Some(path) = events {
-            let part = output::part_of(path);
-            std::fs::rename(&part, path).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        let outcome = match (outcome, events) {
+            (Ok(outcome), Some(path)) => output::finish(path, Ok(())).map(|()| outcome)?,
+            (Err(error), Some(path)) => return Err(output::finish(path, Err(error)).expect_err("it failed")),
+            (outcome, None) => outcome?,
+        };
         Ok(Run {
             policy: choice.name.clone(),
             round: choice.round,
@@ -164,9 +174,25 @@ impl Plan {
     }
 }
 
+/// Outputs that cannot be written, or would be written over each other, are found out before the run.
+fn check_outputs(args: &SimArgs, choices: &[Choice]) -> anyhow::Result<()> {
+    let events = args
+        .events
+        .iter()
+        .flat_map(|path| choices.iter().map(|choice| events_path(path, choice, choices.len())));
+    let mut paths: Vec<PathBuf> = args.html.iter().chain(&args.per_job).cloned().chain(events).collect();
+    paths.iter().try_for_each(|path| output::check_target(path))?;
+    paths.retain(|path| !path.exists() || path.is_file());
+    paths.sort();
+    match paths.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => bail!("{} is named for two outputs; name each file once", pair[0].display()),
+        None => Ok(()),
+    }
+}
+
 fn create(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
-    let part = output::part_of(path);
-    let file = File::create(&part).with_context(|| format!("cannot write {}", part.display()))?;
+    let file = File::create(output::growing(path));
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Box::new(BufWriter::new(file)))
 }
 

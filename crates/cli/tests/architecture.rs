@@ -16,8 +16,10 @@ const EDGES: &[(&str, &[&str])] = &[
 
 #[test]
 fn crates_depend_on_each_other_as_the_table_says() {
-    let allowed: BTreeMap<String, BTreeSet<String>> =
-        EDGES.iter().map(|(from, to)| (from.to_string(), to.iter().map(|to| to.to_string()).collect())).collect();
+    let allowed: BTreeMap<String, BTreeSet<String>> = EDGES
+        .iter()
+        .map(|(from, to)| (from.to_string(), to.iter().map(|to| to.to_string()).collect()))
+        .collect();
     assert_eq!(edges(), allowed, "left: the manifests; right: the table in this file");
 }
 

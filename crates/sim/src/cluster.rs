@@ -111,6 +111,9 @@ impl Group {
         if self.kind.is_empty() || !self.kind.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
             return Err(format!("{:?} is no name for a kind; use letters, digits, - _ and .", self.kind));
         }
+        if self.nodes_per_rack == Some(0) {
+            return Err(format!("{}: nodes_per_rack is 0; a rack has at least one node", self.kind));
+        }
         if self.nodes == 0 || self.gpus == 0 || self.gpus > NODE_DEVICES_MAX {
             return Err(format!(
                 "{}: {} nodes of {} devices; a node has 1 to {NODE_DEVICES_MAX}, and there is at least one",
@@ -121,14 +124,20 @@ impl Group {
             return Err(format!("more than {NODES_MAX} nodes"));
         }
         let kind = kinds.intern(&self.kind);
-        let next_rack = nodes.iter().map(|node: &NodeSpec| node.rack + 1).max().unwrap_or(0);
+        let before = nodes.iter().filter(|node| node.kind == kind).count() as u32;
+        let next_rack = nodes.iter().map(|node: &NodeSpec| node.rack.saturating_add(1)).max().unwrap_or(0);
         for at in 0..self.nodes {
             let rack = match (self.rack, self.nodes_per_rack) {
                 (Some(rack), _) => rack,
-                (None, Some(size)) => next_rack + at / size.max(1),
+                (None, Some(size)) => next_rack.saturating_add(at / size.max(1)),
                 (None, None) => 0,
             };
-            nodes.push(NodeSpec { name: format!("{}-{at}", self.kind), kind, devices: self.gpus, rack });
+            nodes.push(NodeSpec {
+                name: format!("{}-{}", self.kind, before + at),
+                kind,
+                devices: self.gpus,
+                rack,
+            });
         }
         Ok(())
     }
@@ -139,18 +148,28 @@ fn from_file(path: &Path) -> Result<Parts, String> {
         return from_node_list(path);
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let file: File = toml::from_str(&text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+    let file: File = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
     let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
     let mut prices = Vec::new();
     for group in &file.nodes {
         group.add(&mut kinds, &mut nodes)?;
         if let Some(price) = group.price_per_hour {
+            if !(0.0..=1e9).contains(&price) {
+                return Err(format!("price_per_hour = {price} is not a number from 0 to 1e9"));
+            }
             let kind = kinds.intern(&group.kind);
             prices.resize(prices.len().max(kind.index() + 1), 0.0);
             prices[kind.index()] = price;
         }
     }
     Ok((kinds, nodes, prices))
+}
+
+/// What is wrong with a TOML file and where, as a sentence.
+pub(crate) fn toml_problem(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let problem = error.message().replace('\n', " ");
+    line.map_or(problem.clone(), |line| format!("line {line}: {problem}"))
 }
 
 /// Alibaba's node list: one row a node.

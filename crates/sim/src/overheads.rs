@@ -8,6 +8,8 @@ use thiserror::Error;
 use yard_core::Span;
 use yard_core::job::Costs;
 
+use crate::cluster::toml_problem;
+
 /// Costs of interruptions, and how often running jobs save by themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overheads {
@@ -125,7 +127,7 @@ fn from_file(name: &str) -> Result<Overheads, String> {
         ));
     }
     let text = std::fs::read_to_string(name).map_err(|error| error.to_string())?;
-    let file: File = toml::from_str(&text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+    let file: File = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
     let every = seconds("checkpoint_every_s", file.checkpoint_every_s)?;
     let mut models = BTreeMap::new();
     for (model, costs) in file.models {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use yard_core::cluster::Placement;
-use yard_core::ids::{JobId, LeaseId};
+use yard_core::ids::{JobId, KindId, LeaseId};
 use yard_core::job::JobState;
 use yard_core::message::{Event, Why};
 use yard_core::{Span, Time};
 
+use crate::cluster::ClusterSpec;
 use crate::events::runs;
 use crate::fairness::Fairness;
 
@@ -88,8 +89,8 @@ pub struct Record {
     pub bars: Vec<Bar>,
     /// Whether bars were left out.
     pub bars_cut: bool,
-    /// Device-microseconds held.
-    pub used: u128,
+    /// Device-microseconds held, by kind.
+    pub used: Vec<u128>,
     /// Plans that failed, with the last reason.
     pub failed_plans: u64,
     /// Why the last failed plan failed.
@@ -97,24 +98,26 @@ pub struct Record {
     keep: Keep,
     now: Sample,
     open: BTreeMap<LeaseId, (JobId, Time)>,
+    kind_of: Vec<KindId>,
     fairness: Fairness,
 }
 
 impl Record {
-    pub(crate) fn new(keep: Keep, devices: u32, jobs: usize) -> Record {
+    pub(crate) fn new(keep: Keep, cluster: &ClusterSpec, jobs: usize) -> Record {
         let zero = Sample { time: Time::ZERO, queued_jobs: 0, queued_gpus: 0, running_jobs: 0, used_gpus: 0 };
         Record {
             jobs: Vec::with_capacity(jobs),
             series: Vec::new(),
             bars: Vec::new(),
             bars_cut: false,
-            used: 0,
+            used: vec![0; cluster.kinds.ids().count()],
             failed_plans: 0,
             last_failure: None,
             keep,
             now: zero,
             open: BTreeMap::new(),
-            fairness: Fairness::new(devices),
+            kind_of: cluster.nodes.iter().map(|node| node.kind).collect(),
+            fairness: Fairness::new(cluster.devices()),
         }
     }
 
@@ -185,8 +188,9 @@ impl Record {
         let devices = placement.devices() as u64;
         self.change(now, |sample| sample.used_gpus -= devices);
         let (job, start) = self.open.remove(&lease).expect("a lease is freed after it is granted");
-        self.used += (now - start).0 as u128 * devices as u128;
         for slice in &placement.0 {
+            let used = (now - start).0 as u128 * slice.mask.count_ones() as u128;
+            self.used[self.kind_of[slice.node.index()].index()] += used;
             for (first, devices) in runs(slice.mask) {
                 if self.bars.len() < self.keep.bars_max {
                     self.bars.push(Bar { node: slice.node.0, first, devices, job, start, end: now });

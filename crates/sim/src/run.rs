@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
             engine: Engine::new(settings, kinds, placer),
             world,
             policy,
-            record: Record::new(keep, cluster.devices(), jobs.len()),
+            record: Record::new(keep, cluster, jobs.len()),
             log: EventLog::new(simulation.events),
             effects: Vec::new(),
             todo: VecDeque::new(),

@@ -44,6 +44,22 @@ pub enum WorkloadError {
         /// The kinds it may use.
         kinds: String,
     },
+    /// Kinds that the cluster does not have.
+    #[error(
+        "{source_name}, line {line}, field kinds: job {job} may run on {wanted}, and the cluster has {kinds}"
+    )]
+    NoKind {
+        /// The trace.
+        source_name: String,
+        /// The line.
+        line: u64,
+        /// The job.
+        job: String,
+        /// What it may run on.
+        wanted: String,
+        /// The kinds of the cluster.
+        kinds: String,
+    },
     /// A job given in steps, and no table to say how fast they go.
     #[error(
         "{source_name}, line {line}, field steps: job {job} gives steps and no duration; name a throughput table with --throughputs"
@@ -163,6 +179,10 @@ fn shapes_of(
             let batch = job.batch_size.map(|size| format!(" (batch size {size})")).unwrap_or_default();
             let model = format!("{}{batch}", job.model.as_deref().unwrap_or("a job without a model"));
             return Err(WorkloadError::NoSpeed { source_name, line, model, gpus: job.gpus, kinds });
+        }
+        if have == 0 {
+            let (job, wanted) = (job.name.to_string(), job.kinds.join(", "));
+            return Err(WorkloadError::NoKind { source_name, line, job, wanted, kinds });
         }
         let kinds = if job.kinds.is_empty() { "any".to_owned() } else { job.kinds.join(", ") };
         let (name, cluster) = (job.name.to_string(), cluster.text.clone());

@@ -80,7 +80,8 @@ fn costs() -> Overheads {
 
 /// Runs a trace under `Fifo`; returns the event log and the outcome.
 fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Outcome) {
-    let trace = yard_sim::trace::read("golden.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
+    let trace =
+        yard_sim::trace::read("golden.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse(cluster).expect("the cluster is sound");
     let workload = Workload::new(&trace, &cluster, None, &costs()).expect("the jobs fit the cluster");
     let jobs: Vec<_> = trace.jobs.iter().map(|job| job.submit).zip(&workload.specs).collect();
@@ -141,14 +142,53 @@ e,15,2,500
 f,20,4,40
 g,200,8,20
 ";
-    let script = [
-        (30, drain(1)),
-        (90, Input::Cancel(JobId(5))),
-        (120, resume(1)),
-        (400, Input::Cancel(JobId(4))),
-    ];
+    let script =
+        [(30, drain(1)), (90, Input::Cancel(JobId(5))), (120, resume(1)), (400, Input::Cancel(JobId(4)))];
     let (log, outcome) = simulate(trace, "gpu:2x4", &script);
-    check(&log, &outcome, expect![[]], expect![[]]);
+    check(
+        &log,
+        &outcome,
+        expect![[r#"
+        {"t":0.000000,"event":"node","node":0,"change":"joined"}
+        {"t":0.000000,"event":"node","node":1,"change":"joined"}
+        {"t":0.000000,"event":"submitted","job":0}
+        {"t":0.000000,"event":"submitted","job":1}
+        {"t":0.000000,"event":"granted","lease":0,"jobs":[0],"devices":"0:0-1"}
+        {"t":0.000000,"event":"granted","lease":1,"jobs":[1],"devices":"0:2-3 1:0-1"}
+        {"t":4.000000,"event":"started","job":0}
+        {"t":4.000000,"event":"started","job":1}
+        {"t":10.000000,"event":"submitted","job":2}
+        {"t":12.000000,"event":"submitted","job":3}
+        {"t":15.000000,"event":"submitted","job":4}
+        {"t":20.000000,"event":"submitted","job":5}
+        {"t":30.000000,"event":"node","node":1,"change":"draining"}
+        {"t":64.000000,"event":"freed","lease":1}
+        {"t":64.000000,"event":"ended","job":1,"state":"succeeded"}
+        {"t":90.000000,"event":"ended","job":5,"state":"cancelled"}
+        {"t":104.000000,"event":"freed","lease":0}
+        {"t":104.000000,"event":"ended","job":0,"state":"succeeded"}
+        {"t":120.000000,"event":"node","node":1,"change":"resumed"}
+        {"t":120.000000,"event":"granted","lease":2,"jobs":[2],"devices":"0:0-3 1:0-1"}
+        {"t":120.000000,"event":"granted","lease":3,"jobs":[3],"devices":"1:2"}
+        {"t":124.000000,"event":"started","job":2}
+        {"t":124.000000,"event":"started","job":3}
+        {"t":154.000000,"event":"freed","lease":3}
+        {"t":154.000000,"event":"ended","job":3,"state":"succeeded"}
+        {"t":154.000000,"event":"granted","lease":4,"jobs":[4],"devices":"1:2-3"}
+        {"t":158.000000,"event":"started","job":4}
+        {"t":174.000000,"event":"freed","lease":2}
+        {"t":174.000000,"event":"ended","job":2,"state":"succeeded"}
+        {"t":200.000000,"event":"submitted","job":6}
+        {"t":400.000000,"event":"stopping","job":4,"why":"cancelled"}
+        {"t":401.000000,"event":"freed","lease":4}
+        {"t":401.000000,"event":"ended","job":4,"state":"cancelled"}
+        {"t":401.000000,"event":"granted","lease":5,"jobs":[6],"devices":"0:0-3 1:0-3"}
+        {"t":405.000000,"event":"started","job":6}
+        {"t":425.000000,"event":"freed","lease":5}
+        {"t":425.000000,"event":"ended","job":6,"state":"succeeded"}
+    "#]],
+        expect!["d79dcd998ea7298da4033e6f5e23929f93adaf6afac5cda9e6c6242d7e76ad3c"],
+    );
     // c waits for a (4 s start + 100 s) and for node 1, which is back at 120: 120 + 4 + 50.
     assert_eq!(end_of(&outcome, 2), Some(174.0));
 }
@@ -160,7 +200,32 @@ fn a_failed_node_loses_what_was_not_saved() {
     let script =
         [(354, Input::Node(NodeChange::Fail(NodeId(0)))), (400, Input::Node(NodeChange::Resume(NodeId(0))))];
     let (log, outcome) = simulate(trace, "gpu:2x4", &script);
-    check(&log, &outcome, expect![[]], expect![[]]);
+    check(
+        &log,
+        &outcome,
+        expect![[r#"
+        {"t":0.000000,"event":"node","node":0,"change":"joined"}
+        {"t":0.000000,"event":"node","node":1,"change":"joined"}
+        {"t":0.000000,"event":"submitted","job":0}
+        {"t":0.000000,"event":"submitted","job":1}
+        {"t":0.000000,"event":"granted","lease":0,"jobs":[0],"devices":"0:0-3"}
+        {"t":0.000000,"event":"granted","lease":1,"jobs":[1],"devices":"1:0-3"}
+        {"t":4.000000,"event":"started","job":0}
+        {"t":4.000000,"event":"started","job":1}
+        {"t":204.000000,"event":"freed","lease":1}
+        {"t":204.000000,"event":"ended","job":1,"state":"succeeded"}
+        {"t":354.000000,"event":"stopping","job":0,"why":"lost"}
+        {"t":354.000000,"event":"node","node":0,"change":"failed"}
+        {"t":354.000000,"event":"freed","lease":0}
+        {"t":354.000000,"event":"stopped","job":0,"outcome":"lost","steps":300}
+        {"t":354.000000,"event":"granted","lease":2,"jobs":[0],"devices":"1:0-3"}
+        {"t":360.000000,"event":"started","job":0}
+        {"t":400.000000,"event":"node","node":0,"change":"resumed"}
+        {"t":1060.000000,"event":"freed","lease":2}
+        {"t":1060.000000,"event":"ended","job":0,"state":"succeeded"}
+    "#]],
+        expect!["8f9c3f77e974182b6d507708a4f791e25f83ddef911973c0ae1324444ca4057b"],
+    );
     // It works from 4 on (process start), saves at 104, 204 and 304, and is lost at 354 with 300 s of
     // 1000 done. Node 1 has been free since 204, so it goes on there at once: 4 s start, 2 s load, and the
     // remaining 700 s: 354 + 6 + 700.

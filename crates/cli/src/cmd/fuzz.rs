@@ -11,7 +11,9 @@ use yard_sim::fuzz::{Scenario, Tally};
 
 /// Which seeds to try.
 #[derive(clap::Args)]
-#[command(after_help = "A failing seed prints the command that repeats it.")]
+#[command(
+    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 61 --count 1\n\nA failing seed prints the command that repeats it."
+)]
 pub(crate) struct FuzzArgs {
     /// The first seed
     #[arg(long, default_value_t = 0)]

@@ -10,6 +10,7 @@ use crate::output::{self, Format};
 
 /// What to list.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  yard policies\n  yard policies --params")]
 pub(crate) struct PoliciesArgs {
     /// Also list each policy's parameters, given as NAME:key=value
     #[arg(long)]

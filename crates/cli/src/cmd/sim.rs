@@ -91,6 +91,10 @@ pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
     let runs = runner::run_all(&plan, args)?;
     for run in &runs {
+        let open = run.outcome.record.jobs.iter().filter(|job| job.end.is_none()).count();
+        if open > 0 {
+            output::note(&format!("warning: {}: {open} jobs never ended", run.policy));
+        }
         if let Some(reason) = &run.outcome.record.last_failure {
             let count = run.outcome.record.failed_plans;
             output::note(&format!(

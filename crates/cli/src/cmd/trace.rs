@@ -1,9 +1,9 @@
 //! `yard trace`: make traces, convert them to the native format, and show what is in one.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -15,7 +15,10 @@ use yard_sim::trace::{
 
 /// Arguments of `yard trace`.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  yard trace gen --jobs 500 --rate 60 > day.csv\n  yard trace show day.csv"
+)]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]
     command: TraceCommand,
@@ -154,10 +157,9 @@ fn convert(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
         writeln!(std::io::stderr(), "note: {note}")?;
     }
     let Some(path) = &args.output else { return Ok(write(&opened.trace, &mut BufWriter::new(out))?) };
-    // One sentence, not a chain: the caller prints only the outermost message.
-    let failed = |error: std::io::Error| anyhow::anyhow!("{}: cannot be written: {error}", path.display());
-    let file = File::create(path).map_err(failed)?;
-    write(&opened.trace, &mut BufWriter::new(file)).map_err(failed)
+    let mut text = Vec::new();
+    write(&opened.trace, &mut text)?;
+    output::write_whole(path, &text)
 }
 
 fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<()> {

@@ -16,7 +16,7 @@ use crate::runner::{self, Plan, Run};
 /// Where the reference data are and how to print.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The data come with the papers' artifacts and are not part of this project; what is absent is skipped."
+    after_help = "Examples:\n  yard validate\n  yard validate --data ../shared/data -o markdown\n\nThe data come with the papers' artifacts and are not part of this project; what is absent is skipped."
 )]
 pub(crate) struct ValidateArgs {
     /// The folder with the traces and reference results
@@ -88,6 +88,9 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
             Some(more) => checks.extend(more),
             None => output::note(&format!("SKIPPED: {name}: its data are not under {}", args.data.display())),
         }
+    }
+    if checks.is_empty() {
+        bail!("nothing was compared: {} has none of the reference data", args.data.display());
     }
     match args.output {
         Shown::Table => print_table(&checks, out)?,

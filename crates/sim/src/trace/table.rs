@@ -38,6 +38,8 @@ pub(crate) struct Table<'a> {
     reader: Reader<&'a [u8]>,
     record: ByteRecord,
     rows: u64,
+    bytes: &'a [u8],
+    comments: bool,
 }
 
 /// One row; its fields are trimmed.
@@ -54,6 +56,7 @@ impl<'a> Table<'a> {
     /// A CSV with a header; lines that begin with `#` are comments.
     pub(crate) fn with_header(text: Text<'a>) -> Result<Table<'a>, TraceError> {
         let mut table = Table::over(text, ReaderBuilder::new().comment(Some(b'#')));
+        table.comments = true;
         if table.advance()? {
             table.names = (0..table.record.len()).map(|i| lossy(&table.record[i])).collect();
         }
@@ -71,7 +74,8 @@ impl<'a> Table<'a> {
 
     fn over(text: Text<'a>, builder: &mut ReaderBuilder) -> Table<'a> {
         let reader = builder.has_headers(false).flexible(true).from_reader(text.bytes);
-        Table { file: text.file, names: Vec::new(), reader, record: ByteRecord::new(), rows: 0 }
+        let (names, record) = (Vec::new(), ByteRecord::new());
+        Table { file: text.file, names, reader, record, rows: 0, bytes: text.bytes, comments: false }
     }
 
     fn refuse_repeated(&self) -> Result<(), TraceError> {
@@ -130,8 +134,25 @@ impl<'a> Table<'a> {
         read.map_err(|error| TraceError::Unreadable { file: self.file.to_owned(), source: error.into() })
     }
 
+    /// The line on which the row begins. The reader's position is where the row before it ended, so blank
+    /// lines, comments and the rest of a line end lie in between.
     fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
+        let Some(position) = self.record.position() else { return 0 };
+        let (mut line, mut rest) = (position.line(), &self.bytes[position.byte() as usize..]);
+        while let Some(first) = rest.first() {
+            match first {
+                b'\n' => {
+                    line += 1;
+                    rest = &rest[1..];
+                }
+                b'\r' => rest = &rest[1..],
+                b'#' if self.comments => {
+                    rest = &rest[rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())..]
+                }
+                _ => break,
+            }
+        }
+        line
     }
 }
 

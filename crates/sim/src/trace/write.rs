@@ -15,17 +15,25 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let used = used_columns(&trace.jobs);
     // A name that begins with # is quoted, or it would come back as a comment.
     let mut writer = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out);
-    writer.write_record(used.iter().map(|&column| YARD_COLUMNS[column]))?;
+    writer.write_record(used.iter().map(|&column| YARD_COLUMNS[column])).map_err(io_error)?;
     let mut field = Vec::new();
     for job in &trace.jobs {
         for &column in &used {
             field.clear();
             write_field(&mut field, job, column)?;
-            writer.write_field(&field)?;
+            writer.write_field(&field).map_err(io_error)?;
         }
-        writer.write_record(None::<&[u8]>)?;
+        writer.write_record(None::<&[u8]>).map_err(io_error)?;
     }
     writer.flush()
+}
+
+/// The error itself: the conversion that `csv` brings forgets what kind it was.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 /// The columns in which some job differs from one that does not give them.

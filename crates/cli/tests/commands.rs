@@ -1,0 +1,212 @@
+//! The smaller commands, and what all commands have in common: help, pipes, the round trip of traces.
+
+mod common;
+
+use std::process::{Child, Stdio};
+
+use common::{Answer, Dir};
+
+/// Starts a command whose output goes nowhere but to its pipes.
+fn start(dir: &Dir, line: &str) -> Child {
+    let args: Vec<_> = line.split_whitespace().collect();
+    let mut command = dir.command(&args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be run")
+}
+
+// Help.
+
+const COMMANDS: [&str; 10] = [
+    "",
+    "sim",
+    "trace",
+    "trace gen",
+    "trace convert",
+    "trace show",
+    "policies",
+    "validate",
+    "fuzz",
+    "completions",
+];
+
+#[test]
+fn every_command_has_help() {
+    let dir = Dir::new();
+    for command in COMMANDS {
+        let help = dir.yard(&format!("{command} --help")).quietly();
+        assert!(help.contains("Usage: yard"), "{command}: {help}");
+    }
+}
+
+/// Help without a command to try.
+fn without_examples(commands: &[&'static str]) -> Vec<&'static str> {
+    let dir = Dir::new();
+    let help = |command: &str| dir.yard(&format!("{command} --help")).quietly();
+    commands.iter().copied().filter(|command| !help(command).contains("\n  yard ")).collect()
+}
+
+#[test]
+fn help_has_examples() {
+    let first_met = ["", "sim", "trace gen", "trace convert", "trace show"];
+    assert_eq!(without_examples(&first_met), [""; 0]);
+}
+
+#[test]
+fn all_help_has_examples() {
+    assert_eq!(without_examples(&COMMANDS), [""; 0]);
+}
+
+#[test]
+fn nothing_asked_is_answered_with_help() {
+    let answer = Dir::new().yard("");
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.err.contains("Usage: yard"), "{}", answer.err);
+}
+
+#[test]
+fn the_version_is_told() {
+    assert_eq!(Dir::new().yard("--version").quietly(), concat!("yard ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+// Lists.
+
+/// Policies that results and documents name; there may be more.
+const POLICIES: [&str; 14] = [
+    "fifo",
+    "fifo-fit",
+    "backfill",
+    "sjf",
+    "ljf",
+    "srtf",
+    "srsf",
+    "las",
+    "tiresias",
+    "gittins",
+    "elas",
+    "edf",
+    "round-robin",
+    "lpjf",
+];
+
+#[test]
+fn policies_are_listed_with_all_there_is_to_know() {
+    let answer = Dir::new().yard("policies -o json").json();
+    let listed = answer["policies"].as_array().expect("policies is a list");
+    for name in POLICIES {
+        let entry = listed.iter().find(|entry| entry["name"] == name);
+        let entry = entry.unwrap_or_else(|| panic!("{name} is not listed"));
+        assert!(["family", "paper", "about"].iter().all(|key| entry[key].is_string()), "{entry}");
+        assert!(entry["rounds"].is_boolean() && entry["params"].is_array(), "{entry}");
+    }
+    let table = Dir::new().yard("policies").quietly();
+    assert!(listed.iter().all(|entry| table.contains(entry["name"].as_str().unwrap_or("?"))), "{table}");
+}
+
+#[test]
+fn every_listed_policy_runs() {
+    let dir = Dir::with_trace(common::THREE_JOBS);
+    let listed = dir.yard("policies -o json").json();
+    let names = listed["policies"].as_array().expect("policies is a list").iter();
+    let names: Vec<_> = names.map(|entry| entry["name"].as_str().expect("a name is a string")).collect();
+    let line = format!("sim --trace t.csv --cluster gpu:1x4 --policy {} -o json", names.join(","));
+    let answer = dir.yard(&line).json();
+    let runs = answer["runs"].as_array().expect("runs is a list");
+    assert_eq!(runs.len(), names.len());
+    assert!(runs.iter().all(|run| run["finished"] == 3), "{answer}");
+}
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = Dir::new().yard(&format!("completions {shell}")).quietly();
+        assert!(script.contains("yard") && script.contains("per-job"), "{shell}: {script}");
+    }
+}
+
+// Pipes.
+
+/// Starts a command and stops reading at once.
+fn closed_early(line: &str) {
+    let mut child = start(&Dir::new(), line);
+    drop(child.stdout.take());
+    let answer = Answer::of(child.wait_with_output().expect("the binary ends"));
+    assert_eq!((answer.code, answer.err.as_str()), (Some(0), ""), "{line}");
+}
+
+#[test]
+fn a_reader_that_had_enough_is_no_error() {
+    closed_early("policies");
+    closed_early("policies -o json");
+    closed_early("--help");
+    closed_early("trace gen --jobs 20 --static");
+}
+
+#[test]
+fn a_reader_that_had_enough_of_a_long_trace_is_no_error() {
+    closed_early("trace gen --jobs 20000 --static");
+}
+
+#[test]
+fn a_reader_that_had_enough_of_completions_is_no_error() {
+    closed_early("completions bash");
+}
+
+// Traces.
+
+#[test]
+fn the_same_seed_makes_the_same_trace() {
+    let gen_trace = |seed| Dir::new().yard(&format!("trace gen --jobs 50 --rate 20 --seed {seed}")).quietly();
+    assert_eq!(gen_trace(1), gen_trace(1));
+    assert_ne!(gen_trace(1), gen_trace(2));
+}
+
+#[test]
+fn the_first_line_of_a_trace_repeats_it() {
+    let dir = Dir::new();
+    for line in ["trace gen --jobs 5 --rate 20.5 --preset gavel --seed 9", "trace gen --jobs 5 --static"] {
+        let trace = dir.yard(line).quietly();
+        let again = trace.lines().next().and_then(|first| first.strip_prefix("# yard "));
+        assert_eq!(dir.yard(again.expect("the first line is a command")).quietly(), trace);
+    }
+}
+
+#[test]
+fn a_generated_trace_can_be_shown_through_a_pipe() {
+    let dir = Dir::new();
+    let mut making = start(&dir, "trace gen --jobs 120 --rate 60 --preset philly");
+    let pipe = making.stdout.take().expect("stdout is a pipe");
+    let show = dir.command(&["trace", "show", "/dev/stdin"]).stdin(pipe).output();
+    let shown = Answer::of(show.expect("the binary can be run")).quietly();
+    assert!(making.wait().is_ok_and(|status| status.success()));
+    assert!(shown.contains("120") && shown.contains("arrivals") && shown.contains("gpus"), "{shown}");
+}
+
+#[test]
+fn what_is_shown_can_be_json() {
+    let dir = Dir::with_trace(common::THREE_JOBS);
+    let shown = dir.yard("trace show t.csv -o json").json();
+    assert_eq!((&shown["jobs"], &shown["format"]), (&3.into(), &"yard".into()));
+}
+
+#[test]
+fn a_native_trace_is_converted_to_itself() {
+    let dir = Dir::new();
+    let made = dir.yard("trace gen --jobs 50 --rate 20 --seed 4").quietly();
+    dir.write("t.csv", &made);
+    let (comment, rows) = made.split_once('\n').expect("a trace has lines");
+    assert!(comment.starts_with('#'));
+    assert_eq!(dir.yard("trace convert t.csv").quietly(), rows);
+    dir.yard("trace convert t.csv -o again.csv").quietly();
+    assert_eq!(dir.read("again.csv"), rows);
+}
+
+#[test]
+fn another_format_becomes_native() {
+    let dir = Dir::new();
+    dir.write(
+        "g.trace",
+        "ResNet-18 (batch size 64)\tpython3 main.py\timagenet\t-n\t1\t1000\t2\t1\t-1\t30.5\n",
+    );
+    let native = dir.yard("trace convert --from gavel g.trace").printed();
+    assert!(native.starts_with("job_id,submit_s,gpus,"), "{native}");
+    assert!(native.contains("30.5") && native.contains("ResNet-18") && native.contains("1000"), "{native}");
+}

@@ -1,0 +1,311 @@
+//! `yard sim` from the outside: the keys that scripts rely on, the files it writes, and figures that can be
+//! checked by hand.
+
+mod common;
+
+use common::{Dir, THREE_JOBS};
+use serde_json::Value;
+
+/// The one run of a command line that has one policy.
+fn run(dir: &Dir, line: &str) -> Value {
+    let mut answer = dir.yard(&format!("sim {line} -o json")).json();
+    let runs = answer["runs"].as_array_mut().expect("runs is a list");
+    assert_eq!(runs.len(), 1);
+    runs.remove(0)
+}
+
+fn number(run: &Value, key: &str) -> f64 {
+    run[key].as_f64().unwrap_or_else(|| panic!("{key} is {}", run[key]))
+}
+
+fn text<'a>(run: &'a Value, key: &str) -> &'a str {
+    run[key].as_str().unwrap_or_else(|| panic!("{key} is {}", run[key]))
+}
+
+// The contract.
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Text,
+    Count,
+    Number,
+    NumberOrNull,
+}
+
+impl Kind {
+    fn holds(self, value: &Value) -> bool {
+        match self {
+            Kind::Text => value.is_string(),
+            Kind::Count => value.is_u64(),
+            Kind::Number => value.is_number(),
+            Kind::NumberOrNull => value.is_number() || value.is_null(),
+        }
+    }
+}
+
+/// Every key that scripts may rely on.
+const KEYS: [(&str, Kind); 28] = [
+    ("policy", Kind::Text),
+    ("trace", Kind::Text),
+    ("cluster", Kind::Text),
+    ("seed", Kind::Count),
+    ("jobs", Kind::Count),
+    ("finished", Kind::Count),
+    ("avg_jct_s", Kind::NumberOrNull),
+    ("p50_jct_s", Kind::NumberOrNull),
+    ("p90_jct_s", Kind::NumberOrNull),
+    ("p99_jct_s", Kind::NumberOrNull),
+    ("makespan_s", Kind::NumberOrNull),
+    ("avg_queue_s", Kind::NumberOrNull),
+    ("utilization", Kind::NumberOrNull),
+    ("preemptions", Kind::Count),
+    ("migrations", Kind::Count),
+    ("rounds", Kind::Count),
+    ("plans", Kind::Count),
+    ("deadline_total", Kind::Count),
+    ("deadline_met", Kind::Count),
+    ("deadline_miss_ratio", Kind::NumberOrNull),
+    ("avg_rho", Kind::NumberOrNull),
+    ("max_rho", Kind::NumberOrNull),
+    ("cost", Kind::NumberOrNull),
+    ("gpu_hours", Kind::Number),
+    ("wall_s", Kind::Number),
+    ("plan_s", Kind::Number),
+    ("peak_rss_mib", Kind::NumberOrNull),
+    ("events_sha256", Kind::Text),
+];
+
+#[test]
+fn every_key_of_the_contract_is_there() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let answer = dir.yard("sim --trace t.csv --cluster gpu:2x4 --policy fifo,las,srtf -o json").json();
+    for run in answer["runs"].as_array().expect("runs is a list") {
+        for (key, kind) in KEYS {
+            let value = run.get(key).unwrap_or_else(|| panic!("{key} is absent"));
+            assert!(kind.holds(value), "{key} is {value}, not {kind:?}");
+        }
+        assert_eq!(text(run, "events_sha256").len(), 64);
+    }
+}
+
+#[test]
+fn what_does_not_apply_is_null() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let run = run(&dir, "--trace t.csv --cluster gpu:2x4 --policy fifo");
+    assert_eq!((&run["cost"], &run["deadline_miss_ratio"]), (&Value::Null, &Value::Null));
+    assert_eq!(run["deadline_total"], 0);
+}
+
+#[test]
+fn deadlines_are_counted() {
+    // With no costs, `a` ends at 100 and `b` at 300: one is in time.
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s,deadline_s\na,0,1,100,100\nb,0,1,300,299\n");
+    let run = run(&dir, "--trace t.csv --cluster gpu:2 --policy edf --overheads none");
+    assert_eq!((&run["deadline_total"], &run["deadline_met"]), (&2.into(), &1.into()));
+    assert_eq!(number(&run, "deadline_miss_ratio"), 0.5);
+}
+
+#[test]
+fn the_table_has_a_row_for_each_policy() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let table = dir.yard("sim --trace t.csv --cluster gpu:2x4 --policy srtf,fifo").quietly();
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    assert_eq!(table.lines().map(first).take(3).collect::<Vec<_>>(), ["policy", "srtf", "fifo"]);
+    assert!(table.contains("3/3") && table.contains("3 jobs of t.csv"), "{table}");
+}
+
+#[test]
+fn policies_come_in_the_order_asked_for() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let answer = dir.yard("sim --trace t.csv --cluster gpu:1x4 --policy srtf,fifo,las,edf -o json").json();
+    let runs = answer["runs"].as_array().expect("runs is a list");
+    let names: Vec<_> = runs.iter().map(|run| text(run, "policy")).collect();
+    assert_eq!(names, ["srtf", "fifo", "las", "edf"]);
+}
+
+// The same inputs, the same bytes.
+
+#[test]
+fn the_same_seed_gives_the_same_events() {
+    let dir = Dir::new();
+    dir.write("t.csv", dir.yard("trace gen --jobs 60 --rate 60 --seed 3").quietly());
+    let line = "--trace t.csv --cluster gpu:4x4 --policy tiresias --node-mtbf 10h --seed 5";
+    let first = run(&dir, &format!("{line} --events one.jsonl"));
+    let second = run(&dir, &format!("{line} --events two.jsonl"));
+    assert_eq!(first["events_sha256"], second["events_sha256"]);
+    assert!(dir.read("one.jsonl").lines().count() > 180, "each job is submitted, granted and ended");
+    assert_eq!(dir.read("one.jsonl"), dir.read("two.jsonl"));
+}
+
+#[test]
+fn another_seed_gives_other_failures() {
+    let dir = Dir::new();
+    dir.write("t.csv", dir.yard("trace gen --jobs 60 --rate 60 --seed 3").quietly());
+    let hash = |seed: u32| {
+        let line = format!("--trace t.csv --cluster gpu:4x4 --policy fifo --node-mtbf 10h --seed {seed}");
+        text(&run(&dir, &line), "events_sha256").to_owned()
+    };
+    assert_ne!(hash(1), hash(2));
+}
+
+// Files.
+
+#[test]
+fn events_are_one_json_object_a_line() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    run(&dir, "--trace t.csv --cluster gpu:1x4 --policy fifo --events e.jsonl");
+    let events: Vec<Value> =
+        dir.read("e.jsonl").lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    assert!(events.iter().all(|event| event["t"].is_number() && event["event"].is_string()));
+    assert!(events.is_sorted_by_key(|event| event["t"].as_f64().map(f64::to_bits)));
+    assert_eq!(events.iter().filter(|event| event["event"] == "ended").count(), 3);
+}
+
+#[test]
+fn several_policies_have_a_file_of_events_each() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let line = "sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf,tiresias:promote=8 --events e.jsonl";
+    dir.yard(line).quietly();
+    assert_eq!(dir.files("."), ["e.jsonl.fifo", "e.jsonl.srtf", "e.jsonl.tiresias_promote=8", "t.csv"]);
+}
+
+#[test]
+fn there_is_a_row_for_each_job_and_policy() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let line = "sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf --overheads none --per-job j.csv";
+    dir.yard(line).quietly();
+    let rows = dir.read("j.csv");
+    let cells: Vec<Vec<&str>> = rows.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| cells[0].iter().position(|cell| *cell == name).expect("the column is there");
+    assert!(cells.iter().all(|row| row.len() == cells[0].len()), "{rows}");
+    let keys: Vec<_> = cells[1..].iter().map(|row| (row[column("policy")], row[column("job_id")])).collect();
+    let jobs = |policy| ["first", "second", "third"].map(|job| (policy, job));
+    assert_eq!(keys, [jobs("fifo"), jobs("srtf")].concat());
+    // First in, first out: `first` has all four devices until 100, then the two others run side by side.
+    let fifo = |name: &str| [1, 2, 3].map(|row| cells[row][column(name)].parse::<f64>().unwrap_or(f64::NAN));
+    assert_eq!(fifo("start_s"), [0.0, 100.0, 100.0]);
+    assert_eq!(fifo("end_s"), [100.0, 150.0, 600.0]);
+    assert_eq!(fifo("jct_s"), [100.0, 140.0, 580.0]);
+    assert_eq!(fifo("queue_s"), [0.0, 90.0, 80.0]);
+}
+
+#[test]
+fn odd_job_names_are_quoted() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\n\"a,\"\"b\"\"\",0,1,100\n");
+    dir.yard("sim --trace t.csv --cluster gpu:1 --policy fifo --per-job j.csv").quietly();
+    let rows = dir.read("j.csv");
+    assert!(rows.lines().nth(1).is_some_and(|row| row.starts_with("fifo,\"a,\"\"b\"\"\",0,1,")), "{rows}");
+}
+
+#[test]
+fn the_report_is_one_page_that_needs_nothing_else() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let answer = dir.yard("sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf --html r.html");
+    assert_eq!((answer.code, answer.err.as_str()), (Some(0), "report: r.html\n"));
+    let page = dir.read("r.html");
+    assert!(page.contains("yard sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf --html r.html"));
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    // The name of SVG's namespace looks like an address and is never fetched.
+    let page = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!page.contains("http://") && !page.contains("https://"), "it refers to something outside");
+    assert_eq!(dir.files("."), ["r.html", "t.csv"], "no half-written file is left");
+}
+
+#[test]
+fn an_output_that_is_no_plain_file_is_written_to() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    std::os::unix::fs::symlink("/dev/null", dir.path("null")).expect("a link can be made");
+    for option in ["--html", "--per-job", "--events"] {
+        let line = format!("sim --trace t.csv --cluster gpu:1x4 --policy fifo {option} null");
+        dir.yard(&line).printed();
+        assert!(dir.path("null").is_symlink(), "{option}");
+    }
+}
+
+// Figures that can be checked by hand.
+
+#[test]
+fn statistics_can_be_over_some_jobs_only() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let run = run(&dir, "--trace t.csv --cluster gpu:1x4 --policy fifo --overheads none --jobs 1..3");
+    assert_eq!((&run["jobs"], &run["finished"]), (&2.into(), &2.into()));
+    assert_eq!(number(&run, "avg_jct_s"), (140.0 + 580.0) / 2.0);
+}
+
+#[test]
+fn starting_a_process_takes_its_time() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\nalone,0,1,100\n");
+    let jct = |overheads: &str| {
+        let line = format!("--trace t.csv --cluster gpu:1 --policy fifo --overheads {overheads}");
+        number(&run(&dir, &line), "avg_jct_s")
+    };
+    assert_eq!((jct("none"), jct("h200")), (100.0, 104.1));
+}
+
+#[test]
+fn overheads_can_come_from_a_file() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\nalone,0,1,100\n");
+    dir.write("o.toml", "save_s = 1\nload_s = 2\nstart_s = 30\n");
+    let run = run(&dir, "--trace t.csv --cluster gpu:1 --policy fifo --overheads o.toml");
+    assert_eq!(number(&run, "avg_jct_s"), 130.0);
+}
+
+#[test]
+fn durations_pass_on_every_kind() {
+    // Two jobs of two devices: one on each kind, side by side.
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\na,0,2,100\nb,0,2,100\n");
+    let run = run(&dir, "--trace t.csv --cluster v100:1x2,p100:2 --policy fifo --overheads none");
+    assert_eq!((number(&run, "makespan_s"), number(&run, "utilization")), (100.0, 1.0));
+}
+
+#[test]
+fn jobs_stay_on_the_kinds_they_name() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s,kinds\na,0,2,100,p100\nb,0,2,100,p100\n");
+    let run = run(&dir, "--trace t.csv --cluster v100:1x2,p100:1x2 --policy fifo --overheads none");
+    assert_eq!(number(&run, "makespan_s"), 200.0);
+}
+
+#[test]
+fn steps_go_at_the_speed_of_the_table() {
+    let dir =
+        Dir::with_trace("job_id,submit_s,gpus,steps,model,batch_size\na,0,2,1000,LM,5\nb,0,2,1000,LM,5\n");
+    dir.write(
+        "speeds.csv",
+        "kind,model,batch_size,gpus,steps_per_s\nslow,LM,5,2,2\nfast,LM,5,2,10\nfast,LM,5,1,6\n",
+    );
+    let table = "--throughputs speeds.csv --policy fifo --overheads none";
+    // Alone in its kind each takes 1000 steps / 10 a second; the slow kind is listed first and not chosen.
+    let both_fast = run(&dir, &format!("--trace t.csv --cluster slow:1x4,fast:1x4 {table}"));
+    assert_eq!(number(&both_fast, "avg_jct_s"), 100.0);
+    // With room for one only, the second takes 1000 steps / 2 a second.
+    let one_slow = run(&dir, &format!("--trace t.csv --cluster slow:1x2,fast:1x2 {table}"));
+    assert_eq!((number(&one_slow, "avg_jct_s"), number(&one_slow, "makespan_s")), (300.0, 500.0));
+}
+
+#[test]
+fn gavels_own_table_gives_the_same() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,steps,model,batch_size\na,0,2,1000,LM,5\n");
+    dir.write("speeds.json", r#"{"fast": {"('LM (batch size 5)', 2)": {"null": 10.0}}}"#);
+    let line = "--trace t.csv --cluster fast:1x2 --policy fifo --overheads none --throughputs speeds.json";
+    assert_eq!(number(&run(&dir, line), "avg_jct_s"), 100.0);
+}
+
+#[test]
+fn a_cluster_file_has_racks_and_prices() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\na,0,4,7200\n");
+    dir.write(
+        "c.toml",
+        "[[nodes]]\nkind = 'a100'\nnodes = 4\ngpus = 2\nnodes_per_rack = 2\nprice_per_hour = 2.5\n",
+    );
+    let run = run(&dir, "--trace t.csv --cluster c.toml --policy fifo --overheads none");
+    // Four devices for two hours at 2.50.
+    assert_eq!((number(&run, "gpu_hours"), number(&run, "cost")), (8.0, 20.0));
+    assert_eq!(number(&run, "utilization"), 0.5);
+}
+
+#[test]
+fn a_trace_may_come_through_a_pipe() {
+    let line = "sim --trace /dev/stdin --cluster gpu:1x4 --policy fifo -o json";
+    let answer = Dir::new().yard_reading(line, THREE_JOBS).json();
+    assert_eq!(answer["runs"][0]["finished"], 3);
+}
