@@ -45,6 +45,7 @@ validation: build ## Compare with published results and rewrite docs/validation.
 
 bless: ## Accept the present output of all golden tests
 	UPDATE_EXPECT=1 $(CARGO) test --workspace --locked --quiet
+	$(CARGO) fmt --all
 
 fmt: ## Format all code
 	$(CARGO) fmt --all

@@ -4,23 +4,28 @@
 //!
 //! Objective: the head starts at t* = min{t : free(t) ≥ g_head}, as running jobs' believed ends say; any
 //! later job starts now if it fits now and does not move t*: now + r_j ≤ t*, or g_j is to spare at t*.
-//! Reads: submission times, free devices by kind, seconds left of running and waiting jobs.
-//! Cost: O(running · log running + waiting) per plan; the walk ends when no device is left. Asking on
-//! change is enough: as time passes, t* stands still and whoever was too long for the gap stays so.
+//! Reads: submission times, free devices by kind, believed ends of running jobs, lengths of waiting ones.
+//! Cost: O(log jobs) for each job that changed, O(demands · log waiting) for each that starts, where a
+//! demand is a distinct list of shapes, and one step for each end before t* and for each job that is short
+//! enough, where its demand fits only in time; O(running) where everything or the nodes changed, or where a
+//! permission falls. Asking on change is enough: as time passes, t* stands still and whoever was too long
+//! for the gap stays so.
 //! Not to be used where durations are guesses far below the truth: the reservation then slides. It
 //! counts devices; where the placer wants them close together the head may wait longer, but not for
 //! later jobs: the first job that cannot be placed blocks the rest.
 
-use yard_core::allocation::{Allocation, Share, Shares};
-use yard_core::ids::{JobId, JobIdx};
+use std::collections::BTreeSet;
+
+use yard_core::allocation::{Allocation, Shares};
+use yard_core::ids::JobIdx;
 use yard_core::job::{JobState, Shape};
 use yard_core::policy::{Policy, PolicyError};
-use yard_core::units::Time;
-use yard_core::view::View;
+use yard_core::units::{Span, Time};
+use yard_core::view::{Changed, View};
 
 use crate::Entry;
 use crate::counts::Counts;
-use crate::index::{Index, running, waiting};
+use crate::index::{Index, Lines};
 use crate::ranked::in_shape;
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -35,64 +40,118 @@ pub(crate) const ENTRY: Entry = Entry {
 
 #[derive(Default)]
 struct Backfill {
-    running: Index<()>,
-    waiting: Index<(Time, JobId)>,
+    /// Running jobs by believed end.
+    ends: Index<Time>,
+    waiting: Lines,
+    permits: Permits,
 }
 
 impl Policy for Backfill {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        self.running.follow(view, |job| running(view, job));
-        self.waiting.follow(view, |job| waiting(view, job));
-        let mut plan = Plan::new(view, self.running.rows());
-        let mut queue = self.waiting.rows();
-        // Whoever fits while nobody waits before it starts; the first who does not is the head.
-        if let Some(head) = queue.find(|job| !plan.start(*job)) {
-            let mut reservation = plan.reserve(head);
-            for job in queue {
-                if plan.free.is_empty() {
-                    break;
-                }
-                plan.fill(job, &mut reservation);
-            }
+        let running = |job: JobIdx| view.is_running(job).then(|| end(view, job, view.run(job).shape));
+        let new = self.ends.follow(view, running);
+        self.waiting.follow(view, |job| length(view, job));
+        let started = Plan::make(view, &self.ends, &self.waiting);
+        let all = self.permits.follow(view, started.iter().map(|start| start.job).collect());
+        let shares = started.iter().map(|start| in_shape(view, start.job, start.shape));
+        if !(new || all) {
+            return Ok(Allocation::queue(Shares::Changed(shares.collect()), false));
         }
-        Ok(Allocation::queue(Shares::All(plan.shares), false))
+        let kept = holding(view, &self.ends).map(|(_, job)| in_shape(view, job, view.run(job).shape));
+        Ok(Allocation::queue(Shares::All(shares.chain(kept).collect()), false))
     }
 }
 
-/// Who runs and will run after this plan.
+/// Running jobs by believed end. That a job was told to stop is no news, so the index may still have it.
+fn holding<'a>(view: &'a View, ends: &'a Index<Time>) -> impl Iterator<Item = (Time, JobIdx)> + 'a {
+    ends.iter().filter(|(_, job)| view.is_running(*job))
+}
+
+/// Waiting jobs that earlier answers let start. Whoever runs, runs on and needs no renewal; but where one
+/// of these may not start any more, only an answer in full takes its permission back.
+#[derive(Default)]
+struct Permits {
+    /// Whose permission may be in force, if the last answer was never applied.
+    held: BTreeSet<JobIdx>,
+    /// Whom the last answer let start, whether it was in full, and what it answered.
+    given: BTreeSet<JobIdx>,
+    full: bool,
+    answered: Changed,
+}
+
+impl Permits {
+    /// Takes note of who may start now. True where somebody else still might: the answer is then in full.
+    fn follow(&mut self, view: &View, started: BTreeSet<JobIdx>) -> bool {
+        let changed = &view.changed;
+        if self.full && !repeats(changed, &self.answered) {
+            self.held.clear();
+        }
+        self.held.append(&mut self.given);
+        // Who came since the last answer in force has no permission; who stopped since then may have kept it.
+        self.held.extend(&changed.touched);
+        let new: BTreeSet<_> = changed.ended.iter().chain(&changed.added).collect();
+        self.held.retain(|job| !changed.all && !new.contains(job) && view.run(*job).state.is_waiting());
+        (self.given, self.answered) = (started, changed.clone());
+        self.full = changed.all || changed.nodes || !self.held.is_subset(&self.given);
+        self.full
+    }
+}
+
+/// Whether all of `old` is told again, as it is when the answer to it was not applied.
+fn repeats(new: &Changed, old: &Changed) -> bool {
+    let flags = new.all >= old.all && new.nodes >= old.nodes;
+    let pairs = [(&new.ended, &old.ended), (&new.added, &old.added), (&new.touched, &old.touched)];
+    flags && pairs.iter().all(|(new, old)| new.len() >= old.len() && old.iter().all(|job| new.contains(job)))
+}
+
+/// A job that may start.
+struct Start<'a> {
+    end: Time,
+    job: JobIdx,
+    shape: u16,
+    takes: &'a Shape,
+}
+
+/// Who will start.
 struct Plan<'a> {
     view: &'a View,
     free: Counts,
-    /// Seconds until each job that holds devices is believed to end, with its shape.
-    ends: Vec<(f64, &'a Shape)>,
-    shares: Vec<Share>,
+    started: Vec<Start<'a>>,
 }
 
 /// What the head of the queue was promised.
 struct Reservation {
-    /// Seconds until it can start; infinite if no end of a running job makes room for it.
-    wait: f64,
+    /// When it can start; never if no end of a running job makes room for it.
+    at: Time,
     /// Devices that it will not need then.
     spare: Counts,
 }
 
 impl<'a> Plan<'a> {
-    fn new(view: &'a View, jobs: impl Iterator<Item = JobIdx>) -> Plan<'a> {
-        let mut plan = Plan { view, free: Counts::free(view), ends: Vec::new(), shares: Vec::new() };
-        jobs.for_each(|job| plan.keep(job, view.run(job).shape));
-        plan
-    }
-
-    /// Counts a job among those that hold devices.
-    fn keep(&mut self, job: JobIdx, shape: u16) {
-        let Some(held) = self.view.spec(job).shapes.get(shape as usize) else { return };
-        self.ends.push((seconds(self.view, job, shape), held));
-        self.shares.push(in_shape(self.view, job, shape));
+    fn make(view: &'a View, ends: &'a Index<Time>, waiting: &Lines) -> Vec<Start<'a>> {
+        let mut plan = Plan { view, free: Counts::free(view), started: Vec::new() };
+        let mut last = None;
+        // Whoever fits while nobody waits before it starts; the first who does not is the head.
+        let head = loop {
+            last = waiting.next(last, |_| Some(Span(u64::MAX)));
+            let Some((_, _, job)) = last else { return plan.started };
+            if !plan.start(job) {
+                break job;
+            }
+        };
+        let mut reservation = plan.reserve(head, ends);
+        while let Some(place) = waiting.next(last, |shapes| reservation.longest(view.now, &plan.free, shapes))
+        {
+            plan.fill(place.2, &mut reservation);
+            last = Some(place);
+        }
+        plan.started
     }
 
     fn take(&mut self, job: JobIdx, shape: u16) {
-        self.free.take(&self.view.spec(job).shapes[shape as usize]);
-        self.keep(job, shape);
+        let takes = &self.view.spec(job).shapes[shape as usize];
+        self.free.take(takes);
+        self.started.push(Start { end: end(self.view, job, shape), job, shape, takes });
     }
 
     /// Starts a job if its devices are free.
@@ -102,24 +161,29 @@ impl<'a> Plan<'a> {
     }
 
     /// The earliest start of a job that does not fit now, and what will be left beside it.
-    fn reserve(&mut self, head: JobIdx) -> Reservation {
-        let shapes = &self.view.spec(head).shapes;
-        self.ends.sort_by(|left, right| left.0.total_cmp(&right.0));
+    fn reserve(&mut self, head: JobIdx, ends: &'a Index<Time>) -> Reservation {
+        let (view, shapes) = (self.view, &self.view.spec(head).shapes);
+        let held = |job: JobIdx| view.spec(job).shapes.get(view.run(job).shape as usize);
+        // Who should have ended already is believed to end now.
+        let running = holding(view, ends).filter_map(|(end, job)| Some((end.max(view.now), held(job)?)));
+        self.started.sort_by_key(|start| start.end);
+        let mut ends = merge(running, self.started.iter().map(|start| (start.end, start.takes))).peekable();
         let mut spare = self.free.clone();
-        for at_once in self.ends.chunk_by(|left, right| left.0 == right.0) {
-            at_once.iter().for_each(|(_, shape)| spare.give(shape));
-            if let Some(shape) = spare.first_fit(shapes) {
+        while let Some((at, shape)) = ends.next() {
+            spare.give(shape);
+            let more = ends.peek().is_some_and(|next| next.0 == at);
+            if let Some(shape) = spare.first_fit(shapes).filter(|_| !more) {
                 spare.take(&shapes[shape as usize]);
-                return Reservation { wait: at_once[0].0, spare };
+                return Reservation { at, spare };
             }
         }
-        Reservation { wait: f64::INFINITY, spare }
+        Reservation { at: Time::NEVER, spare }
     }
 
     /// Starts a job behind the head if that does not move the reservation.
     fn fill(&mut self, job: JobIdx, reservation: &mut Reservation) {
         for (at, shape) in self.view.spec(job).shapes.iter().enumerate() {
-            let in_time = seconds(self.view, job, at as u16) <= reservation.wait;
+            let in_time = end(self.view, job, at as u16) <= reservation.at;
             if self.free.fits(shape) && (in_time || reservation.spare.fits(shape)) {
                 if !in_time {
                     reservation.spare.take(shape);
@@ -130,21 +194,65 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Seconds until a job is believed to end in this shape, with its start where that is still to come.
-fn seconds(view: &View, job: JobIdx, shape: u16) -> f64 {
+impl Reservation {
+    /// How long a job that asks for this may be, to start now; none if it may not at all.
+    fn longest(&self, now: Time, free: &Counts, shapes: &[Shape]) -> Option<Span> {
+        free.first_fit(shapes)?;
+        let aside = shapes.iter().any(|shape| free.fits(shape) && self.spare.fits(shape));
+        Some(if aside || self.at == Time::NEVER { Span(u64::MAX) } else { self.at - now })
+    }
+}
+
+/// Two ascending lists as one.
+fn merge<T>(
+    left: impl Iterator<Item = (Time, T)>,
+    right: impl Iterator<Item = (Time, T)>,
+) -> impl Iterator<Item = (Time, T)> {
+    let (mut left, mut right) = (left.peekable(), right.peekable());
+    std::iter::from_fn(move || match (left.peek(), right.peek()) {
+        (Some(one), Some(other)) if other.0 < one.0 => right.next(),
+        (Some(_), _) => left.next(),
+        (None, _) => right.next(),
+    })
+}
+
+/// When a job is believed to end in this shape. Stands still while it runs, and while it starts.
+fn end(view: &View, job: JobIdx, shape: u16) -> Time {
+    let run = view.run(job);
+    match run.state {
+        JobState::Running => run.as_of + work(view, job, shape),
+        JobState::Starting => run.since + before(view, job) + work(view, job, shape),
+        _ => view.now + before(view, job) + work(view, job, shape),
+    }
+}
+
+/// How long a waiting job takes in the shape that is fastest for it.
+fn length(view: &View, job: JobIdx) -> Span {
+    let shapes = 0..view.spec(job).shapes.len() as u16;
+    before(view, job) + shapes.map(|shape| work(view, job, shape)).min().unwrap_or_default()
+}
+
+/// Time until a job that starts gets to work.
+fn before(view: &View, job: JobIdx) -> Span {
+    let costs = &view.spec(job).costs;
+    costs.start + if view.run(job).done > 0.0 { costs.load } else { Span::ZERO }
+}
+
+/// Time for the steps that were left when last reported.
+fn work(view: &View, job: JobIdx, shape: u16) -> Span {
     let (run, spec) = (view.run(job), view.spec(job));
     let believed = spec.speeds.get(shape as usize).copied().unwrap_or(0.0);
     let speed = if run.speed > 0.0 { run.speed } else { believed };
-    let load = if run.starts > 0 { spec.costs.load.secs() } else { 0.0 };
-    let start = if run.state == JobState::Running { 0.0 } else { spec.costs.start.secs() + load };
-    let seconds = start + view.steps_left(job) / speed;
-    if seconds.is_nan() { f64::INFINITY } else { seconds }
+    if speed > 0.0 { Span::from_secs((spec.steps - run.done).max(0.0) / speed) } else { Span(u64::MAX) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
+    use super::*;
     use crate::testing::{World, policy, run};
 
     #[test]
@@ -167,6 +275,54 @@ mod tests {
         world.submit_all(&[(9, 10.0), (4, 10.0)]);
         world.plan(&mut *policy("backfill"));
         assert_eq!(world.running(), [1]);
+    }
+
+    /// A world of four devices: job 0 has three for 10 s, job 1 wants all four.
+    fn gap(backfill: &mut dyn Policy) -> World {
+        let mut world = World::new(&[4]);
+        world.submit_all(&[(3, 10.0), (4, 10.0)]);
+        world.plan(backfill);
+        world
+    }
+
+    #[test]
+    fn the_answer_names_only_who_may_start() {
+        let mut backfill = policy("backfill");
+        let mut world = gap(&mut *backfill);
+        world.submit_all(&[(1, 11.0), (1, 9.0)]);
+        let named = vec![in_shape(&world.view, JobIdx(3), 0)];
+        assert_eq!(world.plan(&mut *backfill).shares, Shares::Changed(named));
+    }
+
+    #[test]
+    fn a_permission_that_was_not_used_in_time_is_taken_back() {
+        let mut backfill = policy("backfill");
+        let mut world = gap(&mut *backfill);
+        world.submit_all(&[(1, 9.0)]);
+        // The placer finds no place for job 2, and by then it is too long for the gap.
+        let answer = backfill.allocate(&world.view).unwrap();
+        world.apply(&answer);
+        assert!(world.shares.contains_key(&JobIdx(2)));
+        world.advance(5.0);
+        world.submit_all(&[(4, 1.0)]);
+        let withdrawn = Shares::All(vec![in_shape(&world.view, JobIdx(0), 0)]);
+        assert_eq!(backfill.allocate(&world.view).unwrap().shares, withdrawn);
+        // That answer was lost; the next one is not, and from then on changes are enough.
+        assert_eq!(world.plan(&mut *backfill).shares, withdrawn);
+        world.submit_all(&[(4, 1.0)]);
+        assert_eq!(world.plan(&mut *backfill).shares, Shares::Changed(vec![]));
+    }
+
+    #[test]
+    fn a_job_thrown_back_has_to_ask_again() {
+        let mut backfill = policy("backfill");
+        let mut world = gap(&mut *backfill);
+        world.plan(&mut *backfill);
+        // Its devices are gone too: they are not counted as free.
+        let run = &mut Arc::make_mut(&mut world.view.runs)[0];
+        (run.state, run.speed) = (JobState::Pending, 0.0);
+        world.view.changed.touched.push(JobIdx(0));
+        assert_eq!(backfill.allocate(&world.view).unwrap().shares, Shares::All(vec![]));
     }
 
     /// When the head could start if only the jobs in `held` (seconds left, devices) kept their devices.

@@ -1,10 +1,13 @@
 //! Rows of the view in an order of the policy's choosing, kept in step with what changed, so that a
 //! plan costs as much as the change. An index is only ever for speed: it can be rebuilt from any view.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use yard_core::ids::{JobId, JobIdx};
-use yard_core::units::Time;
+use yard_core::job::Shape;
+use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
 /// Rows by key, smallest first; rows without a key are left out.
@@ -67,6 +70,88 @@ impl<K: Ord + Copy> Index<K> {
     /// The rows, in order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = JobIdx> + '_ {
         self.order.iter().map(|(_, job)| *job)
+    }
+}
+
+/// A place in the queue: the oldest first.
+pub(crate) type Place = (Time, JobId, JobIdx);
+
+/// Where a waiting row is: its line, its place and its length.
+type Row = (Arc<[Shape]>, Place, Span);
+
+/// Waiting rows, one line for each distinct demand, so that all who ask for too much are passed at once,
+/// and in each line also by length, so that all who take too long are.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    ready: bool,
+    rows: Vec<Option<Row>>,
+    lines: BTreeMap<Arc<[Shape]>, Line>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    places: BTreeSet<Place>,
+    lengths: BTreeSet<(Span, Place)>,
+}
+
+impl Lines {
+    /// Brings the rows that changed in step with the view; `length` must stand still while a job waits.
+    pub(crate) fn follow(&mut self, view: &View, length: impl Fn(JobIdx) -> Span) {
+        let full = view.changed.all || !self.ready;
+        if full {
+            *self = Lines { ready: true, ..Lines::default() };
+            return view.active().for_each(|job| self.set(view, job, &length));
+        }
+        let changed = &view.changed;
+        for job in changed.ended.iter().chain(&changed.added).chain(&changed.touched) {
+            self.set(view, *job, &length);
+        }
+    }
+
+    /// Takes a row out, and puts it in its line if it waits.
+    fn set(&mut self, view: &View, job: JobIdx, length: impl Fn(JobIdx) -> Span) {
+        if self.rows.len() <= job.index() {
+            self.rows.resize_with(job.index() + 1, || None);
+        }
+        if let Some((shapes, place, length)) = self.rows[job.index()].take() {
+            self.remove(&shapes, place, length);
+        }
+        if let Some((submitted, id)) = waiting(view, job) {
+            let (shapes, place, length) = (&view.spec(job).shapes, (submitted, id, job), length(job));
+            let line = self.lines.entry(shapes.clone()).or_default();
+            line.places.insert(place);
+            line.lengths.insert((length, place));
+            self.rows[job.index()] = Some((shapes.clone(), place, length));
+        }
+    }
+
+    fn remove(&mut self, shapes: &Arc<[Shape]>, place: Place, length: Span) {
+        let line = self.lines.get_mut(shapes).expect("a row in a line has that line");
+        line.places.remove(&place);
+        line.lengths.remove(&(length, place));
+        if line.places.is_empty() {
+            self.lines.remove(shapes);
+        }
+    }
+
+    /// The first place after `after` among rows no longer than `longest` allows for what they ask.
+    pub(crate) fn next(
+        &self,
+        after: Option<Place>,
+        longest: impl Fn(&[Shape]) -> Option<Span>,
+    ) -> Option<Place> {
+        let first = |(shapes, line): (&Arc<[Shape]>, &Line)| line.next(after, longest(shapes)?);
+        self.lines.iter().filter_map(first).min()
+    }
+}
+
+impl Line {
+    fn next(&self, after: Option<Place>, longest: Span) -> Option<Place> {
+        if longest == Span(u64::MAX) {
+            return self.places.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied();
+        }
+        let short = self.lengths.iter().take_while(|(length, _)| *length <= longest);
+        short.map(|(_, place)| *place).filter(|place| Some(*place) > after).min()
     }
 }
 

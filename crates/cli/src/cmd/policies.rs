@@ -68,3 +68,36 @@ fn listed() -> serde_json::Value {
     });
     json!({ "policies": rows.collect::<Vec<_>>() })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect_file;
+
+    use super::*;
+
+    /// docs/policies.md is the table, not a copy of it; `make bless` rewrites it.
+    #[test]
+    fn the_documentation_is_the_table() {
+        let mut text = String::from(
+            "# Policies\n\nFrom the table in the code; `yard policies` prints the same. Each policy's file opens with its \
+             paper, its objective, what it reads, what it costs, and when not to use it.\n\n\
+             | policy | family | runs | paper | what it does |\n|---|---|---|---|---|\n",
+        );
+        for entry in ALL {
+            let row = [&format!("`{}`", entry.name), entry.family, runs(entry), entry.paper, entry.about]
+                .join(" | ");
+            writeln!(text, "| {row} |").unwrap();
+        }
+        text += "\n## Parameters\n\nGiven as `--policy NAME:key=value`, as in `tiresias:promote=8`.\n\n| policy | key | meaning |\n|---|---|---|\n";
+        for (entry, (key, about)) in
+            ALL.iter().flat_map(|entry| entry.params.iter().map(move |param| (entry, param)))
+        {
+            writeln!(text, "| `{}` | `{key}` | {about} |", entry.name).unwrap();
+        }
+        text += "\n## Placers\n\n| placer | what it does |\n|---|---|\n";
+        PLACERS.iter().for_each(|placer| writeln!(text, "| `{}` | {} |", placer.name, placer.about).unwrap());
+        expect_file!["../../../../docs/policies.md"].assert_eq(&text);
+    }
+}

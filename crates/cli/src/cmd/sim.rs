@@ -33,7 +33,7 @@ pub(crate) struct SimArgs {
     /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`)
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
     pub(crate) policy: Vec<String>,
-    /// The trace's format
+    /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow or openb; auto: by its header
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) format: String,
     /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or kind,model,batch_size,gpus,steps_per_s as CSV

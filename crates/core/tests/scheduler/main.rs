@@ -1,0 +1,14 @@
+//! What the scheduler promises, seen from outside: inputs in, orders and events out.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod groups;
+mod leases;
+mod life;
+mod nodes;
+mod order;
+mod plans;
+mod properties;
+mod replay;
+mod rounds;

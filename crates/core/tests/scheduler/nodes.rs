@@ -1,0 +1,94 @@
+//! Nodes that drain, leave, fail and come back.
+
+use yard_core::cluster::{NodeSpec, NodeState};
+use yard_core::ids::{JobId, KindId, NodeId};
+use yard_core::job::JobState;
+use yard_core::message::{Input, NodeChange, Outcome};
+
+use crate::common::{World, check};
+
+#[test]
+fn a_draining_node_keeps_its_jobs_and_takes_none() {
+    check("a:2 b:1", "submit 1; drain a; submit 1 1", "a: 0 . | b: 1 | waits 2");
+    check("a:2 b:1", "submit 1; drain a; submit 1 1; resume a", "a: 0 2 | b: 1");
+}
+
+#[test]
+fn nobody_is_stopped_on_a_draining_node_since_that_would_help_nobody() {
+    check("a:2", "submit 1 1; drain a; submit 2 rank -1", "a: 0 1 | waits 2");
+}
+
+#[test]
+fn the_jobs_of_a_failed_node_are_lost_and_wait_until_it_comes_back() {
+    let mut world = World::new("a:2");
+    world.script("submit 2; fail a");
+    assert_eq!((world.picture().as_str(), world.state(0)), ("a: . . | waits 0", Some(JobState::Pending)));
+    world.script("resume a");
+    assert_eq!(world.picture(), "a: 0 0");
+    assert_eq!(world.orders(), "grant 0, revoke 0 lost, grant 0");
+}
+
+#[test]
+fn the_jobs_of_a_failed_node_go_on_elsewhere_if_they_fit() {
+    check("a:1 b:1", "submit 1; fail a", "a: . | b: 0");
+    check("a:1 b:1", "submit 2; fail b; submit 1", "a: 1 | b: . | waits 0");
+}
+
+#[test]
+fn a_node_that_leaves_asks_its_jobs_to_save() {
+    let mut world = World::new("a:1");
+    world.script("submit 1; leave a");
+    assert_eq!(world.orders(), "grant 0, revoke 0 drained");
+    assert_eq!((world.picture().as_str(), world.state(0)), ("a: . | waits 0", Some(JobState::Suspended)));
+}
+
+#[test]
+fn a_promise_on_a_failed_node_falls() {
+    let mut world = World::manual("a:1 b:1");
+    world.script("submit 1 1; submit 1 rank -1; fail b");
+    // Whoever was promised the device of `b` is now promised that of `a`, over the same old holder.
+    world.stopped(1, Outcome::Lost);
+    world.stopped(0, Outcome::Saved);
+    world.settle();
+    assert_eq!(world.picture(), "a: 2 | b: . | waits 0 1");
+}
+
+#[test]
+fn a_node_back_before_its_lost_job_reported_is_granted_only_after_that_report() {
+    let mut world = World::manual("a:1");
+    world.script("submit 1").started(0);
+    world.script("fail a; resume a");
+    assert_eq!(world.picture(), "a: 0 | stops 0");
+    world.stopped(0, Outcome::Lost);
+    assert_eq!((world.picture().as_str(), world.state(0)), ("a: 0", Some(JobState::Starting)));
+}
+
+#[test]
+fn a_node_that_joins_takes_the_waiting() {
+    let mut world = World::new("a:1");
+    world.script("submit 1 1");
+    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 1, rack: 0 };
+    world.step(Input::Node(NodeChange::Join(spec)));
+    world.settle();
+    assert_eq!(world.picture(), "a: 0 | b: 1");
+}
+
+#[test]
+fn a_job_submitted_before_any_node_waits_for_one() {
+    let mut world = World::new("");
+    world.script("submit 3");
+    assert_eq!((world.picture().as_str(), world.engine.job(JobId(0)).is_some()), ("waits 0", true));
+}
+
+#[test]
+fn a_change_of_a_node_that_never_joined_changes_nothing() {
+    let mut world = World::new("a:1");
+    world.script("submit 1");
+    let before = world.engine.state().clone();
+    let never = NodeId(7);
+    for change in [NodeChange::Drain, NodeChange::Resume, NodeChange::Leave, NodeChange::Fail] {
+        world.step(Input::Node(change(never)));
+    }
+    assert_eq!(*world.engine.state(), before);
+    assert_eq!(world.engine.nodes().get(NodeId(0)).state, NodeState::Up);
+}

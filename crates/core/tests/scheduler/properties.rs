@@ -1,0 +1,212 @@
+//! The incremental round against a walk over all jobs from scratch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use yard_core::allocation::Mode;
+use yard_core::ids::{JobId, JobIdx};
+use yard_core::job::{JobRun, JobState, Rank};
+use yard_core::message::{Input, Outcome};
+
+use crate::common::{PREEMPT, QUEUE, SKIP, World};
+
+/// Something that happens. Jobs are named by position among those that could be meant.
+#[derive(Clone, Debug)]
+enum Op {
+    Submit { devices: u32, rank: i8 },
+    End(usize),
+    Cancel(usize),
+    Rank(usize, i8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (1u32..=6, -4i8..4).prop_map(|(devices, rank)| Op::Submit { devices, rank }),
+        2 => any::<usize>().prop_map(Op::End),
+        1 => any::<usize>().prop_map(Op::Cancel),
+        2 => (any::<usize>(), -4i8..4).prop_map(|(job, rank)| Op::Rank(job, rank)),
+    ]
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(), 1..60)
+}
+
+fn of_size(op: Op, size: u32) -> Op {
+    match op {
+        Op::Submit { rank, .. } => Op::Submit { devices: size, rank },
+        other => other,
+    }
+}
+
+/// Jobs as the reference knows them.
+#[derive(Default)]
+struct Reference {
+    devices: BTreeMap<u64, u32>,
+    running: BTreeSet<u64>,
+}
+
+impl Reference {
+    /// Walks over all jobs in order and takes who fits in what is left.
+    fn decide(&mut self, mode: Mode, capacity: u32, rank: impl Fn(u64) -> f64) {
+        let Mode::Ordered { preempt, skip } = mode else { unreachable!("the reference knows orders only") };
+        if preempt {
+            self.running.clear();
+        }
+        let mut left = capacity - self.running.iter().map(|job| self.devices[job]).sum::<u32>();
+        let mut waiting: Vec<_> = self.devices.keys().filter(|job| !self.running.contains(job)).collect();
+        waiting.sort_by(|one, other| rank(**one).total_cmp(&rank(**other)).then(one.cmp(other)));
+        for job in waiting {
+            if self.devices[job] <= left {
+                left -= self.devices[job];
+                self.running.insert(*job);
+            } else if !skip {
+                return;
+            }
+        }
+    }
+
+    fn forget(&mut self, job: u64) {
+        self.devices.remove(&job);
+        self.running.remove(&job);
+    }
+}
+
+fn pick(jobs: &BTreeSet<u64>, at: usize) -> Option<u64> {
+    jobs.iter().nth(at % jobs.len().max(1)).copied()
+}
+
+/// Lets it happen to the world and to the reference; the former then settles.
+fn happen(world: &mut World, reference: &mut Reference, op: &Op) {
+    let living: BTreeSet<u64> = reference.devices.keys().copied().collect();
+    match *op {
+        Op::Submit { devices, rank } => {
+            let job = world.submit(&devices.to_string());
+            world.policy.ranks.insert(job, rank.into());
+            reference.devices.insert(job, devices);
+        }
+        Op::End(at) => {
+            let Some(job) = pick(&reference.running, at) else { return };
+            world.stopped(job, Outcome::Finished);
+            reference.forget(job);
+        }
+        Op::Cancel(at) => {
+            let Some(job) = pick(&living, at) else { return };
+            world.script(&format!("cancel {job}"));
+            reference.forget(job);
+        }
+        Op::Rank(at, rank) => {
+            let Some(job) = pick(&living, at) else { return };
+            world.script(&format!("rank {job} {rank}"));
+        }
+    }
+    world.settle();
+}
+
+/// What runs is what the walk from scratch takes, after every step.
+fn runs_what_the_walk_takes(mode: Mode, incremental: bool, ops: &[Op]) {
+    let mut world = World::new("a:4 b:1 c:3");
+    (world.policy.mode, world.policy.incremental) = (mode, incremental);
+    let mut reference = Reference::default();
+    for op in ops {
+        happen(&mut world, &mut reference, op);
+        reference.decide(mode, 8, |job| world.policy.rank(job));
+        assert_eq!(world.running(), reference.running, "after {op:?}");
+    }
+}
+
+/// Everything of a row that a policy did not say itself.
+fn without_rank(run: &JobRun) -> JobRun {
+    JobRun { rank: Rank::default(), ..run.clone() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn preemptive_rounds_run_what_a_greedy_walk_takes(ops in ops(), incremental: bool) {
+        runs_what_the_walk_takes(PREEMPT, incremental, &ops);
+    }
+
+    #[test]
+    fn queues_that_skip_fill_up_greedily_around_what_runs(ops in ops(), incremental: bool) {
+        runs_what_the_walk_takes(SKIP, incremental, &ops);
+    }
+
+    #[test]
+    fn plain_queues_fill_up_to_the_first_that_does_not_fit(ops in ops(), incremental: bool) {
+        runs_what_the_walk_takes(QUEUE, incremental, &ops);
+    }
+
+    #[test]
+    fn of_jobs_of_one_size_who_runs_before_and_after_a_round_is_not_stopped(ops in ops(), size in 1u32..=4) {
+        let mut world = World::new("a:4 b:1 c:3");
+        let mut reference = Reference::default();
+        for op in ops {
+            world.orders();
+            happen(&mut world, &mut reference, &of_size(op, size));
+            reference.running = world.running();
+            let moved: Vec<_> = world.revoked().intersection(&world.running()).copied().collect();
+            prop_assert!(moved.is_empty(), "{moved:?} moved: {}", world.picture());
+        }
+    }
+
+    #[test]
+    fn a_view_names_every_job_whose_row_changed_since_the_plan_in_force(
+        ops in prop::collection::vec((op(), 0u8..8), 1..40),
+    ) {
+        let mut world = World::manual("a:4 b:1 c:3");
+        world.answers = false;
+        let mut seen: Vec<JobRun> = Vec::new();
+        for (op, then) in ops {
+            manually(&mut world, &op, then);
+            let Some((plan, view)) = world.plans.pop() else { continue };
+            for row in (0..view.runs.len() as u32).map(JobIdx) {
+                let now = without_rank(view.run(row));
+                let same = seen.get(row.index()).is_some_and(|then| without_rank(then) == now);
+                let named = if now.state.is_final() {
+                    view.changed.all || view.changed.ended.contains(&row)
+                } else {
+                    view.dirty().contains(&row)
+                };
+                // A job told to stop is named when it did.
+                let told = now.state == JobState::Suspending;
+                prop_assert!(same || named || told, "{now:?} changed unnoticed");
+            }
+            // Two in eight plans are late or fail: their news must be told again.
+            if then % 4 > 0 {
+                seen = view.runs.to_vec();
+                let answer = Ok(world.policy.allocate(&view));
+                world.step(Input::Planned { plan, answer });
+            } else if then > 0 {
+                world.step(Input::Planned { plan, answer: Err("no".into()) });
+            }
+        }
+    }
+}
+
+/// As `happen`, with an executor that reports one thing at a time.
+fn manually(world: &mut World, op: &Op, then: u8) {
+    world.plans.clear();
+    let lease = |job: &u64| world.engine.job(JobId(*job)).and_then(|run| run.lease);
+    let holding: BTreeSet<u64> = (0..world.engine.next_job().0).filter(|job| lease(job).is_some()).collect();
+    match *op {
+        Op::Submit { devices, rank } => {
+            let job = world.submit(&devices.to_string());
+            world.policy.ranks.insert(job, rank.into());
+        }
+        Op::Cancel(at) if then < 2 => {
+            let Some(job) = pick(&holding, at) else { return };
+            world.script(&format!("cancel {job}"));
+        }
+        Op::End(at) | Op::Cancel(at) | Op::Rank(at, _) => {
+            let Some(job) = pick(&holding, at) else { return };
+            match world.state(job) {
+                Some(JobState::Starting) => world.started(job),
+                Some(JobState::Suspending) => world.stopped(job, Outcome::Saved),
+                _ => world.stopped(job, Outcome::Finished),
+            }
+        }
+    }
+    world.wait(then.into());
+}

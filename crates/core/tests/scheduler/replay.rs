@@ -1,0 +1,284 @@
+//! Whatever happens, the engine stands, its invariants hold, and its journal tells the same story again.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
+use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
+use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
+use yard_core::view::View;
+use yard_core::{Engine, Settings, Span, State, Time};
+
+use crate::common::{FirstFit, PREEMPT, QUEUE, SKIP};
+
+/// Something that happens, before it is known to what: numbers are taken modulo what there is, or a bit more.
+#[derive(Clone, Debug)]
+enum Raw {
+    Submit(JobSpec),
+    Cancel(u64),
+    Join {
+        devices: u32,
+        rack: u32,
+        kind: u16,
+    },
+    Node(u8, u32),
+    /// News from a holder of a lease that is in force.
+    True(usize, News),
+    /// News from nowhere.
+    False(u64, u64, News),
+    /// An answer to the newest plan.
+    Answer(Answer),
+    /// An answer to some plan or none.
+    Late(u64),
+    Tick,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    mode: Mode,
+    full: bool,
+    /// Rows, shape, fraction and rank of each share; rows may not exist.
+    shares: Vec<(Vec<u32>, Option<u16>, f64, f64)>,
+    /// Whether it makes sense: one share for each job, instead of the above.
+    sense: bool,
+    fails: bool,
+    replan_s: Option<u8>,
+}
+
+fn spread() -> impl Strategy<Value = Spread> {
+    prop_oneof![3 => Just(Spread::Any), 1 => Just(Spread::Node), 1 => Just(Spread::Rack)]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let one = (0u16..2, 1u32..5, spread())
+        .prop_map(|(kind, devices, spread)| Shape { spread, ..Shape::of(KindId(kind), devices) });
+    let two = (1u32..3, 1u32..3).prop_map(|(one, other)| {
+        let need = |kind, devices| Need { kind: KindId(kind), devices };
+        Shape { needs: vec![need(0, one), need(1, other)], spread: Spread::Any, batch_size: None }
+    });
+    // Many jobs alike, so that groups come about.
+    prop_oneof![5 => Just(Shape::of(KindId(0), 1)), 5 => one, 1 => two]
+}
+
+fn spec() -> impl Strategy<Value = JobSpec> {
+    let numbers = (-0.5f64..20.0, 0u64..20, 0u32..3, -0.2f64..4.0);
+    (prop::collection::vec(shape(), 0..3), numbers).prop_map(
+        |(shapes, (steps, cost, failures_max, weight))| JobSpec {
+            name: "job".into(),
+            user: None,
+            tenant: None,
+            weight,
+            priority: 0,
+            deadline: None,
+            steps,
+            speeds: vec![1.5; shapes.len()].into(),
+            shapes: shapes.into(),
+            costs: Costs { save: Span::from_whole_secs(cost), ..Costs::default() },
+            failures_max,
+        },
+    )
+}
+
+fn steps() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => 0.0f64..20.0, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY), 1 => Just(-3.0)]
+}
+
+fn news() -> impl Strategy<Value = News> {
+    use Outcome::{Crashed, Finished, Lost, Saved};
+    let outcome = prop_oneof![Just(Finished), Just(Saved), Just(Lost), Just(Crashed)];
+    prop_oneof![
+        3 => Just(News::Started),
+        1 => steps().prop_map(|steps| News::Progress { steps }),
+        4 => (steps(), outcome).prop_map(|(steps, outcome)| News::Stopped { steps, outcome }),
+    ]
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    let strict = Mode::Ordered { preempt: true, skip: false };
+    prop_oneof![4 => Just(PREEMPT), 1 => Just(QUEUE), 1 => Just(SKIP), 1 => Just(strict), 2 => Just(Mode::Fractions)]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let fraction = prop_oneof![18 => 0.01f64..0.5, 4 => Just(1.0), 1 => Just(f64::NAN), 1 => Just(-1.0)];
+    let rank = prop_oneof![19 => -5.0f64..5.0, 1 => Just(f64::NAN)];
+    let share = (prop::collection::vec(0u32..5, 0..3), prop::option::of(0u16..3), fraction, rank);
+    let shares = prop::collection::vec(share, 0..4);
+    (mode(), any::<bool>(), shares, 0u8..10, prop::option::of(0u8..90)).prop_map(
+        |(mode, full, shares, luck, replan_s)| Answer {
+            mode,
+            full,
+            shares,
+            sense: luck < 6,
+            fails: luck == 9,
+            replan_s,
+        },
+    )
+}
+
+fn raw() -> impl Strategy<Value = Raw> {
+    prop_oneof![
+        6 => spec().prop_map(Raw::Submit),
+        1 => any::<u64>().prop_map(Raw::Cancel),
+        2 => (0u32..5, 0u32..2, 0u16..2).prop_map(|(devices, rack, kind)| Raw::Join { devices, rack, kind }),
+        2 => (0u8..4, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),
+        9 => (any::<usize>(), news()).prop_map(|(at, news)| Raw::True(at, news)),
+        1 => (0u64..20, 0u64..20, news()).prop_map(|(lease, job, news)| Raw::False(lease, job, news)),
+        9 => answer().prop_map(Raw::Answer),
+        1 => (0u64..20).prop_map(Raw::Late),
+        9 => Just(Raw::Tick),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (prop_oneof![Just(0u64), Just(60)], any::<bool>(), 0u8..4).prop_map(|(round, every_round, luck)| {
+        Settings {
+            round: Span::from_whole_secs(round),
+            every_round,
+            repack: luck == 0,
+            lease: Span::from_whole_secs(100),
+        }
+    })
+}
+
+/// An engine, what was last asked of the policy, and what happened so far.
+struct Run {
+    engine: Engine,
+    plan: Option<(PlanId, View)>,
+    journal: Vec<(Time, Input)>,
+}
+
+impl Run {
+    fn step(&mut self, now: Time, input: Input) {
+        let mut out = Vec::new();
+        self.engine.step(now, input.clone(), &mut out);
+        self.engine.check();
+        self.journal.push((now, input));
+        for effect in out {
+            if let Effect::Plan { plan, view } = effect {
+                self.plan = Some((plan, view));
+            }
+        }
+    }
+
+    fn input(&self, raw: Raw) -> Option<Input> {
+        Some(match raw {
+            Raw::Submit(spec) => Input::Submit(Box::new(spec)),
+            Raw::Cancel(job) => Input::Cancel(JobId(job % (self.engine.next_job().0 + 2))),
+            Raw::Join { devices, rack, kind } => {
+                let spec = NodeSpec { name: "n".into(), kind: KindId(kind), devices, rack };
+                Input::Node(NodeChange::Join(spec))
+            }
+            Raw::Node(change, node) => Input::Node(change_of(change, NodeId(node))),
+            Raw::True(at, news) => Input::Report(self.true_report(at, news)?),
+            Raw::False(lease, job, news) => Input::Report(self.report(LeaseId(lease), JobId(job), news)),
+            Raw::Answer(answer) => {
+                let (plan, view) = self.plan.as_ref()?;
+                Input::Planned { plan: *plan, answer: answer_of(answer, view) }
+            }
+            Raw::Late(plan) => Input::Planned { plan: PlanId(plan), answer: Err("late".into()) },
+            Raw::Tick => Input::Tick,
+        })
+    }
+
+    fn true_report(&self, at: usize, news: News) -> Option<Report> {
+        let runs = (0..self.engine.next_job().0).filter_map(|job| self.engine.job(JobId(job)));
+        let holders: Vec<_> = runs.filter_map(|run| Some((run.lease?, run.id))).collect();
+        let (lease, job) = *holders.get(at % holders.len().max(1))?;
+        Some(self.report(lease, job, news))
+    }
+
+    /// A job's first news is that it started.
+    fn report(&self, lease: LeaseId, job: JobId, news: News) -> Report {
+        let starts = self.engine.job(job).is_some_and(|run| run.state == JobState::Starting);
+        Report { lease, job, news: if starts { News::Started } else { news } }
+    }
+}
+
+fn change_of(change: u8, node: NodeId) -> NodeChange {
+    match change {
+        0 => NodeChange::Drain(node),
+        1 => NodeChange::Leave(node),
+        2 => NodeChange::Fail(node),
+        _ => NodeChange::Resume(node),
+    }
+}
+
+fn answer_of(answer: Answer, view: &View) -> Result<Allocation, String> {
+    if answer.fails {
+        return Err("no".into());
+    }
+    let distinct = |rows: Vec<u32>| rows.into_iter().collect::<BTreeSet<_>>();
+    let given = |(rows, shape, fraction, rank): (Vec<u32>, _, _, _)| Share {
+        jobs: distinct(rows).into_iter().map(JobIdx).collect(),
+        shape,
+        fraction,
+        rank: Rank(rank, 0.0),
+    };
+    let shares: Vec<_> = if answer.sense {
+        view.active().map(|row| Share::whole(row, Rank((row.0 * 7 % 5) as f64, 0.0))).collect()
+    } else {
+        answer.shares.into_iter().map(given).collect()
+    };
+    let shares = if answer.full { Shares::All(shares) } else { Shares::Changed(shares) };
+    let replan_at = answer.replan_s.map(|seconds| view.now + Span::from_whole_secs(seconds.into()));
+    Ok(Allocation { mode: answer.mode, shares, replan_at })
+}
+
+fn engine(settings: &Settings) -> Engine {
+    let mut kinds = Kinds::default();
+    kinds.intern("gpu");
+    kinds.intern("slow");
+    Engine::new(settings.clone(), kinds, Box::new(FirstFit))
+}
+
+/// Two nodes of each kind, then what the script says.
+fn live(settings: &Settings, script: Vec<(u8, Raw)>) -> Run {
+    let mut run = Run { engine: engine(settings), plan: None, journal: Vec::new() };
+    for kind in [0, 0, 1, 1] {
+        let input = run.input(Raw::Join { devices: 3, rack: kind.into(), kind });
+        run.step(Time::ZERO, input.expect("a node joins"));
+    }
+    let mut now = Time::ZERO;
+    for (seconds, raw) in script {
+        now = now + Span::from_whole_secs(seconds.into());
+        if let Some(input) = run.input(raw) {
+            run.step(now, input);
+        }
+    }
+    run
+}
+
+fn replay(engine: &mut Engine, journal: &[(Time, Input)]) {
+    for (now, input) in journal {
+        engine.step(*now, input.clone(), &mut Vec::new());
+    }
+}
+
+fn saved_and_restored(engine: &Engine) -> Engine {
+    let saved = serde_json::to_string(engine.state()).expect("a state is data");
+    let state: State = serde_json::from_str(&saved).expect("what was written can be read");
+    assert_eq!(state, *engine.state(), "what is read is what was written");
+    Engine::restore(state, Box::new(FirstFit)).expect("it is of this version")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_keeps_the_invariants_and_replays_to_the_same_state_across_a_restart(
+        settings in settings(),
+        script in prop::collection::vec((0u8..90, raw()), 1..90),
+    ) {
+        let run = live(&settings, script);
+        let (before, after) = run.journal.split_at(run.journal.len() / 2);
+        let mut again = engine(&settings);
+        replay(&mut again, before);
+        let mut restored = saved_and_restored(&again);
+        replay(&mut again, after);
+        replay(&mut restored, after);
+        prop_assert_eq!(again.state(), run.engine.state());
+        prop_assert_eq!(restored.state(), run.engine.state());
+    }
+}
