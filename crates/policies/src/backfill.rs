@@ -14,18 +14,16 @@
 //! counts devices; where the placer wants them close together the head may wait longer, but not for
 //! later jobs: the first job that cannot be placed blocks the rest.
 
-use std::collections::BTreeSet;
-
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{JobState, Shape};
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::units::{Span, Time};
-use yard_core::view::{Changed, View};
+use yard_core::view::View;
 
 use crate::Entry;
 use crate::counts::Counts;
-use crate::index::{Index, Lines};
+use crate::index::{Index, Lines, Permits};
 use crate::ranked::in_shape;
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -65,43 +63,6 @@ impl Policy for Backfill {
 /// Running jobs by believed end. That a job was told to stop is no news, so the index may still have it.
 fn holding<'a>(view: &'a View, ends: &'a Index<Time>) -> impl Iterator<Item = (Time, JobIdx)> + 'a {
     ends.iter().filter(|(_, job)| view.is_running(*job))
-}
-
-/// Waiting jobs that earlier answers let start. Whoever runs, runs on and needs no renewal; but where one
-/// of these may not start any more, only an answer in full takes its permission back.
-#[derive(Default)]
-struct Permits {
-    /// Whose permission may be in force, if the last answer was never applied.
-    held: BTreeSet<JobIdx>,
-    /// Whom the last answer let start, whether it was in full, and what it answered.
-    given: BTreeSet<JobIdx>,
-    full: bool,
-    answered: Changed,
-}
-
-impl Permits {
-    /// Takes note of who may start now. True where somebody else still might: the answer is then in full.
-    fn follow(&mut self, view: &View, started: BTreeSet<JobIdx>) -> bool {
-        let changed = &view.changed;
-        if self.full && !repeats(changed, &self.answered) {
-            self.held.clear();
-        }
-        self.held.append(&mut self.given);
-        // Who came since the last answer in force has no permission; who stopped since then may have kept it.
-        self.held.extend(&changed.touched);
-        let new: BTreeSet<_> = changed.ended.iter().chain(&changed.added).collect();
-        self.held.retain(|job| !changed.all && !new.contains(job) && view.run(*job).state.is_waiting());
-        (self.given, self.answered) = (started, changed.clone());
-        self.full = changed.all || changed.nodes || !self.held.is_subset(&self.given);
-        self.full
-    }
-}
-
-/// Whether all of `old` is told again, as it is when the answer to it was not applied.
-fn repeats(new: &Changed, old: &Changed) -> bool {
-    let flags = new.all >= old.all && new.nodes >= old.nodes;
-    let pairs = [(&new.ended, &old.ended), (&new.added, &old.added), (&new.touched, &old.touched)];
-    flags && pairs.iter().all(|(new, old)| new.len() >= old.len() && old.iter().all(|job| new.contains(job)))
 }
 
 /// A job that may start.

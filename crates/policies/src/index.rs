@@ -8,7 +8,7 @@ use std::sync::Arc;
 use yard_core::ids::{JobId, JobIdx};
 use yard_core::job::Shape;
 use yard_core::units::{Span, Time};
-use yard_core::view::View;
+use yard_core::view::{Changed, View};
 
 /// Rows by key, smallest first; rows without a key are left out.
 #[derive(Debug)]
@@ -153,6 +153,44 @@ impl Line {
         let short = self.lengths.iter().take_while(|(length, _)| *length <= longest);
         short.map(|(_, place)| *place).filter(|place| Some(*place) > after).min()
     }
+}
+
+/// Waiting rows that earlier answers let start, for policies that name only who may start and stop nobody.
+/// Whoever runs, runs on and needs no renewal; but where one of these may not start any more, only an
+/// answer in full takes its permission back.
+#[derive(Debug, Default)]
+pub(crate) struct Permits {
+    /// Whose permission may be in force, if the last answer was never applied.
+    held: BTreeSet<JobIdx>,
+    /// Whom the last answer let start, whether it was in full, and what it answered.
+    given: BTreeSet<JobIdx>,
+    full: bool,
+    answered: Changed,
+}
+
+impl Permits {
+    /// Takes note of who may start now. True where somebody else still might: the answer is then in full.
+    pub(crate) fn follow(&mut self, view: &View, started: BTreeSet<JobIdx>) -> bool {
+        let changed = &view.changed;
+        if self.full && !repeats(changed, &self.answered) {
+            self.held.clear();
+        }
+        self.held.append(&mut self.given);
+        // Who came since the last answer in force has no permission; who stopped since then may have kept it.
+        self.held.extend(&changed.touched);
+        let new: BTreeSet<_> = changed.ended.iter().chain(&changed.added).collect();
+        self.held.retain(|job| !changed.all && !new.contains(job) && view.run(*job).state.is_waiting());
+        (self.given, self.answered) = (started, changed.clone());
+        self.full = changed.all || changed.nodes || !self.held.is_subset(&self.given);
+        self.full
+    }
+}
+
+/// Whether all of `old` is told again, as it is when the answer to it was not applied.
+fn repeats(new: &Changed, old: &Changed) -> bool {
+    let flags = new.all >= old.all && new.nodes >= old.nodes;
+    let pairs = [(&new.ended, &old.ended), (&new.added, &old.added), (&new.touched, &old.touched)];
+    flags && pairs.iter().all(|(new, old)| new.len() >= old.len() && old.iter().all(|job| new.contains(job)))
 }
 
 /// The key of rows that have devices or were promised some, and were not told to stop.

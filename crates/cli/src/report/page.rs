@@ -4,7 +4,39 @@ use super::view::Page;
 
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
-const SCRIPT: &str = include_str!("report.js");
+/// The script, one file a chart, in the order in which each uses those before it.
+const SCRIPT: &str = concat!(
+    include_str!("script/data.js"),
+    "\n",
+    include_str!("script/elements.js"),
+    "\n",
+    include_str!("script/units.js"),
+    "\n",
+    include_str!("script/scales.js"),
+    "\n",
+    include_str!("script/policies.js"),
+    "\n",
+    include_str!("script/parts.js"),
+    "\n",
+    include_str!("script/header.js"),
+    "\n",
+    include_str!("script/summary.js"),
+    "\n",
+    include_str!("script/distribution.js"),
+    "\n",
+    include_str!("script/timeline.js"),
+    "\n",
+    include_str!("script/sizes.js"),
+    "\n",
+    include_str!("script/gantt.js"),
+    "\n",
+    include_str!("script/longest.js"),
+    "\n",
+    include_str!("script/window.js"),
+    "\n",
+    include_str!("script/main.js"),
+    "\n",
+);
 
 /// The page with everything inline.
 pub(super) fn document(title: &str, page: &Page<'_>) -> String {

@@ -1,0 +1,16 @@
+// Draws everything, top to bottom.
+
+document.documentElement.dataset.theme = firstTheme();
+drawHeader();
+drawLegend();
+for (const draw of [
+  drawSummary,
+  drawDistribution,
+  drawTimeline,
+  drawSizes,
+  drawGantt,
+  drawLongest,
+  drawFooter,
+])
+  draw();
+watchWindow();
