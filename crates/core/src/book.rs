@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::allocation::{Allocation, Mode, Share, Shares};
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// A share's row in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,9 +40,13 @@ pub(crate) struct Entry {
     /// Its newest lease, promised or granted; none while it waits.
     pub(crate) lease: Option<LeaseId>,
     pub(crate) key: Key,
-    /// Time received since the last allocation, and what earlier ones still owe it (`Mode::Fractions`).
-    received: Span,
-    deficit: f64,
+    /// The shape it holds, while it has a lease.
+    held: u16,
+    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`). Both go on over
+    /// new allocations: what one promised and did not deliver, the next one still owes.
+    promised: f64,
+    received: f64,
+    accounted: Time,
     /// The allocation that named it last.
     stamp: u64,
     alive: bool,
@@ -93,9 +97,21 @@ fn ordered(value: f64) -> u64 {
 }
 
 impl Entry {
-    /// Whether it is this share: the same jobs in the same shape.
+    /// Whether it is this share: the same jobs, in the same shape or in one that suits the shape it holds.
     fn is(&self, share: &Share) -> bool {
-        self.jobs == share.jobs && self.shape == share.shape
+        let suits = || self.lease.is_some() && share.shape.is_none_or(|shape| shape == self.held);
+        self.jobs == share.jobs && (self.shape == share.shape || suits())
+    }
+}
+
+impl Entry {
+    /// Brings its account up to `now`.
+    fn account(&mut self, now: Time, runs: &[JobRun]) {
+        let seconds = (now - std::mem::replace(&mut self.accounted, now)).secs();
+        let holding = self.jobs.iter().map(|job| &runs[job.index()]).find(|run| run.holds());
+        let held = holding.filter(|_| self.lease.is_some()).map_or(0.0, |run| (now - run.held_since).secs());
+        self.promised += self.fraction * seconds;
+        self.received += held.min(seconds);
     }
 }
 
@@ -164,10 +180,10 @@ impl Book {
     }
 
     /// Moves a waiting share to the chosen ones.
-    pub(crate) fn choose(&mut self, share: ShareId, lease: LeaseId) {
+    pub(crate) fn choose(&mut self, share: ShareId, lease: LeaseId, shape: u16) {
         let entry = &mut self.entries[share.0 as usize];
         assert!(entry.alive && entry.lease.is_none(), "share {share:?} chosen twice");
-        entry.lease = Some(lease);
+        (entry.lease, entry.held) = (Some(lease), shape);
         assert!(self.classes[entry.class.0 as usize].waiting.remove(&entry.key), "{share:?} was not waiting");
         self.waiting -= 1;
         self.chosen.insert(entry.key);
@@ -196,6 +212,12 @@ impl Book {
         }
     }
 
+    /// Takes a job that stopped by itself out of a group that goes on without it.
+    pub(crate) fn leave(&mut self, share: ShareId, job: JobIdx) {
+        self.entries[share.0 as usize].jobs.retain(|member| *member != job);
+        self.of_job[job.index()].retain(|other| *other != share);
+    }
+
     /// Removes a share that has no lease any more.
     fn drop_share(&mut self, share: ShareId) {
         let entry = &mut self.entries[share.0 as usize];
@@ -214,7 +236,7 @@ impl Book {
     pub(crate) fn apply(
         &mut self,
         allocation: Allocation,
-        elapsed: Span,
+        now: Time,
         specs: &[Arc<JobSpec>],
         runs: &mut [JobRun],
     ) -> Vec<LeaseId> {
@@ -232,7 +254,7 @@ impl Book {
             let over = share.jobs.iter().any(|job| runs[job.index()].state.is_final());
             if !(over || keep && self.runs_otherwise(&share)) {
                 named.extend(&share.jobs);
-                self.upsert(share, elapsed, specs, runs);
+                self.upsert(share, now, specs, runs);
             }
         }
         let mut unwanted: Vec<ShareId> = if full {
@@ -262,24 +284,26 @@ impl Book {
         lease
     }
 
-    fn upsert(&mut self, share: Share, elapsed: Span, specs: &[Arc<JobSpec>], runs: &mut [JobRun]) {
+    fn upsert(&mut self, mut share: Share, now: Time, specs: &[Arc<JobSpec>], runs: &mut [JobRun]) {
+        share.rank = share.rank.finite();
         for job in &share.jobs {
             runs[job.index()].rank = share.rank;
         }
         let known = self.shares_of(share.jobs[0]).iter().copied().find(|row| self.entry(*row).is(&share));
-        let row = known.unwrap_or_else(|| self.insert(&share, specs, runs));
+        let row = known.unwrap_or_else(|| self.insert(&share, now, specs, runs));
+        if self.entry(row).shape != share.shape {
+            let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
+            (self.entry_mut(row).shape, self.entry_mut(row).class) = (share.shape, class);
+        }
         let stamp = self.stamp;
         let entry = self.entry_mut(row);
-        // What the last allocation promised and did not deliver is owed still.
-        entry.deficit += entry.fraction * elapsed.secs() - entry.received.secs();
-        entry.received = Span::ZERO;
-        entry.stamp = stamp;
-        entry.fraction = share.fraction;
+        entry.account(now, runs);
+        (entry.stamp, entry.fraction) = (stamp, share.fraction);
         let lead = runs[share.jobs[0].index()].id;
         self.rekey(row, Key::new(share.rank, lead, row));
     }
 
-    fn insert(&mut self, share: &Share, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
+    fn insert(&mut self, share: &Share, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
         let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
         let row = self.vacant.pop().unwrap_or(ShareId(self.entries.len() as u32));
         let key = Key::new(share.rank, runs[share.jobs[0].index()].id, row);
@@ -290,8 +314,10 @@ impl Book {
             class,
             lease: None,
             key,
-            received: Span::ZERO,
-            deficit: 0.0,
+            held: 0,
+            promised: 0.0,
+            received: 0.0,
+            accounted: now,
             stamp: self.stamp,
             alive: true,
         };
@@ -339,23 +365,17 @@ impl Book {
         set.insert(key);
     }
 
-    /// Before a round of `Mode::Fractions`: credits the time that running shares received since the last
-    /// one, and orders all by share / received, then by what they are owed.
-    pub(crate) fn rank_by_fractions(
-        &mut self,
-        elapsed: Span,
-        holds: impl Fn(JobIdx) -> bool,
-        runs: &[JobRun],
-    ) {
-        // Half of one round stands for "just began", so that nobody divides by zero.
+    /// Before a round of `Mode::Fractions`: brings all accounts up to now and orders by what was promised over
+    /// what was received, then by what is owed. With equal histories that is share / received.
+    pub(crate) fn rank_by_fractions(&mut self, now: Time, round: Span, runs: &[JobRun]) {
+        // Half of a round stands for "just began", so that nobody divides by zero.
+        let credit = round.secs().max(1.0) / 2.0;
         let rows: Vec<_> = self.iter().map(|(share, _)| share).collect();
         for share in rows {
             let entry = self.entry_mut(share);
-            if entry.lease.is_some() && holds(entry.jobs[0]) {
-                entry.received += elapsed;
-            }
-            let seconds = entry.received.secs() + elapsed.secs().max(1.0) / 2.0;
-            let rank = Rank(-entry.fraction / seconds, -entry.deficit);
+            entry.account(now, runs);
+            let ratio = (entry.promised + entry.fraction * credit) / (entry.received + credit);
+            let rank = Rank(-ratio, entry.received - entry.promised);
             let lead = runs[entry.jobs[0].index()].id;
             self.rekey(share, Key::new(rank, lead, share));
         }
@@ -382,6 +402,9 @@ pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[Job
 
 fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
     let Some(lead) = share.jobs.first() else { return Err("a share without a job".into()) };
+    if (1..share.jobs.len()).any(|at| share.jobs[..at].contains(&share.jobs[at])) {
+        return Err("a group that names a job twice".into());
+    }
     if share.jobs.iter().any(|job| job.index() >= specs.len()) {
         return Err(format!("a share names row {lead}, which does not exist"));
     }

@@ -33,6 +33,11 @@ impl Kinds {
         self.0.iter().position(|known| known == name).map(|at| KindId(at as u16))
     }
 
+    /// A kind's name, if there is such a kind.
+    pub fn get(&self, kind: KindId) -> Option<&str> {
+        self.0.get(kind.index()).map(String::as_str)
+    }
+
     /// A kind's name.
     pub fn name(&self, kind: KindId) -> &str {
         &self.0[kind.index()]

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::allocation::{Allocation, Mode};
 use crate::book;
-use crate::cluster::{Kinds, NodeState, Nodes, Placement};
+use crate::cluster::{Kinds, NODE_DEVICES_MAX, NodeState, Nodes, Placement};
 use crate::ids::{JobId, JobIdx, LeaseId, NodeId, PlanId};
 use crate::invariants;
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
@@ -37,6 +37,7 @@ pub struct Engine {
 impl Engine {
     /// An engine without nodes or jobs.
     pub fn new(settings: Settings, kinds: Kinds, placer: Box<dyn Placer>) -> Engine {
+        assert!(settings.lease > Span::ZERO, "a lease lasts longer than no time");
         Engine { state: State::new(settings, kinds), placer, unchecked: 0 }
     }
 
@@ -132,7 +133,7 @@ impl Engine {
     /// When who-runs should next be decided: at once or at the next beat that has not been.
     pub fn next_round(&self) -> Option<Time> {
         let state = &self.state;
-        let wanted = if state.dirty || (state.rotates() && state.book.has_waiting()) {
+        let wanted = if state.dirty || (state.takes_turns() && state.book.has_waiting()) {
             Some(state.now)
         } else {
             state.replan_at.map(|time| time.max(state.now))
@@ -214,9 +215,8 @@ impl Engine {
         let state = &mut self.state;
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
-        let elapsed = state.now - std::mem::replace(&mut state.last_plan, state.now);
         let runs = Arc::make_mut(&mut state.runs);
-        for lease in state.book.apply(allocation, elapsed, &state.specs, runs) {
+        for lease in state.book.apply(allocation, state.now, &state.specs, runs) {
             self.state.release(lease);
             self.end_lease(lease, Why::Preempted, out);
         }
@@ -224,14 +224,13 @@ impl Engine {
 
     fn round(&mut self, out: &mut Vec<Effect>) {
         let state = &mut self.state;
-        let elapsed = state.last_round.map_or(Span::ZERO, |last| state.now - last);
         state.ledger.rounds += 1;
         state.last_round = Some(state.now);
         if state.book.mode == Mode::Fractions {
-            let runs = state.runs.clone();
-            state.book.rank_by_fractions(elapsed, |job| runs[job.index()].holds(), &runs);
+            state.book.rank_by_fractions(state.now, state.settings.round, &state.runs);
         }
-        let repack = state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX;
+        // Where nobody is stopped for another, nobody is moved about either.
+        let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
         let decision = rounds::decide(
@@ -245,8 +244,7 @@ impl Engine {
             repack,
         );
         invariants::head_runs(state, &*self.placer, repack);
-        let waits = decision.fragmented && invariants::head_waits(state);
-        state.blocked_rounds = if waits { state.blocked_rounds + 1 } else { 0 };
+        state.count_blocked(decision.fragmented, repack);
         for lease in decision.ended {
             let again = self.state.leases.get(lease).is_some_and(|ended| self.state.is_chosen(ended.share));
             self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
@@ -306,6 +304,8 @@ impl Engine {
                 Why::Cancelled | Why::Drained | Why::Lost => {}
             }
             told.push(run.id);
+            self.state.changed.touched.push(*job);
+            let run = self.state.run(*job);
             out.push(Effect::Publish(Event::Stopping { job: run.id, why }));
         }
         if !told.is_empty() {
@@ -354,6 +354,8 @@ impl Engine {
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
         let freed = self.put_down(job, lease, out);
+        let shares = self.state.book.shares_of(job).iter();
+        let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
         let run = self.state.run_mut(job);
         if steps.is_finite() {
             run.done = steps;
@@ -368,13 +370,17 @@ impl Engine {
             self.state.run_mut(job).become_state(now, next);
             self.state.changed.touched.push(job);
             self.state.dirty |= outcome == Outcome::Crashed;
+            if let Some(group) =
+                self.state.leases.get(lease).filter(|group| group.state == LeaseState::Granted)
+            {
+                self.state.book.leave(group.share, job);
+                self.state.dirty = true;
+            }
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
         }
         // Freed devices may be what a promise waits for; so may be the job itself.
         let mut waiting = freed.map_or_else(Vec::new, |placement| self.state.leases.promised_on(&placement));
-        waiting.extend(
-            self.state.book.shares_of(job).iter().filter_map(|share| self.state.book.entry(*share).lease),
-        );
+        waiting.extend(own);
         for lease in waiting {
             self.grant_if_idle(lease, out);
         }
@@ -426,7 +432,9 @@ impl Engine {
         let Some(row) = self.state.rows.get(&job).copied() else { return };
         let run = self.state.run_mut(row);
         run.cancelled = true;
-        match run.lease {
+        let lease = run.lease;
+        self.state.changed.touched.push(row);
+        match lease {
             None => self.end_job(row, JobState::Cancelled, out),
             Some(lease) => self.stop_jobs(lease, &[row], Why::Cancelled, out),
         }
@@ -465,6 +473,9 @@ impl Engine {
     // Nodes.
 
     fn node(&mut self, change: NodeChange, out: &mut Vec<Effect>) {
+        if matches!(&change, NodeChange::Join(spec) if spec.devices > NODE_DEVICES_MAX) {
+            return;
+        }
         let (node, news) = match change {
             NodeChange::Join(spec) => (self.state.nodes_mut().add(spec), NodeNews::Joined),
             NodeChange::Drain(node) => (node, NodeNews::Draining),
@@ -482,7 +493,7 @@ impl Engine {
             NodeNews::Left => self.clear_node(node, Why::Drained, out),
             NodeNews::Failed => self.clear_node(node, Why::Lost, out),
         }
-        self.state.changed.nodes = true;
+        (self.state.changed.nodes, self.state.hopeless) = (true, None);
         self.state.dirty = true;
         out.push(Effect::Publish(Event::Node { node, change: news }));
     }
@@ -516,6 +527,27 @@ impl State {
         self.settings.every_round || self.book.mode == Mode::Fractions
     }
 
+    /// Whether a round is wanted though nothing happened; without a beat there is no time for it.
+    fn takes_turns(&self) -> bool {
+        self.rotates() && self.settings.round > Span::ZERO
+    }
+
+    /// Whether a job may be stopped for another.
+    fn preempts(&self) -> bool {
+        !matches!(self.book.mode, Mode::Ordered { preempt: false, .. })
+    }
+
+    /// Counts the rounds that the head has waited for devices that lie together. One that finds no place even
+    /// when everybody is placed anew is not waited for again until another is first or nodes change.
+    fn count_blocked(&mut self, fragmented: bool, repacked: bool) {
+        let head = invariants::waiting_head(self);
+        if head.is_none() || head != self.hopeless {
+            self.hopeless = head.filter(|_| repacked);
+        }
+        let waits = fragmented && head.is_some() && head != self.hopeless;
+        self.blocked_rounds = if waits { self.blocked_rounds + 1 } else { 0 };
+    }
+
     fn is_chosen(&self, share: book::ShareId) -> bool {
         self.book.entry(share).lease.is_some()
     }
@@ -546,7 +578,7 @@ impl JobRun {
 /// take turns, rounds shorter than that would move them about without end and get nothing done.
 fn is_young(lease: &Lease, specs: &[Arc<JobSpec>], now: Time) -> bool {
     let restart = lease.jobs.iter().map(|job| specs[job.index()].costs.restart()).max().unwrap_or_default();
-    lease.state == LeaseState::Granted && now - lease.granted_at < Span(2 * restart.0)
+    lease.state == LeaseState::Granted && now - lease.granted_at < Span(restart.0.saturating_mul(2))
 }
 
 /// What becomes of a job that gave its devices back.
@@ -565,6 +597,14 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     if spec.shapes.is_empty() || spec.speeds.len() != spec.shapes.len() {
         return Err("a job needs at least one shape, and one speed for each".into());
     }
+    if spec.speeds.iter().any(|speed| !(*speed >= 0.0 && speed.is_finite())) {
+        return Err("a job's speeds must be finite numbers, none below 0".into());
+    }
+    if !spec.shapes.iter().all(is_sound) {
+        return Err(
+            "each shape needs devices, at least one of each kind it names, and names a kind once".into()
+        );
+    }
     if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
@@ -580,10 +620,15 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     }
     let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
-        let (kind, have) = (kinds.name(need.kind), most(smallest, need.kind));
+        let (kind, have) = (kinds.get(need.kind).unwrap_or("an unknown kind"), most(smallest, need.kind));
         let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))
+}
+
+fn is_sound(shape: &Shape) -> bool {
+    let once = |at: usize| shape.needs[..at].iter().all(|need| need.kind != shape.needs[at].kind);
+    !shape.needs.is_empty() && (0..shape.needs.len()).all(|at| shape.needs[at].devices > 0 && once(at))
 }
 
 fn merge(into: &mut Changed, news: Changed) {

@@ -4,6 +4,7 @@
 
 use crate::allocation::Mode;
 use crate::cluster::{Mask, NodeState, Nodes};
+use crate::ids::JobId;
 use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
 use crate::policy::Placer;
@@ -107,16 +108,17 @@ fn work_conserved(state: &State) {
     assert!(state.ledger.leased == state.ledger.ended_attained + living, "device time was lost or made up");
 }
 
-/// Whether the first share of all waits.
-pub(crate) fn head_waits(state: &State) -> bool {
-    state.book.first().is_some_and(|key| state.book.entry(key.share).lease.is_none())
+/// The job of the first share of all, if that waits.
+pub(crate) fn waiting_head(state: &State) -> Option<JobId> {
+    let first = state.book.first().map(|key| state.book.entry(key.share))?;
+    first.lease.is_none().then(|| state.run(first.jobs[0]).id)
 }
 
 /// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
 /// at the latest after the round that places everybody anew.
 pub(crate) fn head_runs(state: &State, placer: &dyn Placer, repacked: bool) {
     let preempts = !matches!(state.book.mode, Mode::Ordered { preempt: false, .. });
-    if !(head_waits(state) && ((preempts && repacked) || state.leases.is_empty())) {
+    if !(waiting_head(state).is_some() && ((preempts && repacked) || state.leases.is_empty())) {
         return;
     }
     let first = state.book.first().expect("a head that waits exists").share;

@@ -47,7 +47,7 @@ impl Shape {
 
     /// Devices of all kinds together.
     pub fn devices(&self) -> u32 {
-        self.needs.iter().map(|need| need.devices).sum()
+        self.needs.iter().fold(0, |sum, need| sum.saturating_add(need.devices))
     }
 }
 
@@ -138,7 +138,10 @@ impl JobState {
         match self {
             Pending | Suspended => matches!(next, Starting | Cancelled),
             // A promise that falls away before the start puts the job back where it was.
-            Starting => matches!(next, Running | Suspending | Pending | Suspended | Failed | Cancelled),
+            // A start may go unreported, so a job may be done before it was seen to work.
+            Starting => {
+                matches!(next, Running | Suspending | Pending | Suspended | Succeeded | Failed | Cancelled)
+            }
             Running => matches!(next, Suspending | Pending | Succeeded | Failed),
             Suspending => matches!(next, Suspended | Pending | Succeeded | Failed | Cancelled),
             Succeeded | Failed | Cancelled | Rejected => false,
@@ -149,6 +152,13 @@ impl JobState {
 /// A place in the order of a policy: smaller goes first, then the older job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rank(pub f64, pub f64);
+
+impl Rank {
+    /// The same place by numbers that every format can write; infinity is none of them.
+    pub(crate) fn finite(self) -> Rank {
+        Rank(self.0.clamp(f64::MIN, f64::MAX), self.1.clamp(f64::MIN, f64::MAX))
+    }
+}
 
 /// How a job is doing: the row of a `View` that changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

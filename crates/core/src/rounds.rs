@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::allocation::Mode;
 use crate::book::{Book, Key, ShareId};
-use crate::cluster::{Nodes, Placement};
+use crate::cluster::{NodeState, Nodes, Placement, Slice};
 use crate::ids::{KindId, LeaseId};
 use crate::job::{Need, Shape};
 use crate::leases::{Lease, LeaseState, Leases};
@@ -117,7 +117,8 @@ impl Round<'_> {
             return false;
         }
         self.nodes.promise(placement);
-        self.book.choose(share, lease);
+        let shape = self.leases.get(lease).expect("it was just looked at").shape;
+        self.book.choose(share, lease, shape);
         self.stopped.remove(&share);
         true
     }
@@ -139,12 +140,12 @@ impl Round<'_> {
         });
         if let Some(lease) = same.copied() {
             self.stopped.remove(&share);
-            return self.book.choose(share, lease);
+            return self.book.choose(share, lease, shape);
         }
         let jobs = self.book.entry(share).jobs.clone();
         let (state, granted_at, until) = (LeaseState::Promised, Time::NEVER, Time::NEVER);
         let lease = self.leases.promise(Lease { share, jobs, shape, placement, state, granted_at, until });
-        self.book.choose(share, lease);
+        self.book.choose(share, lease, shape);
         self.decision.promised.push(lease);
     }
 
@@ -189,6 +190,15 @@ impl Round<'_> {
                 *count -= self.freed(share, need.kind) as i64;
             }
         }
+        // Who fits into what is too much, stays: it would only come back, and perhaps to other devices.
+        for at in (0..victims.len()).rev() {
+            let spared = |(need, count): (&Need, &i64)| *count + self.freed(victims[at], need.kind) as i64;
+            let left: SmallVec<[i64; 2]> = shape.needs.iter().zip(&missing).map(spared).collect();
+            if left.iter().all(|count| *count <= 0) {
+                missing = left;
+                victims.remove(at);
+            }
+        }
         Some(victims)
     }
 
@@ -220,7 +230,10 @@ impl Round<'_> {
     }
 
     fn clear(&mut self) {
-        let chosen: Vec<_> = self.book.chosen_from_last().collect();
+        // A draining node keeps what it runs; none of that would help anybody.
+        let up = |slice: &Slice| self.nodes.get(slice.node).state == NodeState::Up;
+        let movable = |key: &Key| self.placement_of(key.share).0.iter().any(up);
+        let chosen: Vec<_> = self.book.chosen_from_last().filter(movable).collect();
         for key in chosen {
             self.stop(key.share);
         }

@@ -79,9 +79,10 @@ pub struct State {
     pub(crate) dirty: bool,
     pub(crate) replan_at: Option<Time>,
     pub(crate) last_round: Option<Time>,
-    pub(crate) last_plan: Time,
     /// Rounds for which the first share could not be placed for want of adjacent devices.
     pub(crate) blocked_rounds: u32,
+    /// The job of a first share that finds no place even on an empty cluster.
+    pub(crate) hopeless: Option<JobId>,
 }
 
 /// Why a saved state cannot be used.
@@ -117,8 +118,8 @@ impl State {
             dirty: false,
             replan_at: None,
             last_round: None,
-            last_plan: Time::ZERO,
             blocked_rounds: 0,
+            hopeless: None,
         }
     }
 

@@ -10,5 +10,6 @@ mod nodes;
 mod order;
 mod plans;
 mod properties;
+mod regressions;
 mod replay;
 mod rounds;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use yard_core::allocation::Mode;
-use yard_core::ids::{JobId, JobIdx};
+use yard_core::ids::JobIdx;
 use yard_core::job::{JobRun, JobState, Rank};
 use yard_core::message::{Input, Outcome};
 
@@ -30,13 +30,6 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(), 1..60)
-}
-
-fn of_size(op: Op, size: u32) -> Op {
-    match op {
-        Op::Submit { rank, .. } => Op::Submit { devices: size, rank },
-        other => other,
-    }
 }
 
 /// Jobs as the reference knows them.
@@ -139,15 +132,15 @@ proptest! {
     }
 
     #[test]
-    fn of_jobs_of_one_size_who_runs_before_and_after_a_round_is_not_stopped(ops in ops(), size in 1u32..=4) {
+    fn who_runs_before_and_after_a_round_is_not_stopped(ops in ops()) {
         let mut world = World::new("a:4 b:1 c:3");
         let mut reference = Reference::default();
         for op in ops {
             world.orders();
-            happen(&mut world, &mut reference, &of_size(op, size));
+            happen(&mut world, &mut reference, &op);
             reference.running = world.running();
             let moved: Vec<_> = world.revoked().intersection(&world.running()).copied().collect();
-            prop_assert!(moved.is_empty(), "{moved:?} moved: {}", world.picture());
+            prop_assert!(moved.is_empty(), "{moved:?} moved after {op:?}: {}", world.picture());
         }
     }
 
@@ -169,9 +162,7 @@ proptest! {
                 } else {
                     view.dirty().contains(&row)
                 };
-                // A job told to stop is named when it did.
-                let told = now.state == JobState::Suspending;
-                prop_assert!(same || named || told, "{now:?} changed unnoticed");
+                prop_assert!(same || named, "{now:?} changed unnoticed");
             }
             // Two in eight plans are late or fail: their news must be told again.
             if then % 4 > 0 {
@@ -188,8 +179,12 @@ proptest! {
 /// As `happen`, with an executor that reports one thing at a time.
 fn manually(world: &mut World, op: &Op, then: u8) {
     world.plans.clear();
-    let lease = |job: &u64| world.engine.job(JobId(*job)).and_then(|run| run.lease);
-    let holding: BTreeSet<u64> = (0..world.engine.next_job().0).filter(|job| lease(job).is_some()).collect();
+    let holding: BTreeSet<u64> = (0..world.engine.next_job().0)
+        .filter(|job| {
+            let run = world.engine.job(yard_core::ids::JobId(*job));
+            run.is_some_and(|run| run.lease.is_some())
+        })
+        .collect();
     match *op {
         Op::Submit { devices, rank } => {
             let job = world.submit(&devices.to_string());
