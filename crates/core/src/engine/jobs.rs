@@ -1,0 +1,106 @@
+//! Jobs come, are withdrawn, and end.
+
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::cluster::{Kinds, Nodes};
+use crate::ids::{JobId, JobIdx};
+use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
+use crate::message::{Effect, Event, Why};
+
+impl Engine {
+    pub(super) fn submit(&mut self, spec: JobSpec, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        let id = JobId(state.ledger.submitted);
+        state.ledger.submitted += 1;
+        if let Err(reason) = admit(&spec, &state.nodes, &state.kinds) {
+            state.ledger.ended += 1;
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason }));
+        }
+        let row = state.add_row(spec, JobRun::new(id, state.now));
+        state.changed.added.push(row);
+        state.dirty = true;
+        out.push(Effect::Publish(Event::Submitted { job: id }));
+    }
+
+    pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        let Some(row) = self.state.rows.get(&job).copied() else { return };
+        let run = self.state.run_mut(row);
+        run.cancelled = true;
+        let lease = run.lease;
+        self.state.changed.touched.push(row);
+        match lease {
+            None => self.end_job(row, JobState::Cancelled, out),
+            Some(lease) => self.stop_jobs(lease, &[row], Why::Cancelled, out),
+        }
+    }
+
+    /// A job is over: it leaves the book and its row becomes free.
+    pub(super) fn end_job(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        for share in SmallVec::<[_; 1]>::from_slice(state.book.shares_of(job)) {
+            // A promise to a single job falls with it; a group goes on without it.
+            let entry = state.book.entry(share);
+            let lease = entry.lease.filter(|_| entry.jobs.len() == 1);
+            if let Some(lease) = lease {
+                state.release(lease);
+                state.book.unchoose(share);
+                state.leases.remove(lease);
+            } else if let Some(lease) = entry.lease.and_then(|lease| state.leases.get_mut(lease)) {
+                lease.jobs.retain(|member| *member != job);
+            }
+        }
+        state.book.remove_job(job);
+        let now = state.now;
+        let run = state.run_mut(job);
+        run.become_state(now, end);
+        let (id, attained) = (run.id, run.attained);
+        state.ledger.ended += 1;
+        state.ledger.ended_attained += attained;
+        state.rows.remove(&id);
+        state.changed.ended.push(job);
+        state.dirty = true;
+        let rows = if state.plan.is_some() { &mut state.cooling } else { &mut state.vacant };
+        rows.push(job);
+        out.push(Effect::Publish(Event::Ended { job: id, state: end }));
+    }
+}
+
+/// Whether a job can ever run here, and if not, why. An empty cluster takes any.
+fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
+    if spec.shapes.is_empty() || spec.speeds.len() != spec.shapes.len() {
+        return Err("a job needs at least one shape, and one speed for each".into());
+    }
+    if spec.speeds.iter().any(|speed| !(*speed >= 0.0 && speed.is_finite())) {
+        return Err("a job's speeds must be finite numbers, none below 0".into());
+    }
+    if !spec.shapes.iter().all(is_sound) {
+        return Err(
+            "each shape needs devices, at least one of each kind it names, and names a kind once".into()
+        );
+    }
+    if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
+        return Err("a job's steps and weight must be finite numbers above 0".into());
+    }
+    let most = |shape: &Shape, kind| match shape.spread {
+        Spread::Node => nodes.largest(kind),
+        Spread::Any | Spread::Rack => nodes.total(kind),
+    };
+    let fits = |shape: &Shape| {
+        shape.devices() > 0 && shape.needs.iter().all(|need| most(shape, need.kind) >= need.devices)
+    };
+    if nodes.is_empty() || spec.shapes.iter().any(fits) {
+        return Ok(());
+    }
+    let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
+    Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
+        let (kind, have) = (kinds.get(need.kind).unwrap_or("an unknown kind"), most(smallest, need.kind));
+        let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
+        format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
+    }))
+}
+
+fn is_sound(shape: &Shape) -> bool {
+    let once = |at: usize| shape.needs[..at].iter().all(|need| need.kind != shape.needs[at].kind);
+    !shape.needs.is_empty() && (0..shape.needs.len()).all(|at| shape.needs[at].devices > 0 && once(at))
+}

@@ -1,0 +1,90 @@
+//! Promises become grants when devices are idle, and grants end when jobs are told to stop.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::ids::{JobIdx, LeaseId};
+use crate::job::JobState;
+use crate::leases::LeaseState;
+use crate::message::{Command, Effect, Event, Why};
+use crate::state::State;
+
+impl Engine {
+    /// Hands a promise over once its devices are idle and its jobs have nothing else in hand.
+    pub(super) fn grant_if_idle(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        let Some(promise) = state.leases.get(lease) else { return };
+        let ready = promise.jobs.iter().all(|job| state.runs[job.index()].state.is_waiting());
+        if promise.state != LeaseState::Promised || !ready || !state.nodes.are_idle(&promise.placement) {
+            return;
+        }
+        let (jobs, placement, shape) = (promise.jobs.clone(), promise.placement.clone(), promise.shape);
+        let until = state.now + state.settings.lease;
+        Arc::make_mut(&mut state.nodes).hold(&placement);
+        state.leases.grant(lease, state.now, until);
+        for job in &jobs {
+            state.take_up(*job, lease, shape, placement.devices());
+        }
+        let jobs: SmallVec<_> = jobs.iter().map(|job| state.run(*job).id).collect();
+        out.push(Effect::Publish(Event::Granted { lease, jobs: jobs.clone(), placement: placement.clone() }));
+        out.push(Effect::Execute(Command::Grant { lease, jobs, shape, placement, until }));
+    }
+
+    /// Ends a lease whose devices are already promised onwards or free.
+    pub(super) fn end_lease(&mut self, lease: LeaseId, why: Why, out: &mut Vec<Effect>) {
+        let ended = self.state.leases.get(lease).expect("a lease that ends is on record");
+        if ended.state == LeaseState::Promised {
+            self.state.leases.remove(lease);
+            return;
+        }
+        let jobs = ended.jobs.clone();
+        self.state.leases.end(lease);
+        self.stop_jobs(lease, &jobs, why, out);
+    }
+
+    pub(super) fn stop_jobs(&mut self, lease: LeaseId, jobs: &[JobIdx], why: Why, out: &mut Vec<Effect>) {
+        let now = self.state.now;
+        let mut told = SmallVec::new();
+        for job in jobs {
+            let run = self.state.run_mut(*job);
+            if run.state == JobState::Suspending {
+                continue;
+            }
+            (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
+            run.become_state(now, JobState::Suspending);
+            match why {
+                Why::Preempted => run.preemptions += 1,
+                Why::Moved => run.migrations += 1,
+                Why::Cancelled | Why::Drained | Why::Lost => {}
+            }
+            told.push(run.id);
+            self.state.changed.touched.push(*job);
+            let run = self.state.run(*job);
+            out.push(Effect::Publish(Event::Stopping { job: run.id, why }));
+        }
+        if !told.is_empty() {
+            out.push(Effect::Execute(Command::Revoke { lease, jobs: told, why }));
+        }
+    }
+}
+
+impl State {
+    /// Takes the promise of a lease's devices back.
+    pub(super) fn release(&mut self, lease: LeaseId) {
+        let placement = self.leases.get(lease).expect("a promised lease is on record").placement.clone();
+        self.nodes_mut().release(&placement);
+    }
+
+    /// A job takes up devices.
+    fn take_up(&mut self, job: JobIdx, lease: LeaseId, shape: u16, devices: u32) {
+        let now = self.now;
+        let run = self.run_mut(job);
+        run.become_state(now, JobState::Starting);
+        (run.lease, run.shape, run.devices, run.held_since) = (Some(lease), shape, devices, now);
+        run.first_start.get_or_insert(now);
+        run.starts += 1;
+        self.changed.touched.push(job);
+    }
+}

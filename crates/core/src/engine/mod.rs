@@ -1,0 +1,116 @@
+//! The engine: `step` is the only way in, effects are the only way out, `deadline` says when it next
+//! wants a tick. It has no clock, no policy and no IO, so it cannot fail; what is wrong inside it is a
+//! bug and stops it (`invariants`). Recovery is a snapshot plus `step` over the journal, effects dropped.
+
+mod jobs;
+mod leasing;
+mod nodes;
+mod planning;
+mod reports;
+
+use crate::cluster::{Kinds, Nodes};
+use crate::ids::JobId;
+use crate::invariants;
+use crate::job::JobRun;
+use crate::message::{Effect, Input};
+use crate::policy::Placer;
+use crate::state::{Ledger, RestoreError, STATE_VERSION, Settings, State};
+use crate::units::{Span, Time};
+
+/// The scheduler.
+pub struct Engine {
+    pub(crate) state: State,
+    placer: Box<dyn Placer>,
+    /// Steps since all invariants were last checked; see `check_now_and_then`.
+    unchecked: usize,
+}
+
+impl Engine {
+    /// An engine without nodes or jobs.
+    pub fn new(settings: Settings, kinds: Kinds, placer: Box<dyn Placer>) -> Engine {
+        assert!(settings.lease > Span::ZERO, "a lease lasts longer than no time");
+        Engine { state: State::new(settings, kinds), placer, unchecked: 0 }
+    }
+
+    /// An engine that goes on from a saved state, to which the rest of the journal is then applied.
+    pub fn restore(state: State, placer: Box<dyn Placer>) -> Result<Engine, RestoreError> {
+        if state.version != STATE_VERSION {
+            return Err(RestoreError::Version { found: state.version });
+        }
+        let engine = Engine { state, placer, unchecked: 0 };
+        invariants::check(&engine.state);
+        Ok(engine)
+    }
+
+    /// Everything it knows, to be saved or compared.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Its sums.
+    pub fn ledger(&self) -> &Ledger {
+        &self.state.ledger
+    }
+
+    /// The nodes as they are.
+    pub fn nodes(&self) -> &Nodes {
+        &self.state.nodes
+    }
+
+    /// The kinds' names.
+    pub fn kinds(&self) -> &Kinds {
+        &self.state.kinds
+    }
+
+    /// A living job's row.
+    pub fn job(&self, id: JobId) -> Option<&JobRun> {
+        self.state.rows.get(&id).map(|row| self.state.run(*row))
+    }
+
+    /// The number that the next submitted job will have.
+    pub fn next_job(&self) -> JobId {
+        JobId(self.state.ledger.submitted)
+    }
+
+    /// Another policy answers from now on, or the same one without its memory: ask it about everything.
+    pub fn policy_is_new(&mut self) {
+        (self.state.changed.all, self.state.dirty) = (true, true);
+    }
+
+    /// Checks every invariant. Cheap ones are asserted on the way, always.
+    pub fn check(&self) {
+        invariants::check(&self.state);
+    }
+
+    /// When it next wants `Input::Tick`, if nothing else happens before.
+    pub fn deadline(&self) -> Option<Time> {
+        let state = &self.state;
+        let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
+        self.next_round().into_iter().chain(lapse).min().map(|time| time.max(state.now))
+    }
+
+    /// Takes one input at `now` and appends what it wants done.
+    pub fn step(&mut self, now: Time, input: Input, out: &mut Vec<Effect>) {
+        assert!(now >= self.state.now, "time went back from {} to {now}", self.state.now);
+        self.state.now = now;
+        match input {
+            Input::Submit(spec) => self.submit(*spec, out),
+            Input::Cancel(job) => self.cancel(job, out),
+            Input::Node(change) => self.node(change, out),
+            Input::Report(report) => self.report(report, out),
+            Input::Planned { plan, answer } => self.planned(plan, answer, out),
+            Input::Tick => self.tick(out),
+        }
+        self.check_now_and_then();
+    }
+
+    /// All invariants, often enough to catch a bug near its cause, rarely enough to cost next to nothing:
+    /// the check visits all jobs, so it comes after at least as many steps.
+    fn check_now_and_then(&mut self) {
+        self.unchecked += 1;
+        if self.unchecked > 4096.max(4 * (self.state.runs.len() + self.state.nodes.len())) {
+            self.unchecked = 0;
+            invariants::check(&self.state);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! When to ask for a plan, what to do with the answer, and the round that follows.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::allocation::{Allocation, Mode};
+use crate::book;
+use crate::ids::PlanId;
+use crate::invariants;
+use crate::job::JobSpec;
+use crate::leases::{Lease, LeaseState};
+use crate::message::{Command, Effect, Event, Why};
+use crate::rounds;
+use crate::state::State;
+use crate::units::{Span, Time};
+use crate::view::{Changed, View};
+
+/// Rounds in which a job at the head may be kept waiting by scattered devices before all are placed anew.
+const BLOCKED_ROUNDS_MAX: u32 = 3;
+
+/// How long after a failed plan the next one is asked for.
+const RETRY: Span = Span::from_whole_secs(10);
+
+impl Engine {
+    /// How long before it lapses a lease is renewed.
+    pub(super) fn slack(&self) -> Span {
+        Span(self.state.settings.lease.0 / 2)
+    }
+
+    /// When who-runs should next be decided: at once or at the next beat that has not been.
+    pub fn next_round(&self) -> Option<Time> {
+        let state = &self.state;
+        let wanted = if state.dirty || (state.takes_turns() && state.book.has_waiting()) {
+            Some(state.now)
+        } else {
+            state.replan_at.map(|time| time.max(state.now))
+        };
+        let beat = wanted?.round_up(state.settings.round);
+        let taken = state.last_round == Some(beat) && state.settings.round > Span::ZERO;
+        Some(if taken { beat + state.settings.round } else { beat })
+    }
+
+    pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
+        self.renew(out);
+        if self.next_round().is_none_or(|time| time > self.state.now) {
+            return;
+        }
+        let state = &self.state;
+        let due = state.replan_at.is_some_and(|time| time <= state.now);
+        if state.dirty || due || state.settings.every_round { self.ask(out) } else { self.round(out) }
+    }
+
+    fn renew(&mut self, out: &mut Vec<Effect>) {
+        let (now, term) = (self.state.now, self.state.settings.lease);
+        let until = now + term;
+        for lease in self.state.leases.renew(now + self.slack(), until) {
+            out.push(Effect::Execute(Command::Renew { lease, until }));
+        }
+    }
+
+    /// Asks for a plan; a plan still in the making is superseded. What it was told counts as news again.
+    fn ask(&mut self, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        state.ledger.plans += 1;
+        let plan = PlanId(state.ledger.plans);
+        let news = std::mem::take(&mut state.changed);
+        merge(&mut state.asked, news);
+        let late = state.plan.replace(plan).is_some();
+        (state.dirty, state.replan_at) = (false, None);
+        let view = self.view();
+        out.push(Effect::Plan { plan, view });
+        if late {
+            self.round(out);
+        }
+    }
+
+    /// What a policy would see now.
+    pub fn view(&self) -> View {
+        let state = &self.state;
+        View {
+            now: state.now,
+            round: state.settings.round,
+            specs: state.specs.clone(),
+            runs: state.runs.clone(),
+            nodes: state.nodes.clone(),
+            kinds: state.kinds.clone(),
+            changed: state.asked.clone(),
+        }
+    }
+
+    pub(super) fn planned(
+        &mut self,
+        plan: PlanId,
+        answer: Result<Allocation, String>,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.state.plan != Some(plan) {
+            return; // A newer one was asked for meanwhile.
+        }
+        let state = &mut self.state;
+        state.plan = None;
+        let checked = answer.and_then(|plan| book::check(&plan, &state.specs, &state.runs).map(|()| plan));
+        match checked {
+            Ok(allocation) => self.apply(allocation, out),
+            Err(reason) => {
+                // What the plan was about is still to be answered, even if nothing else happens.
+                state.replan_at = Some(state.now + RETRY);
+                out.push(Effect::Publish(Event::PlanFailed { plan, reason }));
+            }
+        }
+        let state = &mut self.state;
+        state.vacant.append(&mut state.cooling);
+        self.round(out);
+    }
+
+    fn apply(&mut self, allocation: Allocation, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        state.asked = Changed::default();
+        state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
+        let runs = Arc::make_mut(&mut state.runs);
+        for lease in state.book.apply(allocation, state.now, &state.specs, runs) {
+            self.state.release(lease);
+            self.end_lease(lease, Why::Preempted, out);
+        }
+    }
+
+    fn round(&mut self, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        state.ledger.rounds += 1;
+        state.last_round = Some(state.now);
+        if state.book.mode == Mode::Fractions {
+            state.book.rank_by_fractions(state.now, state.settings.round, &state.runs);
+        }
+        // Where nobody is stopped for another, nobody is moved about either.
+        let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
+        let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
+        let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
+        let decision = rounds::decide(
+            rounds::Parts {
+                book: &mut state.book,
+                nodes: Arc::make_mut(&mut state.nodes),
+                leases: &mut state.leases,
+                placer: &*self.placer,
+                young: &young,
+            },
+            repack,
+        );
+        invariants::head_runs(state, &*self.placer, repack);
+        state.count_blocked(decision.fragmented, repack);
+        for lease in decision.ended {
+            let again = self.state.leases.get(lease).is_some_and(|ended| self.state.is_chosen(ended.share));
+            self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
+        }
+        for lease in decision.promised {
+            self.grant_if_idle(lease, out);
+        }
+    }
+}
+
+impl State {
+    /// Whether who runs changes as time passes, and not only when something happens.
+    fn rotates(&self) -> bool {
+        self.settings.every_round || self.book.mode == Mode::Fractions
+    }
+
+    /// Whether a round is wanted though nothing happened; without a beat there is no time for it.
+    fn takes_turns(&self) -> bool {
+        self.rotates() && self.settings.round > Span::ZERO
+    }
+
+    /// Whether a job may be stopped for another.
+    fn preempts(&self) -> bool {
+        !matches!(self.book.mode, Mode::Ordered { preempt: false, .. })
+    }
+
+    /// Counts the rounds that the head has waited for devices that lie together. One that finds no place even
+    /// when everybody is placed anew is not waited for again until another is first or nodes change.
+    fn count_blocked(&mut self, fragmented: bool, repacked: bool) {
+        let head = invariants::waiting_head(self);
+        if head.is_none() || head != self.hopeless {
+            self.hopeless = head.filter(|_| repacked);
+        }
+        let waits = fragmented && head.is_some() && head != self.hopeless;
+        self.blocked_rounds = if waits { self.blocked_rounds + 1 } else { 0 };
+    }
+
+    fn is_chosen(&self, share: book::ShareId) -> bool {
+        self.book.entry(share).lease.is_some()
+    }
+}
+
+/// Whether stopping a lease now would waste more than half of its time on starting and saving. Where jobs
+/// take turns, rounds shorter than that would move them about without end and get nothing done.
+fn is_young(lease: &Lease, specs: &[Arc<JobSpec>], now: Time) -> bool {
+    let restart = lease.jobs.iter().map(|job| specs[job.index()].costs.restart()).max().unwrap_or_default();
+    lease.state == LeaseState::Granted && now - lease.granted_at < Span(restart.0.saturating_mul(2))
+}
+
+fn merge(into: &mut Changed, news: Changed) {
+    into.all |= news.all;
+    into.nodes |= news.nodes;
+    let pairs =
+        [(&mut into.ended, news.ended), (&mut into.added, news.added), (&mut into.touched, news.touched)];
+    for (rows, more) in pairs {
+        rows.extend(more);
+        // A row may have been used twice between two plans.
+        rows.sort_unstable();
+        rows.dedup();
+    }
+}

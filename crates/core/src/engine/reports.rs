@@ -1,0 +1,129 @@
+//! What holders of leases say, and what becomes of their jobs.
+
+use super::Engine;
+use crate::cluster::Placement;
+use crate::ids::{JobIdx, LeaseId};
+use crate::job::{JobRun, JobState};
+use crate::leases::LeaseState;
+use crate::message::{Effect, Event, News, Outcome, Report};
+use crate::units::Time;
+
+impl Engine {
+    pub(super) fn report(&mut self, report: Report, out: &mut Vec<Effect>) {
+        let Report { lease, job, news } = report;
+        let row = self.state.rows.get(&job).copied();
+        let Some(row) = row.filter(|row| self.state.run(*row).lease == Some(lease)) else {
+            return out.push(Effect::Publish(Event::Stale { lease, job }));
+        };
+        match news {
+            News::Started => self.started(row, out),
+            News::Progress { steps } => self.progress(row, steps),
+            News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),
+        }
+    }
+
+    fn started(&mut self, job: JobIdx, out: &mut Vec<Effect>) {
+        let speeds = self.state.specs[job.index()].speeds.clone();
+        let now = self.state.now;
+        let run = self.state.run_mut(job);
+        if run.state != JobState::Starting {
+            return; // It was told to stop meanwhile, or says so twice.
+        }
+        run.become_state(now, JobState::Running);
+        (run.as_of, run.speed) = (now, speeds[run.shape as usize]);
+        let id = run.id;
+        self.state.changed.touched.push(job);
+        out.push(Effect::Publish(Event::Started { job: id }));
+    }
+
+    fn progress(&mut self, job: JobIdx, steps: f64) {
+        let now = self.state.now;
+        let run = self.state.run_mut(job);
+        if steps.is_finite() && run.state == JobState::Running {
+            (run.done, run.as_of) = (steps, now);
+            self.state.changed.touched.push(job);
+        }
+    }
+
+    fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
+        let now = self.state.now;
+        let freed = self.put_down(job, lease, out);
+        let shares = self.state.book.shares_of(job).iter();
+        let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
+        let run = self.state.run_mut(job);
+        if steps.is_finite() {
+            run.done = steps;
+        }
+        (run.as_of, run.speed) = (now, 0.0);
+        run.failures += (outcome == Outcome::Crashed) as u32;
+        let (id, given_up) = (run.id, run.failures > self.state.specs[job.index()].failures_max);
+        let next = after_stop(self.state.run(job), outcome, given_up);
+        if next.is_final() {
+            self.end_job(job, next, out);
+        } else {
+            self.state.run_mut(job).become_state(now, next);
+            self.state.changed.touched.push(job);
+            self.state.dirty |= outcome == Outcome::Crashed;
+            if let Some(group) =
+                self.state.leases.get(lease).filter(|group| group.state == LeaseState::Granted)
+            {
+                self.state.book.leave(group.share, job);
+                self.state.dirty = true;
+            }
+            out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
+        }
+        // Freed devices may be what a promise waits for; so may be the job itself.
+        let mut waiting = freed.map_or_else(Vec::new, |placement| self.state.leases.promised_on(&placement));
+        waiting.extend(own);
+        for lease in waiting {
+            self.grant_if_idle(lease, out);
+        }
+    }
+
+    /// A job gives its devices back. Returns them once nobody of its group holds them any more.
+    fn put_down(&mut self, job: JobIdx, lease: LeaseId, out: &mut Vec<Effect>) -> Option<Placement> {
+        let state = &mut self.state;
+        let now = state.now;
+        let held = state.leases.get_mut(lease).expect("a job's lease is on record");
+        held.jobs.retain(|member| *member != job);
+        let (empty, span, devices) = (held.jobs.is_empty(), now - held.granted_at, held.placement.devices());
+        let (share, ending) = (held.share, held.state == LeaseState::Ending);
+        state.ledger.leased += span.0 * devices as u64;
+        state.run_mut(job).lay_down(now);
+        if !empty {
+            return None;
+        }
+        if !ending {
+            state.release(lease);
+            let unchosen = state.book.unchoose(share);
+            assert!(unchosen == Some(lease), "a lease that ends by itself was in force");
+        }
+        let placement = state.leases.remove(lease).placement;
+        state.nodes_mut().put_down(&placement);
+        // Devices that nobody was promised are there for others now.
+        state.dirty |= !ending;
+        out.push(Effect::Publish(Event::Freed { lease, placement: placement.clone() }));
+        Some(placement)
+    }
+}
+
+impl JobRun {
+    /// The job's own account of a lease that ends.
+    fn lay_down(&mut self, now: Time) {
+        let span = now - self.held_since;
+        self.attained += span.0 * self.devices as u64;
+        self.executed += span;
+        (self.lease, self.devices, self.last_stop) = (None, 0, Some(now));
+    }
+}
+
+/// What becomes of a job that gave its devices back.
+fn after_stop(run: &JobRun, outcome: Outcome, given_up: bool) -> JobState {
+    match outcome {
+        Outcome::Finished => JobState::Succeeded,
+        _ if run.cancelled => JobState::Cancelled,
+        Outcome::Crashed if given_up => JobState::Failed,
+        Outcome::Saved if run.state == JobState::Suspending => JobState::Suspended,
+        Outcome::Saved | Outcome::Lost | Outcome::Crashed => JobState::Pending,
+    }
+}
