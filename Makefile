@@ -29,22 +29,20 @@ test: check ## Everything that CI runs: format, lints, all tests, fuzz seeds
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked --quiet
+	$(CARGO) test --workspace --lib --bins --tests --locked --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000
 	$(YARD) fuzz --seed $(SEED) --count $(COUNT)
 
-bench: build ## Measure; figures and machine are in bench/RESULTS.md
-	bench/itp.py
-	bench/million.py
-	bench/rounds.py
+bench: build ## Measure everything and rewrite bench/RESULTS.md
+	bench/all.sh
 
 validation: build ## Compare with published results and rewrite docs/validation.md
 	bench/validation.sh
 
 bless: ## Accept the present output of all golden tests
-	UPDATE_EXPECT=1 $(CARGO) test --workspace --locked --quiet
+	UPDATE_EXPECT=1 $(CARGO) test --workspace --lib --bins --tests --locked --quiet
 	$(CARGO) fmt --all
 
 fmt: ## Format all code

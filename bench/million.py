@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A million generated jobs on 100 000 GPUs at a load of 0.9.
+"""A million generated jobs on 100 000 GPUs: spread over five days at a load of 0.9, then all within 17 hours, so
+that hundreds of thousands wait.
 
 Usage: bench/million.py [POLICY …]   (default: fifo-fit backfill tiresias)"""
 
@@ -13,11 +14,17 @@ POLICIES = sys.argv[1:] or ["fifo-fit", "backfill", "tiresias"]
 
 def main():
     print(machine())
+    for rate in ["7600", "60000"]:
+        million(rate)
+
+
+def million(rate):
+    """A million jobs at so many an hour."""
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-        text, cpu = timed(YARD, "trace", "gen", "--preset", "philly", "--jobs", "1000000", "--rate", "7600", "--seed", "1")
+        text, cpu = timed(YARD, "trace", "gen", "--preset", "philly", "--jobs", "1000000", "--rate", rate, "--seed", "1")
         file.write(text)
         file.flush()
-        print(f"trace gen: {cpu:.1f} s of CPU")
+        print(f"{rate} jobs an hour; trace gen: {cpu:.1f} s of CPU")
         for policy in POLICIES:
             result, cpu = yard("sim", "--trace", file.name, "--cluster", "gpu:12500x8", "--policy", policy)
             run = result["runs"][0]
