@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does a round cost what changed, or what is there? The same 20 000 short jobs pass through clusters that hold
+"""Does a round cost what changed, or what is there? The same 60 000 short jobs pass through clusters that hold
 from a thousand to a hundred thousand long ones, half of them waiting. CPU per decision, set-up taken off.
 
 Usage: bench/rounds.py"""
@@ -8,14 +8,14 @@ import tempfile
 
 from common import machine, yard
 
-SHORT = 20_000
+SHORT = 60_000
 
 
 def trace(file, long_jobs, short_jobs):
     """Long jobs at the start, then a short one every two seconds."""
     file.write("job_id,submit_s,gpus,duration_s\n")
     for job in range(long_jobs):
-        file.write(f"long{job},0,1,90000\n")
+        file.write(f"long{job},0,1,400000\n")
     for job in range(short_jobs):
         file.write(f"short{job},{10 + 2 * job},1,20\n")
     file.flush()

@@ -90,6 +90,10 @@ impl Plan {
             bail!("policy {:?} is named twice; name each policy once", twice.1);
         }
         let choices = args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service));
+        let mut notes = opened.notes;
+        if opened.trace.jobs.iter().any(|job| job.min_gpus.is_some() || job.max_gpus.is_some()) {
+            notes.push("min_gpus and max_gpus are not used: these policies run each job on its gpus".into());
+        }
         let keep =
             if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
         let plan = Plan {
@@ -100,7 +104,7 @@ impl Plan {
             seed: args.seed,
             range: args.jobs,
             compat,
-            notes: opened.notes,
+            notes,
             workload,
             faults: args.faults()?,
             keep,
@@ -273,8 +277,13 @@ struct Watcher(Option<indicatif::ProgressBar>);
 
 impl Watcher {
     fn new(jobs: u64) -> Watcher {
-        let style = "{bar:40} {human_pos} of {human_len} jobs  {per_sec}  {eta} to go";
+        let style = "{bar:40} {human_pos} of {human_len} jobs  {rate}  {eta} to go";
+        let rate = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+            // A number that cannot be written is missing from a progress bar, no more.
+            let _ = write!(out, "{:.0} jobs/s", state.per_sec());
+        };
         let style = indicatif::ProgressStyle::with_template(style).expect("the template is well formed");
+        let style = style.with_key("rate", rate);
         Watcher(output::is_watched().then(|| indicatif::ProgressBar::new(jobs).with_style(style)))
     }
 

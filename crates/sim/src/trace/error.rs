@@ -145,13 +145,13 @@ pub struct BadField {
     pub allowed: String,
 }
 
-/// A value as messages show it: whole when short, else its beginning.
+/// A value as messages show it: whole when short, else its beginning; what would break the line or move the
+/// cursor is shown as a question mark.
 pub(crate) fn shorten(value: &str) -> String {
     const SHOWN: usize = 80;
-    match value.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    let shown: String = value.chars().take(SHOWN).map(plain).collect();
+    if value.chars().nth(SHOWN).is_some() { format!("{shown}…") } else { shown }
 }
 
 #[cfg(test)]
