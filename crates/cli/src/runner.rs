@@ -60,6 +60,7 @@ pub(crate) struct Choice {
     pub(crate) placer: String,
     quirks: Quirks,
     repack: bool,
+    fill: bool,
 }
 
 /// One finished run.
@@ -142,8 +143,8 @@ impl Plan {
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
         let every_round = policy.cadence() == Cadence::EveryRound;
-        let settings =
-            Settings { round: choice.round, every_round, repack: choice.repack, ..Settings::default() };
+        let Choice { round, repack, fill, .. } = *choice;
+        let settings = Settings { round, every_round, repack, fill, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
             jobs: &jobs,
             cluster: &self.cluster,
@@ -227,7 +228,9 @@ impl Choice {
         yard_policies::placer(placer)?;
         let quirks = compat.map(|compat| compat.quirks(round)).unwrap_or_default();
         let repack = compat.is_some_and(|compat| compat.repack);
-        Ok(Choice { name: name.to_owned(), spec, round, placer: placer.to_owned(), quirks, repack })
+        // The papers' simulators decide at beats and at no other time.
+        let fill = compat.is_none() && !args.strict_rounds;
+        Ok(Choice { name: name.to_owned(), spec, round, placer: placer.to_owned(), quirks, repack, fill })
     }
 }
 

@@ -303,6 +303,13 @@ impl Book {
         self.rekey(row, Key::new(share.rank, lead, row));
     }
 
+    /// Lets a job that no policy has ranked yet wait behind all others.
+    pub(crate) fn append(&mut self, job: JobIdx, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) {
+        if self.shares_of(job).is_empty() {
+            self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
+        }
+    }
+
     fn insert(&mut self, share: &Share, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
         let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
         let row = self.vacant.pop().unwrap_or(ShareId(self.entries.len() as u32));

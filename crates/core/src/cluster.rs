@@ -190,6 +190,11 @@ impl Nodes {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.free)
     }
 
+    /// Whether no device is free.
+    pub fn is_full(&self) -> bool {
+        self.kinds.iter().all(|nodes| nodes.free == 0)
+    }
+
     /// Devices of a kind on all nodes, whatever their state.
     pub fn total(&self, kind: KindId) -> u32 {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.total)

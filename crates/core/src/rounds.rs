@@ -36,6 +36,16 @@ pub(crate) struct Parts<'a> {
     pub(crate) young: &'a dyn Fn(&Lease) -> bool,
 }
 
+/// Gives free devices to waiting shares in order, and stops nobody.
+pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
+    let Parts { book, nodes, leases, placer, young } = parts;
+    let skip = !matches!(book.mode, Mode::Ordered { skip: false, .. });
+    let (stopped, decision) = (BTreeMap::new(), Decision::default());
+    let mut round = Round { book, nodes, leases, placer, young, repack: false, stopped, decision };
+    round.fill_with(false, skip);
+    round.finish().promised
+}
+
 /// Decides one round.
 pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
     let Parts { book, nodes, leases, placer, young } = parts;

@@ -26,13 +26,16 @@ pub struct Settings {
     pub every_round: bool,
     /// Whether each round places everybody anew, as some papers' simulators do.
     pub repack: bool,
+    /// Whether free devices are given out between rounds as well, without stopping anybody.
+    pub fill: bool,
     /// How long a lease lasts unless renewed.
     pub lease: Span,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { round: Span::ZERO, every_round: false, repack: false, lease: Span::from_secs(86_400.0) }
+        let lease = Span::from_whole_secs(86_400);
+        Settings { round: Span::ZERO, every_round: false, repack: false, fill: false, lease }
     }
 }
 
@@ -77,6 +80,9 @@ pub struct State {
     pub(crate) plan: Option<PlanId>,
     /// Whether who-runs must be decided anew.
     pub(crate) dirty: bool,
+    /// Whether devices or jobs became free since somebody last looked, and jobs no policy has ranked yet.
+    pub(crate) loose: bool,
+    pub(crate) newcomers: Vec<JobIdx>,
     pub(crate) replan_at: Option<Time>,
     pub(crate) last_round: Option<Time>,
     /// Rounds for which the first share could not be placed for want of adjacent devices.
@@ -116,6 +122,8 @@ impl State {
             asked: Changed::default(),
             plan: None,
             dirty: false,
+            loose: false,
+            newcomers: Vec::new(),
             replan_at: None,
             last_round: None,
             blocked_rounds: 0,

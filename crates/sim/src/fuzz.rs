@@ -31,6 +31,7 @@ pub struct Scenario {
     faults: Faults,
     round: Span,
     repack: bool,
+    fill: bool,
     checkpoint_every: Span,
     seed: u64,
 }
@@ -69,7 +70,8 @@ impl Scenario {
         let checkpoint_every = if random.chance(0.5) { Span::from_secs(50.0) } else { Span::ZERO };
         // Placing everybody anew each round is for simulators in which moving is free.
         let repack = random.chance(0.1) && !costly;
-        Scenario { cluster, jobs, script, faults, round, repack, checkpoint_every, seed }
+        let fill = random.chance(0.5);
+        Scenario { cluster, jobs, script, faults, round, repack, fill, checkpoint_every, seed }
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy
@@ -124,7 +126,8 @@ impl Scenario {
     fn settings(&self, policy: &dyn Policy) -> Settings {
         let every_round = policy.cadence() == Cadence::EveryRound;
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
-        Settings { round, every_round, repack: self.repack, lease: Span::from_secs(1_000.0) }
+        let (repack, fill) = (self.repack, self.fill);
+        Settings { round, every_round, repack, fill, lease: Span::from_whole_secs(1_000) }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.

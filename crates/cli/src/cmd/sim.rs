@@ -42,6 +42,9 @@ pub(crate) struct SimArgs {
     /// Length of a round, as 360s, 6m or 1h; 0 decides at each event [default: 360s, or 0 for policies that need no rounds]
     #[arg(long, value_name = "TIME")]
     pub(crate) round: Option<Duration>,
+    /// Leave devices that fall free within a round idle until the next, as the papers' simulators do
+    #[arg(long)]
+    pub(crate) strict_rounds: bool,
     /// How devices are chosen: count, pack, spread or yarn [default: pack]
     #[arg(long, value_name = "NAME")]
     pub(crate) placer: Option<String>,

@@ -19,7 +19,8 @@ impl Engine {
         }
         let row = state.add_row(spec, JobRun::new(id, state.now));
         state.changed.added.push(row);
-        state.dirty = true;
+        state.newcomers.push(row);
+        (state.dirty, state.loose) = (true, true);
         out.push(Effect::Publish(Event::Submitted { job: id }));
     }
 

@@ -86,7 +86,8 @@ impl Engine {
     pub fn deadline(&self) -> Option<Time> {
         let state = &self.state;
         let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
-        self.next_round().into_iter().chain(lapse).min().map(|time| time.max(state.now))
+        let fill = state.fills().then_some(state.now);
+        self.next_round().into_iter().chain(lapse).chain(fill).min().map(|time| time.max(state.now))
     }
 
     /// Takes one input at `now` and appends what it wants done.

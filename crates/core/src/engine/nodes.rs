@@ -29,7 +29,7 @@ impl Engine {
             NodeNews::Failed => self.clear_node(node, Why::Lost, out),
         }
         (self.state.changed.nodes, self.state.hopeless) = (true, None);
-        self.state.dirty = true;
+        (self.state.dirty, self.state.loose) = (true, true);
         out.push(Effect::Publish(Event::Node { node, change: news }));
     }
 

@@ -43,7 +43,7 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         if self.next_round().is_none_or(|time| time > self.state.now) {
-            return;
+            return self.fill(out);
         }
         let state = &self.state;
         let due = state.replan_at.is_some_and(|time| time <= state.now);
@@ -64,6 +64,7 @@ impl Engine {
         state.ledger.plans += 1;
         let plan = PlanId(state.ledger.plans);
         let news = std::mem::take(&mut state.changed);
+        state.newcomers.clear();
         merge(&mut state.asked, news);
         let late = state.plan.replace(plan).is_some();
         (state.dirty, state.replan_at) = (false, None);
@@ -124,9 +125,37 @@ impl Engine {
         }
     }
 
+    /// Between rounds: free devices go to whoever waits, in the order in force, newcomers last.
+    fn fill(&mut self, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        if !state.fills() {
+            return;
+        }
+        state.loose = false;
+        for job in std::mem::take(&mut state.newcomers) {
+            if !state.run(job).state.is_final() {
+                state.book.append(job, state.now, &state.specs, &state.runs);
+            }
+        }
+        if !state.book.has_waiting() || state.nodes.is_full() {
+            return;
+        }
+        let promised = rounds::fill(rounds::Parts {
+            book: &mut state.book,
+            nodes: Arc::make_mut(&mut state.nodes),
+            leases: &mut state.leases,
+            placer: &*self.placer,
+            young: &|_| false,
+        });
+        for lease in promised {
+            self.grant_if_idle(lease, out);
+        }
+    }
+
     fn round(&mut self, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         state.ledger.rounds += 1;
+        state.loose = false;
         state.last_round = Some(state.now);
         if state.book.mode == Mode::Fractions {
             state.book.rank_by_fractions(state.now, state.settings.round, &state.runs);
@@ -166,6 +195,11 @@ impl State {
     /// Whether a round is wanted though nothing happened; without a beat there is no time for it.
     fn takes_turns(&self) -> bool {
         self.rotates() && self.settings.round > Span::ZERO
+    }
+
+    /// Whether free devices should be given out now, though no round is due.
+    pub(super) fn fills(&self) -> bool {
+        self.loose && self.settings.fill && self.settings.round > Span::ZERO
     }
 
     /// Whether a job may be stopped for another.

@@ -102,6 +102,7 @@ impl Engine {
         state.nodes_mut().put_down(&placement);
         // Devices that nobody was promised are there for others now.
         state.dirty |= !ending;
+        state.loose = true;
         out.push(Effect::Publish(Event::Freed { lease, placement: placement.clone() }));
         Some(placement)
     }

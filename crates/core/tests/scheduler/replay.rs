@@ -130,13 +130,13 @@ fn raw() -> impl Strategy<Value = Raw> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (prop_oneof![Just(0u64), Just(60)], any::<bool>(), 0u8..4).prop_map(|(round, every_round, luck)| {
-        Settings {
-            round: Span::from_whole_secs(round),
-            every_round,
-            repack: luck == 0,
-            lease: Span::from_whole_secs(100),
-        }
+    let any = (prop_oneof![Just(0u64), Just(60)], any::<bool>(), 0u8..4, any::<bool>());
+    any.prop_map(|(round, every_round, luck, fill)| Settings {
+        round: Span::from_whole_secs(round),
+        every_round,
+        repack: luck == 0,
+        fill,
+        lease: Span::from_whole_secs(100),
     })
 }
 

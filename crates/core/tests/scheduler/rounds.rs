@@ -144,3 +144,35 @@ fn where_each_round_places_anew_who_finds_the_same_devices_is_left_alone() {
     world.script("end 3");
     assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 1 2 | b: . .", ""));
 }
+
+/// Rounds of a minute, with devices given out in between.
+fn filling(cluster: &str) -> World {
+    let (round, lease) = (Span::from_secs(ROUND), Span(u64::MAX));
+    World::with(Settings { round, lease, fill: true, ..Settings::default() }, cluster)
+}
+
+#[test]
+fn between_rounds_a_newcomer_takes_what_is_free() {
+    let mut world = filling("a:2");
+    world.script("wait 7");
+    let before = world.engine.ledger().plans;
+    world.script("submit 1");
+    assert_eq!(world.picture(), "a: 0 .");
+    assert_eq!(world.engine.ledger().plans, before, "no policy was asked for it");
+}
+
+#[test]
+fn between_rounds_nobody_is_stopped_however_urgent_the_newcomer() {
+    let mut world = filling("a:2");
+    world.script("submit 2; wait 60; wait 7; submit 1 rank -9");
+    assert_eq!(world.picture(), "a: 0 0 | waits 1");
+    world.script("wait 60");
+    assert_eq!(world.picture(), "a: 1 . | waits 0");
+}
+
+#[test]
+fn between_rounds_who_waits_in_order_goes_before_a_newcomer() {
+    let mut world = filling("a:1");
+    world.script("submit 1 1; wait 60; wait 7; submit 1; end 0");
+    assert_eq!(world.picture(), "a: 1 | waits 2");
+}
