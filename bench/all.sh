@@ -18,6 +18,11 @@ TXT
     run bench/itp.py
     cat <<'TXT'
 
+The same with devices left idle until the next round, as the papers' simulators do:
+TXT
+    run bench/itp.py tiresias 360s strict
+    cat <<'TXT'
+
 ## A million jobs on 100 000 GPUs
 
 Wanted: within two minutes.

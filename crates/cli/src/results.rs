@@ -41,6 +41,7 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
     fields.insert("cluster".into(), json!(plan.cluster.text));
     fields.insert("seed".into(), json!(plan.seed));
     fields.insert("round_s".into(), json!(run.round.secs()));
+    fields.insert("strict_rounds".into(), json!(!run.fill));
     fields.insert("placer".into(), json!(run.placer));
     fields.insert("overheads".into(), json!(plan.overheads.name));
     fields.insert("belief".into(), json!("oracle"));

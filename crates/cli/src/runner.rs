@@ -67,6 +67,7 @@ pub(crate) struct Choice {
 pub(crate) struct Run {
     pub(crate) policy: String,
     pub(crate) round: Span,
+    pub(crate) fill: bool,
     pub(crate) placer: String,
     pub(crate) outcome: Outcome,
     pub(crate) wall_s: f64,
@@ -169,7 +170,8 @@ impl Plan {
         };
         Ok(Run {
             policy: choice.name.clone(),
-            round: choice.round,
+            round,
+            fill,
             placer: choice.placer.clone(),
             outcome,
             wall_s: watch.seconds(),

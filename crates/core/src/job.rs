@@ -209,7 +209,7 @@ pub struct JobRun {
 
 impl JobRun {
     /// A job as it enters.
-    pub(crate) fn new(id: JobId, now: Time) -> JobRun {
+    pub fn new(id: JobId, now: Time) -> JobRun {
         JobRun {
             id,
             state: JobState::Pending,

@@ -5,10 +5,9 @@ mod world;
 use std::sync::Arc;
 
 use yard_core::cluster::Nodes;
-use yard_core::ids::{JobId, KindId};
-use yard_core::job::{Costs, JobRun, JobSpec, JobState, Rank, Shape};
+use yard_core::ids::KindId;
+use yard_core::job::{Costs, JobSpec, Shape};
 use yard_core::policy::Policy;
-use yard_core::units::{Span, Time};
 
 pub(crate) use world::World;
 
@@ -90,31 +89,5 @@ fn job(devices: u32, seconds: f64) -> JobSpec {
         speeds: Arc::from([1.0]),
         costs: Costs::default(),
         failures_max: 0,
-    }
-}
-
-fn entering(id: JobId, now: Time) -> JobRun {
-    JobRun {
-        id,
-        state: JobState::Pending,
-        since: now,
-        submitted: now,
-        first_start: None,
-        last_stop: None,
-        done: 0.0,
-        as_of: now,
-        speed: 0.0,
-        shape: 0,
-        devices: 0,
-        held_since: now,
-        lease: None,
-        attained: 0,
-        executed: Span::ZERO,
-        starts: 0,
-        preemptions: 0,
-        migrations: 0,
-        failures: 0,
-        rank: Rank::default(),
-        cancelled: false,
     }
 }

@@ -12,7 +12,7 @@ use yard_core::policy::{Cadence, Policy};
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
 
-use super::{TestNode, entering, job, nodes};
+use super::{TestNode, job, nodes};
 
 /// The cluster in miniature. All devices are of one kind.
 pub(crate) struct World {
@@ -71,7 +71,7 @@ impl World {
     fn submit(&mut self, devices: u32, seconds: f64) -> JobIdx {
         let id = JobId(self.submitted);
         self.submitted += 1;
-        let (spec, run) = (Arc::new(job(devices, seconds)), entering(id, self.view.now));
+        let (spec, run) = (Arc::new(job(devices, seconds)), JobRun::new(id, self.view.now));
         let (specs, runs) = (Arc::make_mut(&mut self.view.specs), Arc::make_mut(&mut self.view.runs));
         let vacant = runs.iter().position(|run| run.state.is_final()).filter(|_| self.reuse);
         let at = vacant.unwrap_or(runs.len());
