@@ -26,7 +26,7 @@ run: build ## Build, run three policies on a generated day of jobs, and write a 
 
 test: check ## Everything that CI runs: format, lints, all tests, fuzz seeds
 
-check:
+check: ## The checks themselves, on a machine that is set up
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --lib --bins --tests --locked --quiet

@@ -34,7 +34,7 @@ def main():
         total, peak, jobs = total + cpu, max(peak, run["peak_rss_mib"]), jobs + run["finished"]
         print(f"{number:9} {run['jobs']:6} {nodes * 8:6} {run['avg_jct_s'] / 3600:10.2f} {run['utilization']:6.3f} "
               f"{run['preemptions']:8} {run['rounds']:7} {cpu:6.2f} {run['peak_rss_mib']:5.0f}")
-    print(f"{POLICY}, rounds of {ROUND}{", strict" if STRICT else ""}: {jobs} jobs, {total:.2f} s of CPU in all, "
+    print(f"{POLICY}, rounds of {ROUND}{', strict' if STRICT else ''}: {jobs} jobs, {total:.2f} s of CPU in all, "
           f"{jobs / total:.0f} jobs per CPU second, peak {peak:.0f} MiB")
 
 
