@@ -30,6 +30,11 @@ impl Engine {
     /// When who-runs should next be decided: at once or at the next beat that has not been.
     pub fn next_round(&self) -> Option<Time> {
         let state = &self.state;
+        // Without beats one plan is made at a time, and what happens meanwhile is the next one's matter: a plan
+        // that each event superseded would never be done.
+        if state.plan.is_some() && state.settings.round == Span::ZERO {
+            return None;
+        }
         let wanted = if state.dirty || (state.takes_turns() && state.book.has_waiting()) {
             Some(state.now)
         } else {

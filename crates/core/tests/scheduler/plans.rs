@@ -30,6 +30,30 @@ fn asked() -> World {
     world
 }
 
+/// The same in rounds of a minute.
+fn asked_in_rounds() -> World {
+    let mut world = World::with_rounds("a:1");
+    world.script("submit 1; wait 60");
+    world.answers = false;
+    world.script("submit 1 1|1; wait 60");
+    world
+}
+
+#[test]
+fn without_rounds_one_plan_is_made_at_a_time() {
+    let mut world = asked();
+    let first = world.plans[0].0;
+    world.script("submit 1");
+    assert_eq!(world.plans.len(), 1, "the first is not superseded, or it might never be done");
+    world.answer(Ok(all(vec![whole(1, 0.0)])));
+    assert_eq!(world.picture(), "a: 1 | waits 0 2 3");
+    world.settle();
+    assert!(
+        world.plans.last().is_some_and(|(plan, _)| *plan > first),
+        "what came meanwhile is asked about next"
+    );
+}
+
 #[test]
 fn a_plan_that_makes_no_sense_is_refused_changes_nothing_and_is_asked_for_again() {
     let ranked = |rank| Share { rank, ..whole(1, 0.0) };
@@ -78,10 +102,11 @@ fn assert_asked_again(mut world: World) {
 
 #[test]
 fn the_answer_to_a_superseded_plan_is_ignored() {
-    let mut world = asked();
+    let mut world = asked_in_rounds();
     let late = world.plans[0].0;
-    world.script("submit 1");
+    world.script("submit 1; wait 60");
     assert_eq!(world.plans.len(), 2);
+    world.step(Input::Tick);
     let before = world.engine.state().clone();
     world.step(Input::Planned { plan: late, answer: Ok(all(vec![whole(1, 0.0)])) });
     assert_eq!(*world.engine.state(), before);
@@ -102,8 +127,8 @@ fn an_answer_nobody_asked_for_is_ignored() {
 
 #[test]
 fn a_superseded_plan_is_asked_again_with_all_its_news() {
-    let mut world = asked();
-    world.script("submit 1; cancel 1");
+    let mut world = asked_in_rounds();
+    world.script("submit 1; cancel 1; wait 60");
     let view = &world.plans.last().expect("it was asked again").1;
     // Job 0 started after the plan that chose it.
     assert_eq!(view.dirty(), [JobIdx(0), JobIdx(2), JobIdx(3)]);
