@@ -2,7 +2,6 @@
 //! every step under fuzz; assertions on single steps stand where the step is (`cluster`, `leases`,
 //! `job`). A broken invariant is a bug: better to stop than to give a device twice.
 
-use crate::allocation::Mode;
 use crate::cluster::{Mask, NodeState, Nodes};
 use crate::ids::JobId;
 use crate::job::{JobState, Shape};
@@ -117,11 +116,14 @@ pub(crate) fn waiting_head(state: &State) -> Option<JobId> {
 /// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
 /// at the latest after the round that places everybody anew.
 pub(crate) fn head_runs(state: &State, placer: &dyn Placer, repacked: bool) {
-    let preempts = !matches!(state.book.mode, Mode::Ordered { preempt: false, .. });
-    if !(waiting_head(state).is_some() && ((preempts && repacked) || state.leases.is_empty())) {
+    if !(waiting_head(state).is_some() && ((state.preempts() && repacked) || state.leases.is_empty())) {
         return;
     }
     let first = state.book.first().expect("a head that waits exists").share;
+    // Its job may run through another of its shares, on a node that drains and so keeps it.
+    if state.book.taken_elsewhere(first) {
+        return;
+    }
     let class = state.book.class(state.book.entry(first).class);
     let empty = emptied(&state.nodes);
     let feasible = |shape: &Shape| placer.place(&empty, shape).is_some();

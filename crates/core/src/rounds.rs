@@ -38,19 +38,15 @@ pub(crate) struct Parts<'a> {
 
 /// Gives free devices to waiting shares in order, and stops nobody.
 pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
-    let Parts { book, nodes, leases, placer, young } = parts;
-    let skip = !matches!(book.mode, Mode::Ordered { skip: false, .. });
-    let (stopped, decision) = (BTreeMap::new(), Decision::default());
-    let mut round = Round { book, nodes, leases, placer, young, repack: false, stopped, decision };
+    let skip = !matches!(parts.book.mode, Mode::Ordered { skip: false, .. });
+    let mut round = Round::new(parts, false);
     round.fill_with(false, skip);
     round.finish().promised
 }
 
 /// Decides one round.
 pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
-    let Parts { book, nodes, leases, placer, young } = parts;
-    let (stopped, decision) = (BTreeMap::new(), Decision::default());
-    let mut round = Round { book, nodes, leases, placer, young, repack, stopped, decision };
+    let mut round = Round::new(parts, repack);
     if repack {
         round.clear();
     }
@@ -70,7 +66,13 @@ struct Round<'a> {
     decision: Decision,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
+    fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
+        let Parts { book, nodes, leases, placer, young } = parts;
+        let (stopped, decision) = (BTreeMap::new(), Decision::default());
+        Round { book, nodes, leases, placer, young, repack, stopped, decision }
+    }
+
     /// Takes waiting shares in order, class by class, until none fits.
     fn fill(&mut self) {
         let Mode::Ordered { preempt, skip } = self.book.mode else { return self.fill_with(true, true) };

@@ -208,7 +208,7 @@ impl State {
     }
 
     /// Whether a job may be stopped for another.
-    fn preempts(&self) -> bool {
+    pub(crate) fn preempts(&self) -> bool {
         !matches!(self.book.mode, Mode::Ordered { preempt: false, .. })
     }
 

@@ -236,3 +236,18 @@ fn a_group_without_its_lead_is_credited_the_time_it_holds() {
     }
     assert!(turns[2] >= 19, "{turns:?}");
 }
+
+#[test]
+fn a_share_passed_over_because_its_job_runs_on_a_draining_node_is_no_broken_promise() {
+    let settings = Settings { round: Span::from_secs(60.0), repack: true, ..Settings::default() };
+    let mut world = World::with(settings, "a:1 b:1");
+    world.answers = false;
+    world.script("submit 1|1");
+    let part = |shape, fraction| Share { shape: Some(shape), ..share(&[0], fraction, 0.0) };
+    let (shares, mode) = (Shares::All(vec![part(0, 0.5), part(1, 0.5)]), Mode::Fractions);
+    world.answer(Ok(Allocation { mode, shares, replan_at: None }));
+    // It keeps its device; its other share falls behind, so that it comes first, and node b would take it.
+    world.script("drain a");
+    (0..5).for_each(|_| world.wait(60.0));
+    assert_eq!(world.picture(), "a: 0 | b: .");
+}
