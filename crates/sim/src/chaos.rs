@@ -45,6 +45,18 @@ impl Chaos {
     }
 }
 
+impl Chaos {
+    /// The same part of the time, now and then divided over all shapes of the lead.
+    fn split(&mut self, view: &View, share: Share) -> Vec<Share> {
+        let shapes = view.spec(share.jobs[0]).shapes.len();
+        if self.mode != Mode::Fractions || shapes < 2 || !self.random.chance(0.4) {
+            return vec![share];
+        }
+        let fraction = share.fraction / shapes as f64;
+        (0..shapes as u16).map(|shape| Share { shape: Some(shape), fraction, ..share.clone() }).collect()
+    }
+}
+
 impl Policy for Chaos {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         if self.random.chance(0.05) {
@@ -54,7 +66,7 @@ impl Policy for Chaos {
         let mut shares = Vec::new();
         while let Some(job) = rest.pop() {
             let share = self.share(view, job, &mut rest);
-            shares.push(share);
+            shares.extend(self.split(view, share));
         }
         Ok(Allocation { mode: self.mode, shares: Shares::All(shares), replan_at: None })
     }
