@@ -64,21 +64,53 @@ pub struct Allocation {
     pub shares: Shares,
     /// When the policy wants to be asked again even if nothing happens before.
     pub replan_at: Option<Time>,
+    /// How good it is, where the policy solved a problem for it.
+    pub certificate: Option<Box<Certificate>>,
+}
+
+/// How far an allocation is from the optimum, and what devices cost in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// What the policy reached, in its own measure.
+    pub objective: f64,
+    /// What no allocation can beat, in the same measure: above the objective where more is better.
+    pub bound: f64,
+    /// The price of one device of each kind for all of the time, by `KindId`; all devices together cost 1.
+    pub prices: Vec<f64>,
+    /// Jobs whose guarantee cannot be kept.
+    pub unmet: Vec<JobIdx>,
+}
+
+impl Certificate {
+    /// The proven distance from the optimum, relative to the objective.
+    pub fn gap(&self) -> f64 {
+        (self.bound - self.objective).abs() / self.objective.abs().max(f64::MIN_POSITIVE)
+    }
 }
 
 impl Allocation {
     /// Whole shares by rank, passing what does not fit, stopping jobs for better ones.
     pub fn preemptive(shares: Shares) -> Allocation {
-        Allocation { mode: Mode::Ordered { preempt: true, skip: true }, shares, replan_at: None }
+        Allocation {
+            mode: Mode::Ordered { preempt: true, skip: true },
+            shares,
+            replan_at: None,
+            certificate: None,
+        }
     }
 
     /// Whole shares by rank; what runs, runs on.
     pub fn queue(shares: Shares, skip: bool) -> Allocation {
-        Allocation { mode: Mode::Ordered { preempt: false, skip }, shares, replan_at: None }
+        Allocation {
+            mode: Mode::Ordered { preempt: false, skip },
+            shares,
+            replan_at: None,
+            certificate: None,
+        }
     }
 
     /// Parts of the time.
     pub fn fractions(shares: Vec<Share>) -> Allocation {
-        Allocation { mode: Mode::Fractions, shares: Shares::All(shares), replan_at: None }
+        Allocation { mode: Mode::Fractions, shares: Shares::All(shares), replan_at: None, certificate: None }
     }
 }

@@ -391,6 +391,13 @@ impl Book {
 
 /// Why an allocation cannot be put in force; the last one stays.
 pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> Result<(), String> {
+    if let Some(proof) = &allocation.certificate {
+        let rows = proof.unmet.iter().all(|job| job.index() < specs.len());
+        let numbers = proof.prices.iter().chain([&proof.objective, &proof.bound]);
+        if !rows || numbers.into_iter().any(|number| !number.is_finite()) {
+            return Err("a certificate that names no job's row or holds no number".into());
+        }
+    }
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
     let mut sums: Vec<(JobIdx, f64)> = Vec::with_capacity(shares.len());
     for share in shares {

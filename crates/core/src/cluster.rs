@@ -143,6 +143,8 @@ pub struct Nodes {
 struct KindNodes {
     by_free: Vec<BTreeSet<NodeId>>,
     free: u32,
+    /// Devices on nodes that are up.
+    up: u32,
     total: u32,
 }
 
@@ -195,6 +197,11 @@ impl Nodes {
         self.kinds.iter().all(|nodes| nodes.free == 0)
     }
 
+    /// Devices of a kind on nodes that are up, free or not.
+    pub fn up(&self, kind: KindId) -> u32 {
+        self.kinds.get(kind.index()).map_or(0, |nodes| nodes.up)
+    }
+
     /// Devices of a kind on all nodes, whatever their state.
     pub fn total(&self, kind: KindId) -> u32 {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.total)
@@ -224,6 +231,14 @@ impl Nodes {
 
     /// Takes a node in or out of service.
     pub(crate) fn set_state(&mut self, id: NodeId, state: NodeState) {
+        let node = &self.list[id.index()];
+        let (was, is) = (node.state == NodeState::Up, state == NodeState::Up);
+        let kind = &mut self.kinds[node.spec.kind.index()];
+        match (was, is) {
+            (false, true) => kind.up += node.spec.devices,
+            (true, false) => kind.up -= node.spec.devices,
+            _ => {}
+        }
         self.update(id, |node| node.state = state);
     }
 

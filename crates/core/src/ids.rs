@@ -42,6 +42,10 @@ id!(
     KindId(u16)
 );
 id!(
+    /// What jobs of equal speed have in common: model, batch size and gang. 0: nothing is known of it.
+    ProfileId(u32)
+);
+id!(
     /// A lease's number: only growing, so that an old holder is recognised and refused.
     LeaseId(u64)
 );

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobId, KindId, LeaseId};
+use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::units::{Span, Time};
 
 /// How many devices of one kind.
@@ -90,6 +90,8 @@ pub struct JobSpec {
     pub shapes: Arc<[Shape]>,
     /// Believed steps per second, one for each shape.
     pub speeds: Arc<[f64]>,
+    /// What it has in common with jobs of equal speed.
+    pub profile: ProfileId,
     /// What interruptions cost.
     pub costs: Costs,
     /// Failures after which it is given up; preemption is free.

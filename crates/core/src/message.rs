@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, Certificate};
 use crate::cluster::{NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
 use crate::job::{JobSpec, JobState};
@@ -238,6 +238,15 @@ pub enum Event {
         node: NodeId,
         /// How.
         change: NodeNews,
+    },
+    /// A policy's answer is in force, with the proof of how good it is.
+    Planned {
+        /// The request.
+        plan: PlanId,
+        /// What it reached, what nobody can beat, and what devices cost.
+        certificate: Box<Certificate>,
+        /// Jobs whose guarantee cannot be kept.
+        unmet: Vec<JobId>,
     },
     /// A policy had no usable answer; the last one stays in force.
     PlanFailed {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobId, JobIdx, PlanId};
@@ -15,7 +16,7 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct State {
     pub(crate) now: Time,
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) nodes: Arc<Nodes>,
+    pub(crate) belief: Arc<Belief>,
+    /// What devices cost in the allocation in force.
+    pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
     pub(crate) runs: Arc<Vec<JobRun>>,
     pub(crate) rows: BTreeMap<JobId, JobIdx>,
@@ -110,6 +114,8 @@ impl State {
             now: Time::ZERO,
             kinds: Arc::new(kinds),
             nodes: Arc::default(),
+            belief: Arc::default(),
+            prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),
             rows: BTreeMap::new(),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::belief::Belief;
 use crate::cluster::{Kinds, Nodes};
-use crate::ids::JobIdx;
+use crate::ids::{JobIdx, KindId};
 use crate::job::{JobRun, JobSpec, JobState};
 use crate::units::{Span, Time};
 
@@ -25,6 +26,10 @@ pub struct View {
     pub nodes: Arc<Nodes>,
     /// The kinds' names.
     pub kinds: Arc<Kinds>,
+    /// What is believed of jobs that share devices.
+    pub belief: Arc<Belief>,
+    /// What devices cost in the allocation in force, by `KindId`; empty where it has no prices.
+    pub prices: Arc<Vec<f64>>,
     /// What changed.
     pub changed: Changed,
 }
@@ -95,6 +100,16 @@ impl View {
         let run = self.run(job);
         let speed = if run.speed > 0.0 { run.speed } else { self.spec(job).speeds[run.shape as usize] };
         self.steps_left(job) / speed
+    }
+
+    /// Believed steps per second of a job in one of its shapes, alone on its devices.
+    pub fn speed(&self, job: JobIdx, shape: u16) -> f64 {
+        self.spec(job).speeds[shape as usize]
+    }
+
+    /// Devices of a kind that jobs may be given.
+    pub fn capacity(&self, kind: KindId) -> u32 {
+        self.nodes.up(kind)
     }
 
     /// Device-seconds received.

@@ -49,7 +49,7 @@ impl Policy for Fixed {
             let added = view.changed.added.iter().copied();
             Shares::Changed(added.filter(|job| !view.run(*job).state.is_final()).map(share).collect())
         };
-        Ok(Allocation { mode: self.mode, shares, replan_at: None })
+        Ok(Allocation { mode: self.mode, shares, replan_at: None, certificate: None })
     }
 }
 

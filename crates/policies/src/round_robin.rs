@@ -37,6 +37,7 @@ impl Policy for RoundRobin {
                 mode: Mode::Fractions,
                 shares: Shares::Changed(Vec::new()),
                 replan_at: None,
+                certificate: None,
             });
         }
         let parts = parts(view);

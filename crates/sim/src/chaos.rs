@@ -68,7 +68,7 @@ impl Policy for Chaos {
             let share = self.share(view, job, &mut rest);
             shares.extend(self.split(view, share));
         }
-        Ok(Allocation { mode: self.mode, shares: Shares::All(shares), replan_at: None })
+        Ok(Allocation { mode: self.mode, shares: Shares::All(shares), replan_at: None, certificate: None })
     }
 
     fn cadence(&self) -> Cadence {

@@ -89,6 +89,18 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
             number(out, "node", node.0 as u64);
             text(out, "change", &format!("{change:?}").to_lowercase());
         }
+        Event::Planned { plan, certificate, unmet } => {
+            head(out, "planned");
+            number(out, "plan", plan.0);
+            let (objective, bound) = (certificate.objective, certificate.bound);
+            out.extend_from_slice(format!(",\"objective\":{objective},\"bound\":{bound}").as_bytes());
+            let prices: Vec<_> = certificate.prices.iter().map(f64::to_string).collect();
+            out.extend_from_slice(format!(",\"prices\":[{}]", prices.join(",")).as_bytes());
+            if !unmet.is_empty() {
+                key(out, "unmet");
+                integers(out, unmet);
+            }
+        }
         Event::PlanFailed { plan, reason } => {
             head(out, "plan_failed");
             number(out, "plan", plan.0);
@@ -149,6 +161,10 @@ fn seconds(out: &mut Vec<u8>, time: Time) {
 
 fn job_list(out: &mut Vec<u8>, jobs: &[JobId]) {
     key(out, "jobs");
+    integers(out, jobs);
+}
+
+fn integers(out: &mut Vec<u8>, jobs: &[JobId]) {
     for (at, job) in jobs.iter().enumerate() {
         out.push(if at == 0 { b'[' } else { b',' });
         integer(out, job.0);

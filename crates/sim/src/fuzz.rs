@@ -192,6 +192,7 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             shapes,
             speeds,
             costs,
+            profile: Default::default(),
             failures_max: 1_000,
         };
         jobs.push((Time::from_secs(now), spec));

@@ -164,7 +164,11 @@ impl Record {
                 self.failed_plans += 1;
                 self.last_failure = Some(reason.clone());
             }
-            Event::Submitted { .. } | Event::Started { .. } | Event::Node { .. } | Event::Stale { .. } => {}
+            Event::Submitted { .. }
+            | Event::Started { .. }
+            | Event::Planned { .. }
+            | Event::Node { .. }
+            | Event::Stale { .. } => {}
         }
     }
 

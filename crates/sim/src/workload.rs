@@ -143,6 +143,7 @@ fn spec(job: &TraceJob, shapes: Arc<[Shape]>, speeds: Arc<[f64]>, overheads: &Ov
         shapes,
         speeds,
         costs: overheads.of(job.model.as_deref(), job.gpus),
+        profile: Default::default(),
         failures_max: FAILURES_MAX,
     }
 }

@@ -90,6 +90,8 @@ impl Engine {
             runs: state.runs.clone(),
             nodes: state.nodes.clone(),
             kinds: state.kinds.clone(),
+            belief: state.belief.clone(),
+            prices: state.prices.clone(),
             changed: state.asked.clone(),
         }
     }
@@ -107,7 +109,7 @@ impl Engine {
         state.plan = None;
         let checked = answer.and_then(|plan| book::check(&plan, &state.specs, &state.runs).map(|()| plan));
         match checked {
-            Ok(allocation) => self.apply(allocation, out),
+            Ok(allocation) => self.apply(plan, allocation, out),
             Err(reason) => {
                 // What the plan was about is still to be answered, even if nothing else happens.
                 state.replan_at = Some(state.now + RETRY);
@@ -119,8 +121,14 @@ impl Engine {
         self.round(out);
     }
 
-    fn apply(&mut self, allocation: Allocation, out: &mut Vec<Effect>) {
+    fn apply(&mut self, plan: PlanId, mut allocation: Allocation, out: &mut Vec<Effect>) {
         let state = &mut self.state;
+        let certificate = allocation.certificate.take();
+        state.prices = Arc::new(certificate.as_ref().map_or_else(Vec::new, |proof| proof.prices.clone()));
+        if let Some(certificate) = certificate {
+            let unmet = certificate.unmet.iter().map(|job| state.runs[job.index()].id).collect();
+            out.push(Effect::Publish(Event::Planned { plan, certificate, unmet }));
+        }
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let runs = Arc::make_mut(&mut state.runs);

@@ -85,7 +85,7 @@ impl Scripted {
         let rows = if self.incremental { view.dirty() } else { view.active().collect() };
         let shares = rows.into_iter().filter_map(|row| self.share(view, row)).collect();
         let shares = if self.incremental { Shares::Changed(shares) } else { Shares::All(shares) };
-        Allocation { mode: self.mode, shares, replan_at: None }
+        Allocation { mode: self.mode, shares, replan_at: None, certificate: None }
     }
 
     /// The share that a job leads; none where another of its group does.
@@ -291,6 +291,7 @@ impl World {
             speeds: vec![1.0; shapes.len()].into(),
             shapes: shapes.into(),
             costs: self.costs,
+            profile: Default::default(),
             failures_max: self.failures_max,
         }
     }

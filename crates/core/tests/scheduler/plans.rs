@@ -14,7 +14,7 @@ fn group(rows: &[u32]) -> Share {
 }
 
 fn all(shares: Vec<Share>) -> Allocation {
-    Allocation { mode: PREEMPT, shares: Shares::All(shares), replan_at: None }
+    Allocation { mode: PREEMPT, shares: Shares::All(shares), replan_at: None, certificate: None }
 }
 
 fn whole(row: u32, rank: f64) -> Share {

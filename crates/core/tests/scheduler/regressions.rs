@@ -19,7 +19,7 @@ fn share(rows: &[u32], fraction: f64, rank: f64) -> Share {
 }
 
 fn all(shares: Vec<Share>) -> Allocation {
-    Allocation { mode: PREEMPT, shares: Shares::All(shares), replan_at: None }
+    Allocation { mode: PREEMPT, shares: Shares::All(shares), replan_at: None, certificate: None }
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_share_passed_over_because_its_job_runs_on_a_draining_node_is_no_broken_prom
     world.script("submit 1|1");
     let part = |shape, fraction| Share { shape: Some(shape), ..share(&[0], fraction, 0.0) };
     let (shares, mode) = (Shares::All(vec![part(0, 0.5), part(1, 0.5)]), Mode::Fractions);
-    world.answer(Ok(Allocation { mode, shares, replan_at: None }));
+    world.answer(Ok(Allocation { mode, shares, replan_at: None, certificate: None }));
     // It keeps its device; its other share falls behind, so that it comes first, and node b would take it.
     world.script("drain a");
     (0..5).for_each(|_| world.wait(60.0));

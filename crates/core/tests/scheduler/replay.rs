@@ -74,6 +74,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             speeds: vec![1.5; shapes.len()].into(),
             shapes: shapes.into(),
             costs: Costs { save: Span::from_whole_secs(cost), ..Costs::default() },
+            profile: Default::default(),
             failures_max,
         },
     )
@@ -222,7 +223,7 @@ fn answer_of(answer: Answer, view: &View) -> Result<Allocation, String> {
     };
     let shares = if answer.full { Shares::All(shares) } else { Shares::Changed(shares) };
     let replan_at = answer.replan_s.map(|seconds| view.now + Span::from_whole_secs(seconds.into()));
-    Ok(Allocation { mode: answer.mode, shares, replan_at })
+    Ok(Allocation { mode: answer.mode, shares, replan_at, certificate: None })
 }
 
 fn engine(settings: &Settings) -> Engine {

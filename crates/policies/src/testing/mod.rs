@@ -88,6 +88,7 @@ fn job(devices: u32, seconds: f64) -> JobSpec {
         shapes: Arc::from([Shape::of(KindId(0), devices)]),
         speeds: Arc::from([1.0]),
         costs: Costs::default(),
+        profile: Default::default(),
         failures_max: 0,
     }
 }

@@ -41,6 +41,8 @@ impl World {
                 runs: Arc::default(),
                 nodes: Arc::default(),
                 kinds: Arc::new(kinds),
+                belief: Arc::default(),
+                prices: Arc::default(),
                 changed: Changed { all: true, ..Changed::default() },
             },
             reuse: false,
