@@ -7,16 +7,21 @@
 //! line in `ALL`.
 
 mod backfill;
+mod buyers;
 mod counts;
 mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod finish_time;
 mod gittins;
 mod index;
 mod las;
 mod ljf;
 mod lpjf;
+mod makespan;
+mod max_min;
+mod max_throughput;
 mod params;
 pub mod placers;
 #[cfg(test)]
@@ -29,6 +34,7 @@ mod srtf;
 #[cfg(test)]
 mod testing;
 mod tiresias;
+mod water_filling;
 
 use std::sync::Arc;
 
@@ -72,6 +78,11 @@ pub const ALL: &[Entry] = &[
     edf::ENTRY,
     round_robin::ENTRY,
     lpjf::ENTRY,
+    max_min::ENTRY,
+    water_filling::ENTRY,
+    finish_time::ENTRY,
+    makespan::ENTRY,
+    max_throughput::ENTRY,
 ];
 
 /// The policy of this name.

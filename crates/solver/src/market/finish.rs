@@ -38,6 +38,11 @@ impl Needs for Finish<'_> {
 }
 
 impl Finish<'_> {
+    /// The speed with which a row ends at ρ.
+    pub(crate) fn speed(&self, row: usize, rho: f64) -> f64 {
+        self.at(row, -rho)
+    }
+
     /// Seconds in which the rest must be done to end at ρ = −level.
     fn left(&self, row: usize, level: f64) -> f64 {
         -level * self.alone[row] - self.elapsed[row]

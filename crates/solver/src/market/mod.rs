@@ -84,6 +84,23 @@ impl Market {
         Ok(fair)
     }
 
+    /// Finish-time fairness, and of all its optima one with the largest Σ value · speed.
+    pub fn finish_time_then_most(
+        &self,
+        finish: &Finish<'_>,
+        value: &[f64],
+        prices: Option<&[f64]>,
+        limits: &Limits,
+    ) -> Result<Solution, MarketError> {
+        let mut fair = self.finish_time(finish, prices, limits)?;
+        self.check_column("value", value)?;
+        let floor: Vec<f64> = (0..self.rows()).map(|row| finish.speed(row, fair.objective)).collect();
+        let most = self.most_from(value, &floor, std::mem::take(&mut fair.shares), limits);
+        fair.shares = most.shares;
+        fair.passes += most.passes;
+        Ok(fair)
+    }
+
     /// Water filling to the end: the lexicographic max-min. Objective, bound and prices are those of its first
     /// level, which is max-min fairness.
     pub fn water_fill(
@@ -131,9 +148,10 @@ impl Market {
     ) -> Result<Result<Solution, f64>, MarketError> {
         self.check_column("value", value)?;
         self.check_column("floor", floor)?;
-        for row in 0..self.rows() {
-            if floor[row] > self.best(row) {
-                return Err(MarketError::Floor { row, needs: floor[row], most: self.best(row) });
+        for (row, needs) in floor.iter().enumerate() {
+            let (needs, most) = (*needs, self.best(row));
+            if needs > most {
+                return Err(MarketError::Floor { row, needs, most });
             }
         }
         let kept = self.max_min(floor, prices, limits)?;
@@ -152,8 +170,8 @@ impl Market {
         limits: &Limits,
     ) -> Result<Solution, MarketError> {
         self.check_column("weight", weight)?;
-        for row in 0..self.rows() {
-            problem::positive("weight", row, weight[row])?;
+        for (row, weight) in weight.iter().enumerate() {
+            problem::positive("weight", row, *weight)?;
             problem::positive("best speed of row", row, self.best(row))?;
         }
         let budget = weight.iter().zip(&self.count).map(|(weight, count)| weight * count).sum();
