@@ -191,8 +191,11 @@ impl<'v> Buyers<'v> {
 
     fn certificate(&self, solution: &Solution) -> Certificate {
         let mut prices = vec![0.0; self.view.kinds.ids().count()];
+        let devices = |kind: &KindId| self.view.capacity(*kind) as f64;
+        let all: f64 =
+            self.kinds.iter().zip(&solution.prices).map(|(kind, price)| devices(kind) * price).sum();
         for (kind, price) in self.kinds.iter().zip(&solution.prices) {
-            prices[kind.index()] = *price;
+            prices[kind.index()] = if all > 0.0 { price / all } else { 0.0 };
         }
         Certificate { objective: solution.objective, bound: solution.bound, prices, unmet: Vec::new() }
     }

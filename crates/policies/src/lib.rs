@@ -8,13 +8,19 @@
 
 mod backfill;
 mod buyers;
+#[cfg(test)]
+mod cases;
+mod cost;
+mod cost_slo;
 mod counts;
+mod dollars;
 mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
 mod finish_time;
 mod gittins;
+mod hierarchical;
 mod index;
 mod las;
 mod ljf;
@@ -22,6 +28,7 @@ mod lpjf;
 mod makespan;
 mod max_min;
 mod max_throughput;
+mod nash;
 mod params;
 pub mod placers;
 #[cfg(test)]
@@ -83,6 +90,10 @@ pub const ALL: &[Entry] = &[
     finish_time::ENTRY,
     makespan::ENTRY,
     max_throughput::ENTRY,
+    hierarchical::ENTRY,
+    nash::ENTRY,
+    cost::ENTRY,
+    cost_slo::ENTRY,
 ];
 
 /// The policy of this name.

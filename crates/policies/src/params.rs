@@ -121,6 +121,18 @@ impl Params {
         }
     }
 
+    /// Numbers above zero by name, written `a*2/b*1`; none if it is not given.
+    pub(crate) fn weights(&self, key: &'static str) -> Result<BTreeMap<String, f64>, ParamError> {
+        let Some(text) = self.text(key) else { return Ok(BTreeMap::new()) };
+        let one = |part: &str| {
+            let (name, number) = part.rsplit_once('*')?;
+            let number = number.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)?;
+            Some((name.to_owned(), number))
+        };
+        let all: Option<BTreeMap<_, _>> = text.split('/').map(one).collect();
+        all.ok_or_else(|| bad(key, text, "names with numbers above 0, written a*2/b*1"))
+    }
+
     /// Whether kinds are told apart.
     pub(crate) fn sight(&self) -> Result<Sight, ParamError> {
         Ok(if self.flag("agnostic")? { Sight::Agnostic } else { Sight::Aware })
@@ -146,7 +158,7 @@ impl Params {
     }
 }
 
-fn bad(key: &'static str, value: &str, allowed: &'static str) -> ParamError {
+pub(crate) fn bad(key: &'static str, value: &str, allowed: &'static str) -> ParamError {
     ParamError::Value { key, value: value.to_owned(), allowed }
 }
 

@@ -14,6 +14,7 @@ mod master;
 mod nash;
 mod pass;
 mod problem;
+mod ratio;
 mod sample;
 mod search;
 mod sum;
@@ -123,7 +124,7 @@ impl Market {
         // What `start` reaches is below the floor by rounding at most; it must not count as breaking it.
         let reached = |row: usize| floor[row].min(self.reached(row, &start));
         let floor: Vec<f64> = (0..self.rows()).map(reached).collect();
-        sum::most(self, sum::Sum { value, floor: Some(&floor) }, Some(start), None, limits)
+        sum::most(self, sum::Sum { value, floor: Some(&floor), fee: None }, Some(start), None, limits)
     }
 
     /// The largest Σ value · speed, over all buyers.
@@ -134,7 +135,7 @@ impl Market {
         limits: &Limits,
     ) -> Result<Solution, MarketError> {
         self.check_column("value", value)?;
-        Ok(sum::most(self, sum::Sum { value, floor: None }, None, prices, limits))
+        Ok(sum::most(self, sum::Sum { value, floor: None, fee: None }, None, prices, limits))
     }
 
     /// The largest Σ value · speed such that each buyer of row j has at least `floor_j`. Where the floors
@@ -147,6 +148,34 @@ impl Market {
         limits: &Limits,
     ) -> Result<Result<Solution, f64>, MarketError> {
         self.check_column("value", value)?;
+        let kept = self.keep(floor, prices, limits)?;
+        Ok(kept.map(|start| self.most_from(value, floor, start, limits)))
+    }
+
+    /// The largest Σ value · speed over Σ dollars · devices, such that each buyer of row j has at least
+    /// `floor_j`. Where the floors cannot all be kept: `Ok(Err(level))`, the part of them that could be.
+    pub fn best_ratio(
+        &self,
+        value: &[f64],
+        dollars: &[f64],
+        floor: &[f64],
+        limits: &Limits,
+    ) -> Result<Result<Solution, f64>, MarketError> {
+        self.check_column("value", value)?;
+        let start = match self.keep(floor, None, limits)? {
+            Ok(start) => start,
+            Err(level) => return Ok(Err(level)),
+        };
+        ratio::best(self, value, dollars, floor, start, limits).map(Ok)
+    }
+
+    /// Shares that keep the floors, or the part of them that could be kept.
+    fn keep(
+        &self,
+        floor: &[f64],
+        prices: Option<&[f64]>,
+        limits: &Limits,
+    ) -> Result<Result<Vec<f64>, f64>, MarketError> {
         self.check_column("floor", floor)?;
         for (row, needs) in floor.iter().enumerate() {
             let (needs, most) = (*needs, self.best(row));
@@ -156,10 +185,7 @@ impl Market {
         }
         let kept = self.max_min(floor, prices, limits)?;
         let asks = floor.iter().any(|floor| *floor > 0.0);
-        if asks && kept.objective < 1.0 {
-            return Ok(Err(kept.objective));
-        }
-        Ok(Ok(self.most_from(value, floor, kept.shares, limits)))
+        Ok(if asks && kept.objective < 1.0 { Err(kept.objective) } else { Ok(kept.shares) })
     }
 
     /// Nash social welfare: the largest Σ weight · log speed. Every row must have an option.

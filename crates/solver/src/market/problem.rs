@@ -144,6 +144,16 @@ impl Market {
         self.capacity.len()
     }
 
+    /// Devices of each kind.
+    pub fn capacity(&self) -> &[f64] {
+        &self.capacity
+    }
+
+    /// How many buyers a row stands for.
+    pub fn count(&self, row: usize) -> f64 {
+        self.count[row]
+    }
+
     /// A row's options.
     pub fn options_of(&self, row: usize) -> std::ops::Range<usize> {
         self.first[row] as usize..self.first[row + 1] as usize

@@ -41,6 +41,11 @@ pub(crate) trait Goal: Sync {
     /// What to ask the buyers, with the level that is aimed at.
     fn ask(&self, level: f64) -> Self::Ask;
 
+    /// What all of each kind costs buyers beside its price.
+    fn fee(&self) -> Option<&[f64]> {
+        None
+    }
+
     /// What gaps are relative to.
     fn scale(&self, bound: f64) -> f64 {
         bound.abs()
@@ -115,8 +120,7 @@ impl<'a, G: Goal> Search<'a, G> {
 
     /// Asks at these prices, aiming at `level`; returns the bound that this proves.
     pub(crate) fn ask(&mut self, spend: &[f64], level: f64) -> f64 {
-        let prices: Vec<f64> =
-            spend.iter().zip(&self.market.capacity).map(|(spend, capacity)| spend / capacity).collect();
+        let prices = self.prices(spend);
         let tally = pass(self.market, &prices, &self.goal.ask(level));
         let (worth, bound) = self.goal.judge(&tally, spend, level);
         self.passes += 1;
@@ -180,8 +184,14 @@ impl<'a, G: Goal> Search<'a, G> {
 
     fn part(&self, asked: usize, part: f64) -> Part<G::Ask> {
         let Question { spend, level } = &self.asked[asked];
-        let prices = spend.iter().zip(&self.market.capacity).map(|(spend, capacity)| spend / capacity);
-        (prices.collect(), self.goal.ask(*level), part)
+        (self.prices(spend), self.goal.ask(*level), part)
+    }
+
+    /// What buyers pay for one device of each kind.
+    fn prices(&self, spend: &[f64]) -> Vec<f64> {
+        let fee = self.goal.fee();
+        let all = |kind: usize| spend[kind] + fee.map_or(0.0, |fee| fee[kind]);
+        (0..spend.len()).map(|kind| all(kind) / self.market.capacity[kind]).collect()
     }
 }
 

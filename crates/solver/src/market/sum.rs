@@ -7,13 +7,15 @@ use super::Solution;
 use super::hull::{Answer, Ask};
 use super::pass::Tally;
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start};
+use super::search::{Goal, Limits, Search, Start, normalise};
 
 /// What speed is worth to each row, and what each must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sum<'a> {
     pub(crate) value: &'a [f64],
     pub(crate) floor: Option<&'a [f64]>,
+    /// What all devices of each kind cost beside their price: worth is counted net of it.
+    pub(crate) fee: Option<&'a [f64]>,
 }
 
 impl Ask for Sum<'_> {
@@ -40,15 +42,27 @@ impl<'a> Goal for Sum<'a> {
         *self
     }
 
+    fn fee(&self) -> Option<&[f64]> {
+        self.fee
+    }
+
     fn judge(&self, tally: &Tally, spend: &[f64], _level: f64) -> (f64, f64) {
-        (tally.worth, spend.iter().sum::<f64>() + tally.worth - tally.cost)
+        let net = tally.worth - self.fees(&tally.load);
+        (net, spend.iter().sum::<f64>() + tally.worth - tally.cost)
     }
 }
 
-/// The worth of `shares` to all rows.
-pub(crate) fn worth(market: &Market, value: &[f64], shares: &[f64]) -> f64 {
-    let each = |row: usize| value[row] * market.count[row] * market.reached(row, shares);
-    (0..market.rows()).map(each).sum()
+impl Sum<'_> {
+    /// What a load costs beside its price.
+    fn fees(&self, load: &[f64]) -> f64 {
+        self.fee.map_or(0.0, |fee| fee.iter().zip(load).map(|(fee, load)| fee * load).sum())
+    }
+
+    /// The worth of `shares` to all rows.
+    fn worth_of(&self, market: &Market, shares: &[f64]) -> f64 {
+        let each = |row: usize| self.value[row] * market.count[row] * market.reached(row, shares);
+        (0..market.rows()).map(each).sum::<f64>() - self.fees(&market.load(shares))
+    }
 }
 
 /// Finds the most, beginning with an answer that fits and keeps the floors (`None`: nothing, without floors).
@@ -61,7 +75,7 @@ pub(crate) fn most(
 ) -> Solution {
     let start = match start {
         Some(shares) => {
-            let worth = worth(market, sum.value, &shares);
+            let worth = sum.worth_of(market, &shares);
             Start { load: market.load(&shares), shares: Some(shares), worth }
         }
         None => Start::nothing(market.kinds(), 0.0),
@@ -74,7 +88,7 @@ pub(crate) fn most(
     search.ask(&first(market, prices, free), 0.0);
     search.run(limits);
     let shares = search.shares();
-    let objective = worth(market, sum.value, &shares);
+    let objective = sum.worth_of(market, &shares);
     Solution {
         objective,
         bound: search.bound.max(objective),
@@ -84,11 +98,15 @@ pub(crate) fn most(
     }
 }
 
-/// First prices: the given ones, or even ones, at which everything costs what it could be worth.
+/// First prices, of which only the given ratios count: everything costs what it could be worth.
 fn first(market: &Market, prices: Option<&[f64]>, free: f64) -> Vec<f64> {
     let given = prices.filter(|prices| prices.len() == market.kinds());
-    match given {
+    let mut spend: Vec<f64> = match given {
         Some(prices) => prices.iter().zip(&market.capacity).map(|(price, n)| price.max(0.0) * n).collect(),
-        None => vec![free / market.kinds().max(1) as f64; market.kinds()],
+        None => vec![1.0; market.kinds()],
+    };
+    if !normalise(&mut spend) {
+        spend.fill(1.0 / market.kinds().max(1) as f64);
     }
+    spend.iter().map(|part| part * free).collect()
 }
