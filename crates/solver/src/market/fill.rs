@@ -90,7 +90,7 @@ impl Tide<'_> {
         let sure = self.sure.clone();
         let needs = Affine { base: Some(&sure), slope };
         let hints = Hints { prices: self.prices.as_deref(), start: Some((self.shares.clone(), 0.0)) };
-        let step = highest(self.market, &needs, hints, &self.limits)?;
+        let step = highest(self.market, &needs, hints, &self.limits);
         self.passes += step.passes;
         let highest = cap(self.market, &needs);
         let mut level = step.objective.max(0.0);

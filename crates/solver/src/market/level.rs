@@ -8,7 +8,7 @@
 
 use super::hull::{Answer, Ask};
 use super::pass::{Tally, least};
-use super::problem::{Market, MarketError};
+use super::problem::Market;
 use super::search::{Goal, Limits, Search, Start, normalise};
 use super::{Solution, sample};
 
@@ -64,8 +64,8 @@ pub(crate) struct Level<'a, N> {
 
 /// What buyers are asked: the needs of one level.
 pub(crate) struct AtLevel<'a, N> {
-    needs: &'a N,
-    level: f64,
+    pub(crate) needs: &'a N,
+    pub(crate) level: f64,
 }
 
 impl<N: Needs> Ask for AtLevel<'_, N> {
@@ -111,27 +111,35 @@ pub(crate) struct Hints<'h> {
 }
 
 /// Finds the highest level.
-pub(crate) fn highest<N: Needs>(
-    market: &Market,
-    needs: &N,
+pub(crate) fn highest<N: Needs>(market: &Market, needs: &N, hints: Hints<'_>, limits: &Limits) -> Solution {
+    let goal = Level { needs };
+    match seek(market, &goal, hints, limits) {
+        Some(search) => finish(market, needs, &search),
+        // Nobody asks for anything that grows.
+        None => Solution::empty(market),
+    }
+}
+
+/// The search for the highest level, done; none where nothing grows with it.
+pub(crate) fn seek<'a, N: Needs>(
+    market: &'a Market,
+    goal: &'a Level<'a, N>,
     hints: Hints<'_>,
     limits: &Limits,
-) -> Result<Solution, MarketError> {
-    let cap = cap(market, needs);
+) -> Option<Search<'a, Level<'a, N>>> {
+    let cap = cap(market, goal.needs);
     if !cap.is_finite() {
-        // Nobody asks for anything that grows.
-        return Ok(Solution::empty(market));
+        return None;
     }
-    let goal = Level { needs };
     let start = match hints.start {
         Some((shares, level)) => Start { load: market.load(&shares), shares: Some(shares), worth: level },
         None => Start::nothing(market.kinds(), 0.0),
     };
-    let mut search = Search::new(market, &goal, start, cap);
-    let seeds = first_prices(market, needs, hints.prices, limits);
+    let mut search = Search::new(market, goal, start, cap);
+    let seeds = first_prices(market, goal.needs, hints.prices, limits);
     open(&mut search, &seeds, cap);
     search.run(limits);
-    Ok(finish(market, needs, &search))
+    Some(search)
 }
 
 /// Asks at the first prices, coming down from the cap until the level is about right for them.

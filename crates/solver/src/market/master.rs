@@ -61,6 +61,11 @@ impl Master {
             .map(move |(column, part)| (column - slacks, *part))
     }
 
+    /// What an answer takes of each kind.
+    pub(crate) fn load(&self, answer: usize) -> &[f64] {
+        &self.columns[answer + self.rows - 1][..self.rows - 1]
+    }
+
     /// What the mix is worth.
     pub(crate) fn value(&self) -> f64 {
         self.basis.iter().zip(&self.mix).map(|(column, part)| self.worth[*column] * part).sum()

@@ -17,12 +17,14 @@ mod problem;
 mod ratio;
 mod sample;
 mod search;
+mod standing;
 mod sum;
 
 pub use fill::Weights;
 pub use finish::Finish;
 pub use problem::{Market, MarketError};
 pub use search::Limits;
+pub use standing::Standing;
 
 use level::{Affine, Hints};
 
@@ -64,7 +66,8 @@ impl Market {
         limits: &Limits,
     ) -> Result<Solution, MarketError> {
         self.check_column("weight", weight)?;
-        level::highest(self, &Affine { base: None, slope: weight }, Hints { prices, start: None }, limits)
+        let needs = Affine { base: None, slope: weight };
+        Ok(level::highest(self, &needs, Hints { prices, start: None }, limits))
     }
 
     /// Max-min fairness, and of all its optima one with the largest Σ value · speed, beyond which nothing is

@@ -110,7 +110,7 @@ pub(crate) fn take<A: Ask>(market: &Market, mix: &[Part<A>], shares: &mut [f64])
 }
 
 /// The shares of each chunk's rows, with the rows and the number of their first option.
-fn split<'s>(market: &Market, shares: &'s mut [f64]) -> Vec<(Range<usize>, usize, &'s mut [f64])> {
+pub(crate) fn split<'s>(market: &Market, shares: &'s mut [f64]) -> Vec<(Range<usize>, usize, &'s mut [f64])> {
     let mut slices = Vec::with_capacity(chunks(market.rows()));
     let mut rest = shares;
     for chunk in 0..chunks(market.rows()) {

@@ -76,6 +76,14 @@ struct Question {
     level: f64,
 }
 
+/// An answer in the mix: where it was asked for, what it takes of each kind, and its part.
+pub(crate) struct Mixed {
+    pub(crate) prices: Vec<f64>,
+    pub(crate) level: f64,
+    pub(crate) load: Vec<f64>,
+    pub(crate) part: f64,
+}
+
 /// A search under way.
 pub(crate) struct Search<'a, G> {
     market: &'a Market,
@@ -86,6 +94,8 @@ pub(crate) struct Search<'a, G> {
     /// The best bound, and what all of each kind cost where it was proved.
     pub(crate) bound: f64,
     pub(crate) spend: Vec<f64>,
+    /// The level that was aimed at there.
+    pub(crate) proved_at: f64,
     pub(crate) passes: u32,
     helped: bool,
 }
@@ -103,6 +113,7 @@ impl<'a, G: Goal> Search<'a, G> {
             asked: Vec::new(),
             bound: cap,
             spend: vec![even; market.kinds()],
+            proved_at: cap,
             passes: 0,
             helped: true,
         }
@@ -129,7 +140,7 @@ impl<'a, G: Goal> Search<'a, G> {
         self.asked.push(Question { spend: spend.to_vec(), level });
         if bound < self.bound || self.passes == 1 {
             self.bound = self.bound.min(bound);
-            self.spend = spend.to_vec();
+            (self.spend, self.proved_at) = (spend.to_vec(), level);
         }
         bound
     }
@@ -180,6 +191,17 @@ impl<'a, G: Goal> Search<'a, G> {
             shares.iter_mut().for_each(|share| *share /= most);
         }
         shares
+    }
+
+    /// The answers in the mix; starting shares are not among them.
+    pub(crate) fn mix(&self) -> Vec<Mixed> {
+        let asked = self.master.mix().filter(|(answer, part)| *answer > 0 && *part > PART_MIN);
+        let mixed = |(answer, part): (usize, f64)| {
+            let Question { spend, level } = &self.asked[answer - 1];
+            let (prices, load) = (self.prices(spend), self.master.load(answer).to_vec());
+            Mixed { prices, level: *level, load, part }
+        };
+        asked.map(mixed).collect()
     }
 
     fn part(&self, asked: usize, part: f64) -> Part<G::Ask> {
