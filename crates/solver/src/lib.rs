@@ -1,6 +1,11 @@
 //! Numbers only. This crate knows no job, no policy, no device and no clock: samples, slopes and
 //! (later) prices go in, numbers come out, and the same input gives the same answer on every machine.
 
+pub mod conic;
+pub mod error;
 pub mod gittins;
+pub mod lp;
+pub mod milp;
 
+pub use error::SolveError;
 pub use gittins::{Gittins, GittinsError};
