@@ -6,6 +6,8 @@ pub mod error;
 pub mod gittins;
 pub mod lp;
 pub mod milp;
+pub mod reference;
+pub mod simplex;
 
 pub use error::SolveError;
 pub use gittins::{Gittins, GittinsError};
