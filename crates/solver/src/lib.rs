@@ -6,6 +6,7 @@ pub mod error;
 pub mod gittins;
 pub mod lp;
 pub mod milp;
+pub mod packed;
 pub mod reference;
 pub mod simplex;
 

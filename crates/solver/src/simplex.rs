@@ -18,7 +18,7 @@
 use crate::error::SolveError;
 
 /// Reduced costs and pivots below this are zero; entries are around one.
-const ZERO: f64 = 1e-9;
+const ZERO: f64 = 1e-11;
 /// Pivots between two recomputations of the inverse.
 const FRESH: usize = 100;
 /// Idle pivots before Bland's rule takes over.
@@ -29,7 +29,7 @@ const IDLE: usize = 60;
 pub struct Simplex {
     rows: usize,
     right: Vec<f64>,
-    /// Structural columns, sparse; slack of row i is column `usize::MAX − i` nowhere: see [`Name`].
+    /// Structural columns, sparse; slacks are not stored.
     columns: Vec<Vec<(u32, f64)>>,
     /// Whether a structural column, then a row's slack, may no longer enter.
     barred: Vec<bool>,
@@ -151,6 +151,20 @@ impl Simplex {
                 self.refresh()?;
             }
         }
+    }
+
+    /// What `cost` can be at most, by weak duality from any multipliers, given that no column exceeds one:
+    /// plain sums, so that a proof does not rest on the method that found the multipliers.
+    pub fn bound(&self, cost: &dyn Fn(usize) -> f64, dual: &[f64]) -> f64 {
+        let clean: Vec<f64> = dual.iter().map(|dual| dual.max(0.0)).collect();
+        let priced: f64 = clean.iter().zip(&self.right).map(|(dual, right)| dual * right).sum();
+        let gains = (0..self.columns.len()).map(|at| self.reduced(Name::Column(at), cost, &clean).max(0.0));
+        priced + gains.sum::<f64>()
+    }
+
+    /// The reduced cost of a column under given multipliers.
+    pub fn gain(&self, at: usize, cost: &dyn Fn(usize) -> f64, dual: &[f64]) -> f64 {
+        self.reduced(Name::Column(at), cost, dual)
     }
 
     fn reduced(&self, name: Name, cost: &dyn Fn(usize) -> f64, dual: &[f64]) -> f64 {
