@@ -19,6 +19,12 @@ use crate::error::SolveError;
 
 /// Reduced costs and pivots below this are zero; entries are around one.
 const ZERO: f64 = 1e-11;
+/// Below this part of its largest entry, a direction is rounding.
+const NOISE: f64 = 1e-13;
+/// By how much a row may be missed for the sake of a larger pivot.
+const HAIR: f64 = 1e-13;
+/// A pivot below this is worth a fresh inverse first.
+const SMALL: f64 = 1e-6;
 /// Pivots between two recomputations of the inverse.
 const FRESH: usize = 100;
 /// Idle pivots before Bland's rule takes over.
@@ -145,6 +151,10 @@ impl Simplex {
             }
             let direction = self.direction(enter);
             let row = self.leaving(&direction, idle > IDLE).ok_or(SolveError::Unbounded)?;
+            if direction[row] < SMALL && self.since_fresh > 0 {
+                self.refresh()?;
+                continue;
+            }
             idle = if self.value[row] > ZERO { 0 } else { idle + 1 };
             self.pivot(enter, row, &direction);
             if self.since_fresh >= FRESH {
@@ -215,24 +225,19 @@ impl Simplex {
         self.inverse.chunks_exact(self.rows).map(of).collect()
     }
 
-    /// The row that first reaches zero; of equals the one with the largest pivot, or (Bland) the first name.
+    /// The row that first reaches zero. Of those that do so within a hair of each other it is the one with
+    /// the largest pivot, for the sake of the inverse (Harris), or (Bland) the first by name.
     fn leaving(&self, direction: &[f64], first: bool) -> Option<usize> {
-        let mut best: Option<(usize, f64)> = None;
-        for (row, step) in direction.iter().enumerate().filter(|(_, step)| **step > ZERO) {
-            let ratio = self.value[row].max(0.0) / step;
-            let better = best.is_none_or(|(old, least)| {
-                let tie = (ratio - least).abs() <= 1e-12 * (1.0 + least);
-                let wins = match first {
-                    true => order(self.basis[row]) < order(self.basis[old]),
-                    false => *step > direction[old],
-                };
-                if tie { wins } else { ratio < least }
-            });
-            if better {
-                best = Some((row, ratio));
-            }
+        let most = direction.iter().fold(0.0f64, |most, step| most.max(step.abs()));
+        let least = ZERO.max(NOISE * most);
+        let rows = || direction.iter().enumerate().filter(|(_, step)| **step > least);
+        let value = |row: usize| self.value[row].max(0.0);
+        let limit = rows().map(|(row, step)| (value(row) + HAIR) / step).fold(f64::INFINITY, f64::min);
+        let ties = rows().filter(|(row, step)| value(*row) / **step <= limit).map(|(row, _)| row);
+        match first {
+            true => ties.min_by_key(|row| order(self.basis[*row])),
+            false => ties.reduce(|best, row| if direction[row] > direction[best] { row } else { best }),
         }
-        best.map(|(row, _)| row)
     }
 
     fn pivot(&mut self, enter: Name, row: usize, direction: &[f64]) {
