@@ -25,6 +25,9 @@ pub struct Instance {
     pub uses: Vec<Vec<(u32, f64)>>,
 }
 
+/// One way a job may run: its speed, and the devices of each kind that it takes.
+pub type Choice = (f64, Vec<(u32, f64)>);
+
 /// An optimal point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
@@ -48,8 +51,8 @@ pub struct Progress {
 }
 
 impl Instance {
-    /// Builds from one list of (speed, uses) for each job.
-    pub fn new(capacity: Vec<f64>, jobs: &[Vec<(f64, Vec<(u32, f64)>)>]) -> Instance {
+    /// Builds from one list of options for each job.
+    pub fn new(capacity: Vec<f64>, jobs: &[Vec<Choice>]) -> Instance {
         let mut instance = Instance { capacity, first: vec![0], ..Instance::default() };
         for (speed, uses) in jobs.iter().flatten() {
             instance.speed.push(*speed);

@@ -1,5 +1,7 @@
 //! The packed problem over classes against the same problem with a column for every group of jobs.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 use proptest::prelude::*;
 use yard_solver::conic::Accuracy;
 use yard_solver::lp::{Goal, Lp, Sense};
