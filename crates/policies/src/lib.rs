@@ -6,15 +6,19 @@
 //! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
 //! line in `ALL`.
 
+mod allox;
 mod backfill;
 mod counts;
 mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod fifo_het;
 mod gittins;
 mod index;
+mod isolated;
 mod las;
+mod leftovers;
 mod ljf;
 mod lpjf;
 mod params;
@@ -71,6 +75,9 @@ pub const ALL: &[Entry] = &[
     elas::ENTRY,
     edf::ENTRY,
     round_robin::ENTRY,
+    isolated::ENTRY,
+    fifo_het::ENTRY,
+    allox::ENTRY,
     lpjf::ENTRY,
 ];
 
