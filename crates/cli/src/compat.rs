@@ -1,8 +1,8 @@
 //! Named bundles of settings that reproduce a paper's own simulator, and its names for policies.
 
+use yard_core::Span;
 use yard_core::policy::Policy;
 use yard_core::turns::{GavelTurns, Turns};
-use yard_core::Span;
 use yard_sim::Quirks;
 
 /// A bundle.

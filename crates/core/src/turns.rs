@@ -9,11 +9,15 @@ use crate::book::{Book, Entry, ShareId};
 use crate::ids::{JobId, KindId};
 use crate::units::{Span, Time};
 
+/// The part of a round by which a deadline must be earlier for a job to be stopped for another.
+const GRACE: f64 = 0.1;
+
 /// How shares of time become turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turns {
-    /// Who is furthest behind its share goes first, whatever its kind; what one plan promised and did not
-    /// deliver, the next one still owes.
+    /// Who is due first by its share goes first, whatever its kind (earliest pseudo-deadline: Srinivasan and
+    /// Anderson, "Fair Scheduling of Dynamic Task Systems on Multiprocessors", 2005); what one plan promised and
+    /// did not deliver, the next one still owes.
     #[default]
     Owed,
     /// As Gavel's simulator does it: kind after kind, by share over time received since the last plan.
@@ -45,7 +49,7 @@ pub(crate) struct Turning {
 }
 
 impl Turning {
-    /// Half of a round stands for "just began", so that nobody divides by zero.
+    /// Gavel takes half of a round for "just began", so that nobody divides by zero.
     fn credit(&self) -> f64 {
         self.round.secs().max(1.0) / 2.0
     }
@@ -58,14 +62,15 @@ impl Turning {
         }
     }
 
-    /// By what was promised over what was received, then by what is owed. With equal histories that is share
-    /// over received.
+    /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
+    /// A share of all the time is so never passed over for one that merely fell behind a little. Who holds
+    /// devices stays before others of about the same deadline.
     fn owed(&self, book: &Book) -> Order {
-        let credit = self.credit();
+        let round = self.round.secs().max(1.0);
         let place = |(share, entry): (ShareId, &Entry)| {
-            let promised = entry.promised_by(self.now);
-            let ratio = (promised + entry.fraction * credit) / (entry.received + credit);
-            Place::new([ratio, promised - entry.received, 0.0], entry, share)
+            let deadline = (entry.received + round - entry.promised_by(self.now)) / entry.fraction;
+            let grace = if entry.lease.is_some() { round * GRACE } else { 0.0 };
+            Place::new([grace - deadline, entry.fraction, 0.0], entry, share)
         };
         let shares: Vec<Place> = book.iter().map(place).collect();
         Order { groups: vec![Group { kind: None, shares: shares.into() }] }

@@ -33,7 +33,10 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Least mean completion time on unlike devices by min-cost matching; jobs of one device; never stops a job",
     params: &[
         ("alpha", "part of the waiting jobs that is matched, the longest waiting first [default: 1]"),
-        ("pin", "running: who runs is left alone; allocated: who was given a kind keeps it [default: running]"),
+        (
+            "pin",
+            "running: who runs is left alone; allocated: who was given a kind keeps it [default: running]",
+        ),
     ],
     rounds: false,
     make: |params| Ok(Box::new(AlloX::new(params)?)),
@@ -145,7 +148,8 @@ struct Matched {
 /// The cheapest matching of jobs to (kind, position from the end).
 fn matched(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
     // In the optimum a position is used only where the one before it is used on every device.
-    let reach = |kind| (1..=jobs.len().div_ceil(free.of(kind) as usize)).map(move |position| (kind, position));
+    let reach =
+        |kind| (1..=jobs.len().div_ceil(free.of(kind) as usize)).map(move |position| (kind, position));
     let open = view.kinds.ids().filter(|kind| free.of(*kind) > 0);
     let places: Vec<(KindId, usize)> = open.flat_map(reach).collect();
     let room: Vec<usize> = places.iter().map(|(kind, _)| free.of(*kind) as usize).collect();
@@ -255,18 +259,26 @@ mod tests {
         let jobs: Vec<(u32, &[f64])> = speeds.iter().map(|speeds| (1, &speeds[..])).collect();
         let view = mixed(&[1, 1, 1], &jobs, &[100.0; 7]);
         let rows: Vec<JobIdx> = view.active().collect();
-        let found: f64 =
-            matched(&view, &rows, &Counts::up(&view)).iter().map(|one| one.position as f64 * one.seconds).sum();
+        let found: f64 = matched(&view, &rows, &Counts::up(&view))
+            .iter()
+            .map(|one| one.position as f64 * one.seconds)
+            .sum();
         let seconds: Vec<Vec<f64>> =
             speeds.iter().map(|speeds| speeds.iter().map(|speed| 100.0 / speed).collect()).collect();
         // Orders matter within a machine only, and there the shortest go first: try all cuts of that order.
         let least = (0..3usize.pow(7))
             .map(|way| {
                 let of = |machine: usize| {
-                    let mut own: Vec<f64> =
-                        (0..7).filter(|job| way / 3usize.pow(*job) % 3 == machine).map(|job| seconds[job as usize][machine]).collect();
+                    let mut own: Vec<f64> = (0..7)
+                        .filter(|job| way / 3usize.pow(*job) % 3 == machine)
+                        .map(|job| seconds[job as usize][machine])
+                        .collect();
                     own.sort_by(f64::total_cmp);
-                    own.iter().rev().zip(1..).map(|(seconds, position)| f64::from(position) * seconds).sum::<f64>()
+                    own.iter()
+                        .rev()
+                        .zip(1..)
+                        .map(|(seconds, position)| f64::from(position) * seconds)
+                        .sum::<f64>()
                 };
                 (0..3).map(of).sum::<f64>()
             })

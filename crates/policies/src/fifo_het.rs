@@ -46,7 +46,8 @@ impl Policy for FifoHet {
 fn place(view: &View, job: JobIdx, left: &mut Counts) -> Option<Share> {
     let spec = view.spec(job);
     let fits = spec.usable().filter(|shape| left.fits(&spec.shapes[*shape as usize]));
-    let best = fits.reduce(|best, next| if view.speed(job, next) > view.speed(job, best) { next } else { best })?;
+    let best =
+        fits.reduce(|best, next| if view.speed(job, next) > view.speed(job, best) { next } else { best })?;
     left.take(&spec.shapes[best as usize]);
     Some(in_shape(view, job, best))
 }

@@ -48,7 +48,8 @@ fn parts(view: &View, job: JobIdx, n_jobs: usize) -> Vec<Share> {
     let part = |kind| f64::from(view.capacity(kind)) / n_jobs as f64 / gang;
     let sum: f64 = view.kinds.ids().map(part).sum();
     let of_kind = |kind| {
-        let alone = |shape: &u16| matches!(&spec.shapes[*shape as usize].needs[..], [need] if need.kind == kind);
+        let alone =
+            |shape: &u16| matches!(&spec.shapes[*shape as usize].needs[..], [need] if need.kind == kind);
         let shape = spec.usable().find(alone)?;
         let fraction = part(kind) / sum.max(1.0);
         let share = Share { jobs: smallvec![job], shape: Some(shape), fraction, rank: Rank::default() };

@@ -76,7 +76,19 @@ impl Scenario {
         let fill = random.chance(0.5);
         let turns = turns(&mut random);
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
-        Scenario { cluster, jobs, script, faults, round, repack, fill, turns, plan_gap, checkpoint_every, seed }
+        Scenario {
+            cluster,
+            jobs,
+            script,
+            faults,
+            round,
+            repack,
+            fill,
+            turns,
+            plan_gap,
+            checkpoint_every,
+            seed,
+        }
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy

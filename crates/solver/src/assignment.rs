@@ -177,7 +177,8 @@ mod tests {
 
     fn table() -> impl Strategy<Value = (Costs, Vec<usize>)> {
         (1usize..6, 1usize..5).prop_flat_map(|(rows, columns)| {
-            let cell = prop_oneof![6 => (0u32..20).prop_map(f64::from), 3 => -9.0..9.0f64, 1 => Just(f64::INFINITY)];
+            let cell =
+                prop_oneof![6 => (0u32..20).prop_map(f64::from), 3 => -9.0..9.0f64, 1 => Just(f64::INFINITY)];
             let cells = prop::collection::vec(cell, rows * columns);
             (cells, prop::collection::vec(0usize..4, columns))
                 .prop_map(move |(cells, room)| (Costs { rows, columns, cells }, room))

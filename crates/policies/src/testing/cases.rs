@@ -68,7 +68,11 @@ pub(crate) fn cases(theirs: &str, ours: &str, within: f64) {
             for (kind, name) in KINDS.iter().enumerate().filter(|(kind, _)| speeds[*kind] > 0.0) {
                 let want = case["allocation"][row.to_string()][name].as_f64().expect("a share");
                 let got = got.get(&(row, kind)).copied().unwrap_or(0.0);
-                assert!((got - want).abs() <= within, "{}: job {row} on {name}: {got}, not {want}", case["case"]);
+                assert!(
+                    (got - want).abs() <= within,
+                    "{}: job {row} on {name}: {got}, not {want}",
+                    case["case"]
+                );
             }
         }
     }
@@ -88,7 +92,8 @@ pub(crate) fn view(case: &Value) -> View {
     let devices = KINDS.map(|kind| number(&case["cluster"][kind]) as u32);
     let gang = |job: usize| number(&case["scale_factors"][job.to_string()]) as u32;
     let jobs: Vec<(u32, &[f64])> = rows.iter().enumerate().map(|(job, row)| (gang(job), &row[..])).collect();
-    let steps: Vec<f64> = (0..rows.len()).map(|job| number(&case["steps_remaining"][job.to_string()])).collect();
+    let steps: Vec<f64> =
+        (0..rows.len()).map(|job| number(&case["steps_remaining"][job.to_string()])).collect();
     mixed(&devices, &jobs, &steps)
 }
 
