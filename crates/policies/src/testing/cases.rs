@@ -19,8 +19,9 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     let (mut kinds, mut nodes) = (Kinds::default(), Nodes::default());
     for (at, devices) in devices.iter().enumerate() {
         let kind = kinds.intern(&format!("kind{at}"));
-        let spec = |_| NodeSpec { name: "n".into(), kind, devices: 1, rack: 0 };
-        (0..*devices).map(spec).for_each(|spec| drop(nodes.add(spec)));
+        for _ in 0..*devices {
+            nodes.add(NodeSpec { name: "n".into(), kind, devices: 1, rack: 0 });
+        }
     }
     let specs = jobs.iter().zip(steps).map(|(job, steps)| Arc::new(spec(job.0, job.1, *steps)));
     let runs = (0..jobs.len() as u64).map(|id| JobRun::new(JobId(id), Time::ZERO));
