@@ -202,6 +202,11 @@ impl Nodes {
         self.list.is_empty()
     }
 
+    /// All kinds that any node ever was of, and those before them.
+    pub fn kinds(&self) -> impl Iterator<Item = KindId> + use<> {
+        (0..self.kinds.len()).map(|at| KindId(at as u16))
+    }
+
     /// Free devices of a kind, on nodes that are up.
     pub fn free(&self, kind: KindId) -> u32 {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.free)

@@ -98,6 +98,13 @@ pub struct JobSpec {
     pub failures_max: u32,
 }
 
+impl JobSpec {
+    /// The shapes in which it makes progress.
+    pub fn usable(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..).zip(&*self.speeds).filter(|(_, speed)| **speed > 0.0).map(|(shape, _)| shape)
+    }
+}
+
 /// Where a job is in its life. The names are those of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

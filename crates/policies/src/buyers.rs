@@ -12,6 +12,8 @@ use yard_core::policy::PolicyError;
 use yard_core::view::View;
 use yard_solver::market::{Market, MarketError, Solution};
 
+use crate::leftovers::with_leftovers;
+
 /// Shares below this are rounding, not meant.
 const SHARE_MIN: f64 = 1e-7;
 
@@ -184,7 +186,7 @@ impl<'v> Buyers<'v> {
                 all.extend(parts.iter().map(share));
             }
         }
-        let mut allocation = Allocation::fractions(all);
+        let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
         allocation.certificate = Some(Box::new(self.certificate(solution)));
         allocation
     }

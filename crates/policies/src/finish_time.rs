@@ -51,6 +51,10 @@ impl Policy for FinishTime {
         );
         Ok(buyers.allocation(&solved.map_err(Broken)?, |row| ranks[row]))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }
 
 /// A job that is believed done, and has not said so, still has a little to do.

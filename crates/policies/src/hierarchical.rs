@@ -67,6 +67,10 @@ impl Policy for Hierarchical {
             buyers.market.water_fill(&Weights::Shared(&weigh), prices.as_deref(), &Limits::default());
         Ok(buyers.allocation(&filled.map_err(Broken)?, |_| Rank::default()))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }
 
 /// An entity: its weight and its rows, oldest job first.

@@ -6,6 +6,7 @@
 //! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
 //! line in `ALL`.
 
+mod allox;
 mod backfill;
 mod buyers;
 #[cfg(test)]
@@ -18,11 +19,14 @@ mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod fifo_het;
 mod finish_time;
 mod gittins;
 mod hierarchical;
 mod index;
+mod isolated;
 mod las;
+mod leftovers;
 mod ljf;
 mod lpjf;
 mod makespan;
@@ -84,6 +88,9 @@ pub const ALL: &[Entry] = &[
     elas::ENTRY,
     edf::ENTRY,
     round_robin::ENTRY,
+    isolated::ENTRY,
+    fifo_het::ENTRY,
+    allox::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,

@@ -44,4 +44,8 @@ impl Policy for Makespan {
         }
         Ok(buyers.allocation(&solution, |_| Rank::default()))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }

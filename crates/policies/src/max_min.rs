@@ -39,4 +39,8 @@ impl Policy for MaxMin {
         let solved = buyers.market.max_min_then_most(&fair, &normal, prices.as_deref(), &Limits::default());
         Ok(buyers.allocation(&solved.map_err(Broken)?, |_| Rank::default()))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }

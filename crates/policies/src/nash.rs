@@ -57,6 +57,10 @@ impl Policy for Nash {
         }
         Ok(buyers.allocation(&solution, |_| Rank::default()))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }
 
 /// From the sum of logarithms of speeds to the mean of normalised ones; prices to everything costing 1.

@@ -39,4 +39,8 @@ impl Policy for WaterFilling {
         let filled = buyers.market.water_fill(&Weights::Fixed(&fair), prices.as_deref(), &Limits::default());
         Ok(buyers.allocation(&filled.map_err(Broken)?, |_| Rank::default()))
     }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
 }

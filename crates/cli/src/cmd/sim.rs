@@ -54,7 +54,7 @@ pub(crate) struct SimArgs {
     /// What the scheduler believes of speeds; `oracle`: the truth
     #[arg(long, default_value = "oracle", value_parser = ["oracle"])]
     pub(crate) belief: String,
-    /// Settings that reproduce a paper's own simulator: tiresias, muri or blox
+    /// Settings that reproduce a paper's own simulator: tiresias, muri, blox or gavel
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,
     /// Seed of everything random
