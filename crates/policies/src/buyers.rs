@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use yard_core::allocation::{Allocation, Certificate, Share};
 use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::{JobSpec, Rank};
@@ -31,7 +31,8 @@ pub(crate) enum Rows {
 pub(crate) enum Sight {
     /// Each kind has the speed that it has.
     Aware,
-    /// All kinds are taken to be as fast as the first one named that the job can use.
+    /// All devices are one pool, each as fast as the first kind named that the job can use; what a job gets of
+    /// it is spread over the kinds it can use as they are there.
     Agnostic,
 }
 
@@ -52,10 +53,11 @@ pub(crate) struct Buyers<'v> {
     pub(crate) view: &'v View,
     pub(crate) market: Market,
     pub(crate) rows: Vec<Row>,
-    /// The kinds of the market: those that have devices.
+    /// The kinds that have devices: those of the market, unless it is one pool.
     pub(crate) kinds: Vec<KindId>,
-    /// The shape behind each option.
-    shapes: Vec<u16>,
+    sight: Sight,
+    /// The shapes behind each option, with the part of its time that each gets.
+    shapes: Vec<SmallVec<[(u16, f64); 1]>>,
 }
 
 impl From<Broken> for PolicyError {
@@ -77,39 +79,70 @@ impl<'v> Buyers<'v> {
     /// The jobs of a view that can run now.
     pub(crate) fn new(view: &'v View, rows: Rows, sight: Sight) -> Result<Buyers<'v>, PolicyError> {
         let kinds: Vec<KindId> = view.kinds.ids().filter(|kind| view.capacity(*kind) > 0).collect();
-        let capacity = kinds.iter().map(|kind| view.capacity(*kind) as f64).collect();
+        let mut capacity: Vec<f64> = kinds.iter().map(|kind| view.capacity(*kind) as f64).collect();
+        if sight == Sight::Agnostic && !kinds.is_empty() {
+            capacity = vec![capacity.iter().sum()];
+        }
         let market = Market::new(capacity).map_err(Broken)?;
-        let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, shapes: Vec::new() };
+        let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, sight, shapes: Vec::new() };
         let mut jobs: Vec<JobIdx> = view.active().filter(|job| !view.run(*job).cancelled).collect();
         if rows == Rows::Alike {
             jobs.sort_by(|a, b| order(view, *a, *b).then(a.cmp(b)));
         }
         let alike = |a: &JobIdx, b: &JobIdx| rows == Rows::Alike && order(view, *a, *b).is_eq();
         for jobs in jobs.chunk_by(alike) {
-            buyers.add(jobs, sight).map_err(Broken)?;
+            buyers.add(jobs).map_err(Broken)?;
         }
         Ok(buyers)
     }
 
     /// Adds a row, unless its jobs cannot run on what there is.
-    fn add(&mut self, jobs: &[JobIdx], sight: Sight) -> Result<(), MarketError> {
+    fn add(&mut self, jobs: &[JobIdx]) -> Result<(), MarketError> {
         let (view, spec) = (self.view, self.view.spec(jobs[0]));
         let fits = |shape: &u16| self.fits(spec, *shape) && view.speed(jobs[0], *shape) > 0.0;
         let shapes: Vec<u16> = (0..spec.shapes.len() as u16).filter(fits).collect();
-        let Some(known) = self.reference(spec, &shapes) else { return Ok(()) };
+        if shapes.is_empty() {
+            return Ok(());
+        }
         self.market.row(jobs.len() as f64)?;
-        for shape in shapes {
-            let speed = if sight == Sight::Aware { shape } else { known };
-            let needs = &spec.shapes[shape as usize].needs;
-            let place = |kind| self.kinds.iter().position(|known| *known == kind).expect("it fits") as u16;
-            let uses: Vec<(u16, f64)> =
-                needs.iter().map(|need| (place(need.kind), need.devices as f64)).collect();
-            self.market.option(view.speed(jobs[0], speed), &uses)?;
-            self.shapes.push(shape);
+        match self.sight {
+            Sight::Aware => shapes.iter().try_for_each(|shape| self.add_option(jobs[0], *shape))?,
+            Sight::Agnostic => self.add_pool(jobs[0], &shapes)?,
         }
         let row = self.market.rows() - 1;
         let (size, even) = (spec.shapes[0].devices() as f64, self.even(row));
         self.rows.push(Row { jobs: jobs.to_vec(), size, weight: spec.weight, even });
+        Ok(())
+    }
+
+    fn add_option(&mut self, job: JobIdx, shape: u16) -> Result<(), MarketError> {
+        let needs = &self.view.spec(job).shapes[shape as usize].needs;
+        let place = |kind| self.kinds.iter().position(|known| *known == kind).expect("it fits") as u16;
+        let uses: SmallVec<[(u16, f64); 2]> =
+            needs.iter().map(|need| (place(need.kind), need.devices as f64)).collect();
+        self.market.option(self.view.speed(job, shape), &uses)?;
+        self.shapes.push(smallvec![(shape, 1.0)]);
+        Ok(())
+    }
+
+    /// One option for all shapes: those of the size asked for, each for as much of the time as it has devices.
+    fn add_pool(&mut self, job: JobIdx, shapes: &[u16]) -> Result<(), MarketError> {
+        let spec = self.view.spec(job);
+        let devices = |shape: u16| spec.shapes[shape as usize].devices();
+        let kind = |shape: u16| spec.shapes[shape as usize].needs[0].kind;
+        let size = devices(shapes[0]);
+        let mut pool: SmallVec<[(u16, f64); 1]> = SmallVec::new();
+        for shape in shapes.iter().copied().filter(|shape| devices(*shape) == size) {
+            if !pool.iter().any(|(other, _)| kind(*other) == kind(shape)) {
+                pool.push((shape, self.view.capacity(kind(shape)) as f64));
+            }
+        }
+        let all: f64 = pool.iter().map(|(_, devices)| devices).sum();
+        pool.iter_mut().for_each(|(_, part)| *part /= all);
+        let first =
+            pool.iter().map(|(shape, _)| *shape).min_by_key(|shape| kind(*shape)).expect("it has one");
+        self.market.option(self.view.speed(job, first), &[(0, size as f64)])?;
+        self.shapes.push(pool);
         Ok(())
     }
 
@@ -118,14 +151,11 @@ impl<'v> Buyers<'v> {
         spec.shapes[shape as usize].needs.iter().all(|need| need.devices <= self.view.capacity(need.kind))
     }
 
-    /// The shape on the kind named first: what a policy that knows no kinds takes for all.
-    fn reference(&self, spec: &JobSpec, shapes: &[u16]) -> Option<u16> {
-        let kind = |shape: &&u16| spec.shapes[**shape as usize].needs.first().map(|need| need.kind);
-        shapes.iter().min_by_key(kind).copied()
-    }
-
     /// Speed of one job of a row averaged over all devices, each kind at its best.
     fn even(&self, row: usize) -> f64 {
+        if self.sight == Sight::Agnostic {
+            return self.market.best(row);
+        }
         let mut best = vec![0.0_f64; self.kinds.len()];
         for option in self.market.options_of(row) {
             let mut uses = self.market.uses(option);
@@ -159,16 +189,24 @@ impl<'v> Buyers<'v> {
     /// The prices in force, in the order of the market's kinds.
     pub(crate) fn last_prices(&self) -> Option<Vec<f64>> {
         let prices = &self.view.prices;
+        if self.sight == Sight::Agnostic {
+            return None; // One pool has one price.
+        }
         let known = prices.len() == self.view.kinds.ids().count();
         known.then(|| self.kinds.iter().map(|kind| prices[kind.index()]).collect())
     }
 
     /// One job's time by shape, from the shares of all options.
-    pub(crate) fn shares_of(&self, row: usize, shares: &[f64]) -> impl Iterator<Item = (u16, f64)> {
+    pub(crate) fn shares_of<'s>(
+        &'s self,
+        row: usize,
+        shares: &'s [f64],
+    ) -> impl Iterator<Item = (u16, f64)> + 's {
         let count = self.rows[row].jobs.len() as f64;
-        let parts =
-            self.market.options_of(row).map(move |option| (self.shapes[option], shares[option] / count));
-        parts.filter(|(_, part)| *part > SHARE_MIN)
+        let of = move |option: usize| {
+            self.shapes[option].iter().map(move |(shape, part)| (*shape, part * shares[option] / count))
+        };
+        self.market.options_of(row).flat_map(of).filter(|(_, part)| *part > SHARE_MIN)
     }
 
     /// The allocation, with its certificate; `rank` is what the policy wants to find again next time.

@@ -11,7 +11,7 @@
 //! plain, so every machine gives the same bits.
 //!
 //! Revised form with an explicit inverse of the basis: a pivot costs m² + entries of A for m rows, and the
-//! inverse is recomputed every 100 pivots against drift. Dantzig's rule; after a run of pivots that gain
+//! inverse is recomputed every 100 pivots against drift. Dantzig's rule by blocks of columns; after a run of pivots that gain
 //! nothing, Bland's, which cannot cycle. Meant for up to a few hundred rows. Rows and columns are expected to
 //! be scaled by the caller to entries around one.
 
@@ -27,6 +27,8 @@ const HAIR: f64 = 1e-13;
 const SMALL: f64 = 1e-6;
 /// Pivots between two recomputations of the inverse.
 const FRESH: usize = 100;
+/// Columns searched before the best of them is taken.
+const BLOCK: usize = 1000;
 /// Idle pivots before Bland's rule takes over.
 const IDLE: usize = 60;
 
@@ -49,6 +51,8 @@ pub struct Simplex {
     value: Vec<f64>,
     pivots: usize,
     since_fresh: usize,
+    /// Where the search for a column goes on.
+    cursor: usize,
 }
 
 /// A column: structural, or the slack of a row.
@@ -80,6 +84,7 @@ impl Simplex {
             inverse,
             pivots: 0,
             since_fresh: 0,
+            cursor: 0,
         })
     }
 
@@ -188,23 +193,42 @@ impl Simplex {
         }
     }
 
-    /// The columns that are not in the basis and not barred.
-    fn candidates(&self) -> impl Iterator<Item = Name> + '_ {
-        let columns = (0..self.columns.len()).filter(|at| !self.basic[*at] && !self.barred[*at]);
-        let slacks = (0..self.rows).filter(|row| !self.basic_slack[*row] && !self.barred_slack[*row]);
-        columns.map(Name::Column).chain(slacks.map(Name::Slack))
+    /// Columns, then slacks, as one list.
+    fn name(&self, at: usize) -> Name {
+        match at.checked_sub(self.columns.len()) {
+            None => Name::Column(at),
+            Some(row) => Name::Slack(row),
+        }
     }
 
-    /// The column that gains most for each unit (the first of equals), or simply the first that gains.
-    fn entering(&self, cost: &dyn Fn(usize) -> f64, dual: &[f64], first: bool) -> Option<Name> {
-        let mut best = None;
-        let mut most = ZERO;
-        for name in self.candidates() {
-            let gain = self.reduced(name, cost, dual);
-            if gain > most {
-                (best, most) = (Some(name), gain);
-                if first {
-                    break;
+    /// Whether a column is neither in the basis nor barred.
+    fn may_enter(&self, name: Name) -> bool {
+        match name {
+            Name::Column(at) => !self.basic[at] && !self.barred[at],
+            Name::Slack(row) => !self.basic_slack[row] && !self.barred_slack[row],
+        }
+    }
+
+    /// A column that gains. Blocks of the list are searched in turn, from where the last search ended, and
+    /// the best of the first block that has one is taken (the first of equals): looking at all of many
+    /// columns costs more than the pivots it saves. Bland's rule wants the first of all.
+    fn entering(&mut self, cost: &dyn Fn(usize) -> f64, dual: &[f64], first: bool) -> Option<Name> {
+        let all = self.columns.len() + self.rows;
+        if first {
+            let gains = |name: &Name| self.may_enter(*name) && self.reduced(*name, cost, dual) > ZERO;
+            return (0..all).map(|at| self.name(at)).find(gains);
+        }
+        let (mut best, mut most) = (None, ZERO);
+        for searched in 0..all {
+            if searched % BLOCK == 0 && best.is_some() {
+                break;
+            }
+            let name = self.name(self.cursor);
+            self.cursor = (self.cursor + 1) % all;
+            if self.may_enter(name) {
+                let gain = self.reduced(name, cost, dual);
+                if gain > most {
+                    (best, most) = (Some(name), gain);
                 }
             }
         }
@@ -271,12 +295,13 @@ impl Simplex {
 
     /// Bars what would lower the goal just reached.
     fn bar(&mut self, cost: &dyn Fn(usize) -> f64, dual: &[f64]) {
-        let lower: Vec<Name> =
-            self.candidates().filter(|name| self.reduced(*name, cost, dual) < -ZERO).collect();
-        for name in lower {
-            match name {
-                Name::Column(at) => self.barred[at] = true,
-                Name::Slack(row) => self.barred_slack[row] = true,
+        for at in 0..self.columns.len() + self.rows {
+            let name = self.name(at);
+            if self.may_enter(name) && self.reduced(name, cost, dual) < -ZERO {
+                match name {
+                    Name::Column(at) => self.barred[at] = true,
+                    Name::Slack(row) => self.barred_slack[row] = true,
+                }
             }
         }
     }

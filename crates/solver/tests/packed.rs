@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn different_needs_with_own_pairs_lose_little_and_never_overstate(packed in problem(true), seed in prop::collection::vec(0.1..9.0f64, 16)) {
+    fn different_needs_with_own_pairs_keep_a_true_bound(packed in problem(true), seed in prop::collection::vec(0.1..9.0f64, 16)) {
         let steps = needs(&packed, &seed);
         let Ok(solution) = makespan(&packed, &steps, &Limits::default()) else { return Ok(()) };
         let flat: Vec<Vec<f64>> = steps.iter().flatten().map(|steps| vec![*steps]).collect();
