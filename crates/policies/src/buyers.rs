@@ -10,12 +10,18 @@ use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::{JobSpec, Rank};
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
-use yard_solver::market::{Market, MarketError, Solution};
+use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::leftovers::with_leftovers;
 
 /// Shares below this are rounding, not meant.
 const SHARE_MIN: f64 = 1e-7;
+
+/// Options that are dearer than they are worth by less than this part of a device's price are all as good.
+const DEAR_MIN: f64 = 1e-2;
+
+/// Shapes with parts of the time.
+type Parts = SmallVec<[(u16, f64); 4]>;
 
 /// Which jobs may stand in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,10 +217,26 @@ impl<'v> Buyers<'v> {
 
     /// The allocation, with its certificate; `rank` is what the policy wants to find again next time.
     pub(crate) fn allocation(&self, solution: &Solution, rank: impl Fn(usize) -> Rank) -> Allocation {
+        self.allocate(solution, rank, |_| SmallVec::new())
+    }
+
+    /// The allocation where speed has a value: options without a share get next to nothing, and more of it the
+    /// nearer they are to being worth their price. What rounds leave over goes to whom the market would serve next.
+    pub(crate) fn allocation_by_value(&self, solution: &Solution, value: &[f64]) -> Allocation {
+        self.allocate(solution, |_| Rank::default(), |row| self.slivers(row, solution, value[row]))
+    }
+
+    fn allocate(
+        &self,
+        solution: &Solution,
+        rank: impl Fn(usize) -> Rank,
+        slivers: impl Fn(usize) -> Parts,
+    ) -> Allocation {
         let mut all = Vec::new();
-        for row in 0..self.rows.len() {
-            let parts: Vec<(u16, f64)> = self.shares_of(row, &solution.shares).collect();
-            for job in &self.rows[row].jobs {
+        for (row, buyer) in self.rows.iter().enumerate() {
+            let mut parts: Parts = self.shares_of(row, &solution.shares).collect();
+            parts.extend(slivers(row));
+            for job in &buyer.jobs {
                 let share = |(shape, part): &(u16, f64)| Share {
                     jobs: smallvec![*job],
                     shape: Some(*shape),
@@ -227,6 +249,34 @@ impl<'v> Buyers<'v> {
         let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
         allocation.certificate = Some(Box::new(self.certificate(solution)));
         allocation
+    }
+
+    fn slivers(&self, row: usize, solution: &Solution, value: f64) -> Parts {
+        let (market, count) = (&self.market, self.rows[row].jobs.len() as f64);
+        let options = market.options_of(row).filter(|option| solution.shares[*option] / count <= SHARE_MIN);
+        let sliver = |option: usize| {
+            let cost: f64 = market.uses(option).map(|(kind, n)| n * solution.prices[kind]).sum();
+            let one = market.uses(option).next().map_or(0.0, |(kind, _)| solution.prices[kind]);
+            // By how many devices' price it is dearer than it is worth.
+            let dear = (cost - value * market.speed(option)).max(0.0) / one.max(f64::MIN_POSITIVE);
+            let part = Share::LEFTOVER * (1.5 + 1.0 / (dear + DEAR_MIN));
+            self.shapes[option].iter().map(move |(shape, _)| (*shape, part))
+        };
+        options.flat_map(sliver).collect()
+    }
+
+    /// What is left once every row is sure of `floor`: to the largest total normalised throughput, or evenly
+    /// where all devices are one pool and each is worth the same to all. Nothing is left to a solver's taste.
+    pub(crate) fn give_rest(&self, solution: &mut Solution, floor: &[f64]) -> Result<(), PolicyError> {
+        let (shares, limits) = (std::mem::take(&mut solution.shares), Limits::default());
+        let rest = match self.sight {
+            Sight::Aware => self.market.most_from(&self.normal(), floor, shares, &limits),
+            Sight::Agnostic => self.market.fill_from(&self.fair(), floor, shares, &limits),
+        };
+        let rest = rest.map_err(Broken)?;
+        solution.shares = rest.shares;
+        solution.passes += rest.passes;
+        Ok(())
     }
 
     fn certificate(&self, solution: &Solution) -> Certificate {

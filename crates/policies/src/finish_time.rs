@@ -43,13 +43,11 @@ impl Policy for FinishTime {
         let alone: Vec<f64> = ranks.iter().map(|rank| rank.0).collect();
         let finish = Finish { steps: &steps, alone: &alone, elapsed: &elapsed };
         let prices = buyers.last_prices();
-        let solved = buyers.market.finish_time_then_most(
-            &finish,
-            &buyers.normal(),
-            prices.as_deref(),
-            &Limits::default(),
-        );
-        Ok(buyers.allocation(&solved.map_err(Broken)?, |row| ranks[row]))
+        let solved = buyers.market.finish_time(&finish, prices.as_deref(), &Limits::default());
+        let mut solution = solved.map_err(Broken)?;
+        let floor: Vec<f64> = (0..steps.len()).map(|row| finish.speed(row, solution.objective)).collect();
+        buyers.give_rest(&mut solution, &floor)?;
+        Ok(buyers.allocation(&solution, |row| ranks[row]))
     }
 
     fn agnostic(&self) -> bool {

@@ -36,9 +36,10 @@ impl Policy for Makespan {
         let buyers = Buyers::new(view, Rows::Single, self.sight)?;
         let steps = buyers.column(|row| view.steps_left(row.jobs[0]));
         let prices = buyers.last_prices();
-        let solved =
-            buyers.market.max_min_then_most(&steps, &buyers.normal(), prices.as_deref(), &Limits::default());
+        let solved = buyers.market.max_min(&steps, prices.as_deref(), &Limits::default());
         let mut solution = solved.map_err(Broken)?;
+        let floor: Vec<f64> = steps.iter().map(|steps| steps * solution.objective).collect();
+        buyers.give_rest(&mut solution, &floor)?;
         if solution.objective > 0.0 {
             (solution.objective, solution.bound) = (1.0 / solution.objective, 1.0 / solution.bound);
         }

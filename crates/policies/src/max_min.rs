@@ -35,9 +35,12 @@ fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
 impl Policy for MaxMin {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
-        let (fair, normal, prices) = (buyers.fair(), buyers.normal(), buyers.last_prices());
-        let solved = buyers.market.max_min_then_most(&fair, &normal, prices.as_deref(), &Limits::default());
-        Ok(buyers.allocation(&solved.map_err(Broken)?, |_| Rank::default()))
+        let (fair, prices) = (buyers.fair(), buyers.last_prices());
+        let solved = buyers.market.max_min(&fair, prices.as_deref(), &Limits::default());
+        let mut solution = solved.map_err(Broken)?;
+        let floor: Vec<f64> = fair.iter().map(|speed| speed * solution.objective).collect();
+        buyers.give_rest(&mut solution, &floor)?;
+        Ok(buyers.allocation(&solution, |_| Rank::default()))
     }
 
     fn agnostic(&self) -> bool {

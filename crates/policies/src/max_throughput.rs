@@ -5,7 +5,6 @@
 //! Objective: that sum. Solved as a market.
 
 use yard_core::allocation::Allocation;
-use yard_core::job::Rank;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::Limits;
@@ -36,6 +35,6 @@ impl Policy for MaxThroughput {
         let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
         let value = if self.normalised { buyers.normal() } else { vec![1.0; buyers.rows.len()] };
         let solved = buyers.market.most(&value, buyers.last_prices().as_deref(), &Limits::default());
-        Ok(buyers.allocation(&solved.map_err(Broken)?, |_| Rank::default()))
+        Ok(buyers.allocation_by_value(&solved.map_err(Broken)?, &value))
     }
 }

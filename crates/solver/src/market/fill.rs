@@ -52,19 +52,23 @@ impl Weights<'_> {
     }
 }
 
-/// Fills to the end. Objective, bound and prices are those of the first level: max-min fairness.
+/// Fills to the end, from nothing or from speeds that rows are sure of with shares that give them. Objective,
+/// bound and prices are those of the first level: from nothing, max-min fairness.
 pub(crate) fn fill(
     market: &Market,
     weights: &Weights<'_>,
+    start: Option<(Vec<f64>, Vec<f64>)>,
     prices: Option<&[f64]>,
     limits: &Limits,
 ) -> Result<Solution, MarketError> {
+    let nothing = || (vec![0.0; market.rows()], vec![0.0; market.options()]);
+    let (sure, shares) = start.unwrap_or_else(nothing);
     let mut tide = Tide {
         market,
         best: (0..market.rows()).map(|row| market.best(row)).collect(),
-        sure: vec![0.0; market.rows()],
+        sure,
         frozen: (0..market.rows()).map(|row| market.options_of(row).is_empty()).collect(),
-        shares: vec![0.0; market.options()],
+        shares,
         prices: prices.map(<[f64]>::to_vec),
         passes: 0,
         limits: Limits { gap: limits.gap.min(GAP), ..*limits },

@@ -39,7 +39,7 @@ impl Needs for Finish<'_> {
 
 impl Finish<'_> {
     /// The speed with which a row ends at ρ.
-    pub(crate) fn speed(&self, row: usize, rho: f64) -> f64 {
+    pub fn speed(&self, row: usize, rho: f64) -> f64 {
         self.at(row, -rho)
     }
 

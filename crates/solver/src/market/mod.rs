@@ -70,41 +70,6 @@ impl Market {
         Ok(level::highest(self, &needs, Hints { prices, start: None }, limits))
     }
 
-    /// Max-min fairness, and of all its optima one with the largest Σ value · speed, beyond which nothing is
-    /// left to a solver's taste. Objective, bound and prices are those of max-min.
-    pub fn max_min_then_most(
-        &self,
-        weight: &[f64],
-        value: &[f64],
-        prices: Option<&[f64]>,
-        limits: &Limits,
-    ) -> Result<Solution, MarketError> {
-        let mut fair = self.max_min(weight, prices, limits)?;
-        self.check_column("value", value)?;
-        let floor: Vec<f64> = weight.iter().map(|weight| weight * fair.objective).collect();
-        let most = self.most_from(value, &floor, std::mem::take(&mut fair.shares), limits);
-        fair.shares = most.shares;
-        fair.passes += most.passes;
-        Ok(fair)
-    }
-
-    /// Finish-time fairness, and of all its optima one with the largest Σ value · speed.
-    pub fn finish_time_then_most(
-        &self,
-        finish: &Finish<'_>,
-        value: &[f64],
-        prices: Option<&[f64]>,
-        limits: &Limits,
-    ) -> Result<Solution, MarketError> {
-        let mut fair = self.finish_time(finish, prices, limits)?;
-        self.check_column("value", value)?;
-        let floor: Vec<f64> = (0..self.rows()).map(|row| finish.speed(row, fair.objective)).collect();
-        let most = self.most_from(value, &floor, std::mem::take(&mut fair.shares), limits);
-        fair.shares = most.shares;
-        fair.passes += most.passes;
-        Ok(fair)
-    }
-
     /// Water filling to the end: the lexicographic max-min. Objective, bound and prices are those of its first
     /// level, which is max-min fairness.
     pub fn water_fill(
@@ -113,21 +78,40 @@ impl Market {
         prices: Option<&[f64]>,
         limits: &Limits,
     ) -> Result<Solution, MarketError> {
-        fill::fill(self, weights, prices, limits)
+        fill::fill(self, weights, None, prices, limits)
     }
 
-    /// The most Σ value · speed under floors that `start` keeps.
-    pub(crate) fn most_from(
+    /// The largest Σ value · speed of all shares with which each buyer of row j keeps `floor_j`, or what it has
+    /// in `start` where that is less.
+    pub fn most_from(
         &self,
         value: &[f64],
         floor: &[f64],
         start: Vec<f64>,
         limits: &Limits,
-    ) -> Solution {
-        // What `start` reaches is below the floor by rounding at most; it must not count as breaking it.
-        let reached = |row: usize| floor[row].min(self.reached(row, &start));
-        let floor: Vec<f64> = (0..self.rows()).map(reached).collect();
-        sum::most(self, sum::Sum { value, floor: Some(&floor), fee: None }, Some(start), None, limits)
+    ) -> Result<Solution, MarketError> {
+        self.check_column("value", value)?;
+        let floor = self.kept(floor, &start)?;
+        Ok(sum::most(self, sum::Sum { value, floor: Some(&floor), fee: None }, Some(start), None, limits))
+    }
+
+    /// Water filling by `weight` on top of what each buyer is sure of: `floor_j`, or what it has in `start` where
+    /// that is less.
+    pub fn fill_from(
+        &self,
+        weight: &[f64],
+        floor: &[f64],
+        start: Vec<f64>,
+        limits: &Limits,
+    ) -> Result<Solution, MarketError> {
+        let sure = self.kept(floor, &start)?;
+        fill::fill(self, &Weights::Fixed(weight), Some((sure, start)), None, limits)
+    }
+
+    /// Floors, lowered to what `shares` reach.
+    fn kept(&self, floor: &[f64], shares: &[f64]) -> Result<Vec<f64>, MarketError> {
+        self.check_column("floor", floor)?;
+        Ok((0..self.rows()).map(|row| floor[row].min(self.reached(row, shares))).collect())
     }
 
     /// The largest Σ value · speed, over all buyers.
@@ -152,7 +136,7 @@ impl Market {
     ) -> Result<Result<Solution, f64>, MarketError> {
         self.check_column("value", value)?;
         let kept = self.keep(floor, prices, limits)?;
-        Ok(kept.map(|start| self.most_from(value, floor, start, limits)))
+        kept.map_or_else(|level| Ok(Err(level)), |start| self.most_from(value, floor, start, limits).map(Ok))
     }
 
     /// The largest Σ value · speed over Σ dollars · devices, such that each buyer of row j has at least
