@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
+use yard_core::allocation::Allocation;
+use yard_core::job::JobSpec;
 use yard_core::policy::{Cadence, Policy};
+use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
@@ -143,25 +146,11 @@ impl Plan {
         let mut policy = Timed::new(policy);
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
-        let every_round = policy.cadence() == Cadence::EveryRound;
-        let Choice { round, repack, fill, .. } = *choice;
-        let settings = Settings { round, every_round, repack, fill, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
-            jobs: &jobs,
-            cluster: &self.cluster,
-            settings,
-            policy: &mut policy,
-            placer: yard_policies::placer(&choice.placer)?,
-            checkpoint_every: self.overheads.checkpoint_every,
-            quirks: choice.quirks.clone(),
-            faults: self.faults.clone(),
-            script: Vec::new(),
-            seed: self.seed,
             keep: self.keep,
             events: events.map(create).transpose()?,
             progress: Some(progress),
-            steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
-            probe: None,
+            ..self.simulation(choice, &jobs, &mut policy)?
         });
         let outcome = match (outcome, events) {
             (Ok(outcome), Some(path)) => output::finish(path, Ok(())).map(|()| outcome)?,
@@ -170,14 +159,60 @@ impl Plan {
         };
         Ok(Run {
             policy: choice.name.clone(),
-            round,
-            fill,
+            round: choice.round,
+            fill: choice.fill,
             placer: choice.placer.clone(),
             outcome,
             wall_s: watch.seconds(),
             cpu_s: cpu.and_then(|before| Some(clock::thread_cpu_seconds()? - before)),
             plan_s: policy.seconds,
         })
+    }
+
+    /// A run of these jobs of which nothing is kept.
+    fn simulation<'a>(
+        &'a self,
+        choice: &Choice,
+        jobs: &'a [(Time, &'a JobSpec)],
+        policy: &'a mut dyn Policy,
+    ) -> anyhow::Result<Simulation<'a>> {
+        let every_round = policy.cadence() == Cadence::EveryRound;
+        let Choice { round, repack, fill, .. } = *choice;
+        Ok(Simulation {
+            jobs,
+            cluster: &self.cluster,
+            settings: Settings { round, every_round, repack, fill, ..Settings::default() },
+            policy,
+            placer: yard_policies::placer(&choice.placer)?,
+            checkpoint_every: self.overheads.checkpoint_every,
+            quirks: choice.quirks.clone(),
+            faults: self.faults.clone(),
+            script: Vec::new(),
+            seed: self.seed,
+            keep: Keep::default(),
+            events: None,
+            progress: None,
+            steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
+            probe: None,
+        })
+    }
+
+    /// What the policy is asked at an instant of its own run, before it answers there; without an instant,
+    /// when all jobs of the trace come at once.
+    pub(crate) fn view(&self, choice: &Choice, at: Option<Time>) -> anyhow::Result<View> {
+        let (_, mut policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let start = self.start();
+        let submits = self.trace.jobs.iter().map(|job| at.map_or(start, |_| job.submit));
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
+        Ok(yard_sim::view_at(self.simulation(choice, &jobs, &mut *policy)?, at.unwrap_or(start)))
+    }
+
+    /// The policy's answer, and how long it thought.
+    pub(crate) fn ask(&self, choice: &Choice, view: &View) -> anyhow::Result<(Allocation, f64)> {
+        let (_, policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let mut policy = Timed::new(policy);
+        let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
+        Ok((answer, policy.seconds))
     }
 }
 

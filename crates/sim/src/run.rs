@@ -11,6 +11,7 @@ use yard_core::job::JobSpec;
 use yard_core::message::{Effect, Input, NodeChange};
 use yard_core::policy::{Placer, Policy};
 use yard_core::state::Ledger;
+use yard_core::view::{Changed, View};
 use yard_core::{Engine, Settings, Span, Time};
 
 use crate::cluster::ClusterSpec;
@@ -82,6 +83,21 @@ pub fn run(simulation: Simulation<'_>) -> io::Result<Outcome> {
         run.tick(now);
     }
     run.finish()
+}
+
+/// What the policy is asked at `time`, before it answers: after all that happened by then, and everything
+/// as if new.
+pub fn view_at(simulation: Simulation<'_>, time: Time) -> View {
+    let mut run = Run::new(simulation);
+    while let Some(now) = run.next_time().filter(|now| *now < time) {
+        run.happen(now);
+        run.arrive(now);
+        run.tick(now);
+    }
+    run.happen(time);
+    run.arrive(time);
+    let changed = Changed { all: true, ..Changed::default() };
+    View { now: time, changed, ..run.engine.view() }
 }
 
 struct Run<'a> {
