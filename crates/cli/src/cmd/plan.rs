@@ -1,5 +1,6 @@
 //! `yard plan`: ask a policy once, and show what it would give to whom, at which prices, how near the optimum.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -128,8 +129,8 @@ fn rows(view: &View, allocation: &Allocation) -> Vec<Row> {
         shares.sort_by(|a, b| key(a).partial_cmp(&key(b)).expect("ranks are numbers"));
     }
     let keeps = matches!(allocation.mode, Mode::Ordered { preempt: false, .. });
-    let named = |job: &JobIdx| shares.iter().any(|share| share.jobs.contains(job));
-    let running = view.active().filter(|job| keeps && view.is_running(*job) && !named(job));
+    let named: BTreeSet<JobIdx> = shares.iter().flat_map(|share| share.jobs.iter().copied()).collect();
+    let running = view.active().filter(|job| keeps && view.is_running(*job) && !named.contains(job));
     let mut rows: Vec<Row> = running.map(|job| held(view, job)).collect();
     rows.extend(shares.iter().map(|share| row(view, share)));
     rows
