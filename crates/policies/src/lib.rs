@@ -7,17 +7,22 @@
 //! line in `ALL`.
 
 mod backfill;
+mod buyers;
 mod counts;
 mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod finish_time;
 mod gandiva_fair;
 mod gittins;
 mod index;
 mod las;
 mod ljf;
 mod lpjf;
+mod makespan;
+mod max_min;
+mod max_throughput;
 mod params;
 pub mod placers;
 #[cfg(test)]
@@ -30,6 +35,7 @@ mod srtf;
 #[cfg(test)]
 mod testing;
 mod tiresias;
+mod water_filling;
 
 use std::sync::Arc;
 
@@ -74,6 +80,11 @@ pub const ALL: &[Entry] = &[
     round_robin::ENTRY,
     gandiva_fair::ENTRY,
     lpjf::ENTRY,
+    max_min::ENTRY,
+    water_filling::ENTRY,
+    finish_time::ENTRY,
+    makespan::ENTRY,
+    max_throughput::ENTRY,
 ];
 
 /// The policy of this name.

@@ -6,6 +6,13 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::Entry;
+use crate::buyers::Sight;
+
+/// The parameter of policies that may be told to see no difference between kinds.
+pub(crate) const AGNOSTIC: (&str, &str) = (
+    "agnostic",
+    "take all kinds to be equally fast, as schedulers that know no kinds do: true or false [false]",
+);
 
 /// A policy's parameters.
 #[derive(Clone, Debug)]
@@ -103,6 +110,20 @@ impl Params {
     /// A value as it was given.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)
+    }
+
+    /// Yes or no; no if it is not given.
+    pub fn flag(&self, key: &'static str) -> Result<bool, ParamError> {
+        match self.text(key) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(text) => Err(bad(key, text, "true or false")),
+        }
+    }
+
+    /// Whether kinds are told apart.
+    pub(crate) fn sight(&self) -> Result<Sight, ParamError> {
+        Ok(if self.flag("agnostic")? { Sight::Agnostic } else { Sight::Aware })
     }
 
     /// A number above zero.

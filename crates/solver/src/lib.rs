@@ -1,6 +1,7 @@
-//! Numbers only. This crate knows no job, no policy, no device and no clock: samples, slopes and
-//! (later) prices go in, numbers come out, and the same input gives the same answer on every machine.
+//! Numbers only. This crate knows no job, no policy, no device and no clock: samples, speeds and
+//! capacities go in, shares and prices come out, and the same input gives the same answer on every machine.
 
 pub mod gittins;
+pub mod market;
 
 pub use gittins::{Gittins, GittinsError};
