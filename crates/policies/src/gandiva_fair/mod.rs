@@ -3,7 +3,7 @@
 //!
 //! Objective: user u with tickets t_u is worth t_u / Σ t of each kind, or all it can use; then, for each pair
 //! of kinds, the user with the highest speedup buys fast devices with slow ones from the user with the lowest,
-//! at the second highest speedup, while both gain. Hence Σ_k a_uk E_uk ≥ that of its ticket share, for all u.
+//! at the second highest speedup, while both gain; what nobody holds then replaces slower devices. Hence Σ_k a_uk E_uk ≥ that of its ticket share, for all u.
 //! A user's tickets are the mean weight of her jobs, divided over them by weight; a job without a user is a
 //! user of its own. Stride scheduling charges a gang g / tickets for a quantum and runs the least charged: with
 //! E_j devices for job j that is the part E_j / g of the time, and the rounds' accounts are the passes.
@@ -53,6 +53,7 @@ impl Policy for GandivaFair {
         let users = users(view, &capacity);
         let mut held = entitled(&users, &capacity);
         trade_kinds(&users, &mut held);
+        upgrade(&users, &mut held, &capacity);
         let shares = users.iter().zip(&held).flat_map(|(user, held)| user.shares(held));
         Ok(Allocation::fractions(shares.collect()))
     }
@@ -162,14 +163,15 @@ impl User {
 }
 
 impl Job {
-    /// Parts of the time, together at most all of it; and permission to use any kind that is left over.
+    /// Parts of the time, together at most all of it. Who has less may also use any kind that is left over; who
+    /// has all may not, or it would stay on a kind that it was not given.
     fn shares(&self, parts: &[f64]) -> Vec<Share> {
-        // The room for permissions, so that all stays within one.
-        let most = 1.0 - LEFTOVER * parts.len() as f64;
-        let scale = (most / parts.iter().sum::<f64>()).min(1.0);
+        let sum: f64 = parts.iter().sum();
+        let least = if sum < 1.0 - 1e-6 { LEFTOVER } else { 0.0 };
+        let scale = 1.0 / sum.max(1.0);
         let share = |(way, part): (&Option<Way>, &f64)| {
-            let (shape, fraction) = (way.as_ref()?.shape, (part * scale).max(LEFTOVER));
-            Some(Share { shape: Some(shape), ..Share::part(self.row, fraction) })
+            let (shape, fraction) = (way.as_ref()?.shape, (part * scale).max(least));
+            (fraction > 0.0).then(|| Share { shape: Some(shape), ..Share::part(self.row, fraction) })
         };
         self.ways.iter().zip(parts).filter_map(share).collect()
     }
@@ -215,6 +217,25 @@ fn trade_kinds(users: &[User], held: &mut [Vec<f64>]) {
         trade(&mut holdings);
         for (held, after) in held.iter_mut().zip(holdings) {
             (held[fast.index()], held[slow.index()]) = (after.fast.max(0.0), after.slow.max(0.0));
+        }
+    }
+}
+
+/// Devices that nobody holds go, against slower ones, to whoever is faster on them: first who gains most.
+fn upgrade(users: &[User], held: &mut [Vec<f64>], capacity: &[f64]) {
+    let held_of = |held: &[Vec<f64>], kind: usize| held.iter().map(|held| held[kind]).sum::<f64>();
+    let pairs = pairs(users, capacity.len()).into_iter();
+    for (fast, slow) in pairs.flat_map(|(fast, slow)| [(fast, slow), (slow, fast)]) {
+        let (fast, slow) = (fast.index(), slow.index());
+        let mut spare = (capacity[fast] - held_of(held, fast)).max(0.0);
+        let gain = |user: &usize| users[*user].speedup(fast, slow);
+        let mut order: Vec<usize> = (0..users.len()).filter(|user| gain(user) > 1.0).collect();
+        order.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then(a.cmp(b)));
+        for user in order {
+            let moved = held[user][slow].min(spare);
+            held[user][slow] -= moved;
+            held[user][fast] += moved;
+            spare -= moved;
         }
     }
 }

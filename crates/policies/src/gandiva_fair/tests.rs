@@ -106,6 +106,14 @@ fn who_gains_most_from_fast_devices_gets_more_of_them() {
     );
 }
 
+#[test]
+fn what_nobody_holds_replaces_slower_devices() {
+    let users: [Owned; 2] = [(1.0, 1, [2.0, 1.0], 1), (1.0, 1, [3.0, 1.0], 1)];
+    let (speeds, used) = outcome(&two_kinds([4, 4], &users), &users);
+    assert!((speeds[0] - 2.0).abs() < 1e-6 && (speeds[1] - 3.0).abs() < 1e-6, "{speeds:?}");
+    assert_eq!(used[1], 0.0, "who has all of its time on the fast kind is not let onto the slow one");
+}
+
 fn owned() -> impl Strategy<Value = Owned> {
     let gang = prop_oneof![Just(1u32), Just(2), Just(4)];
     (0.5f64..4.0, gang, (0.1f64..10.0, 0.1f64..10.0), 1usize..6)
