@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
 use yard_core::allocation::Allocation;
+use yard_core::beat;
 use yard_core::job::JobSpec;
 use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
@@ -24,7 +25,7 @@ use yard_sim::workload::Workload;
 use yard_sim::{Outcome, Quirks, Simulation};
 
 use crate::clock::{self, Stopwatch, Timed};
-use crate::cmd::sim::{JobRange, SimArgs};
+use crate::cmd::sim::{JobRange, Round, SimArgs};
 use crate::compat::Compat;
 use crate::output;
 
@@ -94,7 +95,8 @@ impl Plan {
         {
             bail!("policy {:?} is named twice; name each policy once", twice.1);
         }
-        let choices = args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service));
+        let choices =
+            args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
         let mut notes = opened.notes;
         if opened.trace.jobs.iter().any(|job| job.min_gpus.is_some() || job.max_gpus.is_some()) {
             notes.push("min_gpus and max_gpus are not used: these policies run each job on its gpus".into());
@@ -253,10 +255,11 @@ impl Choice {
         args: &SimArgs,
         compat: Option<&'static Compat>,
         service: &Arc<[f64]>,
+        jobs: &[JobSpec],
     ) -> anyhow::Result<Choice> {
         let spec = compat.map_or(name, |compat| compat.policy(name)).to_owned();
         let (entry, policy) = yard_policies::make(&spec, service.clone())?;
-        let round = round(args, compat, entry);
+        let round = round(args, compat, entry, jobs);
         if policy.cadence() == Cadence::EveryRound && round == Span::ZERO {
             bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
         }
@@ -271,10 +274,14 @@ impl Choice {
     }
 }
 
-fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry) -> Span {
+fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry, jobs: &[JobSpec]) -> Span {
     let fitting = if entry.rounds { ROUND_S } else { 0.0 };
     let seconds = compat.map_or(fitting, |compat| compat.round_s);
-    args.round.map_or(Span::from_secs(seconds), |round| round.0)
+    match args.round {
+        Some(Round::Auto) => beat::round_for(jobs.iter()),
+        Some(Round::Of(length)) => length.0,
+        None => Span::from_secs(seconds),
+    }
 }
 
 /// Runs all policies, as many at a time as there are cores.

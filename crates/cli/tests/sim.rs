@@ -110,6 +110,15 @@ fn turns_are_compared_with_what_was_asked() {
 }
 
 #[test]
+fn a_round_can_be_chosen_to_suit_the_jobs() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let line = "--trace t.csv --cluster gpu:2x4 --policy las --round auto";
+    // √(2 · 4.74 · (100 + 50 + 500) / 3) is 45.3; without costs it is as short as may be.
+    assert_eq!(number(&run(&dir, line), "round_s"), 45.0);
+    assert_eq!(number(&run(&dir, &format!("{line} --overheads none")), "round_s"), 30.0);
+}
+
+#[test]
 fn deadlines_are_counted() {
     // With no costs, `a` ends at 100 and `b` at 300: one is in time.
     let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s,deadline_s\na,0,1,100,100\nb,0,1,300,299\n");

@@ -34,6 +34,7 @@ mod srsf;
 mod srtf;
 #[cfg(test)]
 mod testing;
+mod themis;
 mod tiresias;
 mod water_filling;
 
@@ -79,6 +80,7 @@ pub const ALL: &[Entry] = &[
     edf::ENTRY,
     round_robin::ENTRY,
     gandiva_fair::ENTRY,
+    themis::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
