@@ -199,7 +199,10 @@ impl Cluster {
         let (spec, run) = (view.spec(job), view.run(job));
         let own = self.own_speed(view, job);
         let (left, since) = (view.steps_left(job), (view.now - run.submitted).secs());
-        let rho = |seconds: f64| ((since + seconds) * own / spec.steps).max(RHO_MIN).min(RHO_MAX);
+        let rho = |seconds: f64| {
+            let rho = (since + seconds) * own / spec.steps;
+            if rho.is_nan() { RHO_MAX } else { rho.clamp(RHO_MIN, RHO_MAX) }
+        };
         // Who gets nothing waits for a lease and then goes on at its own pace.
         let nothing = rho(lease + left / own);
         let restart = |shape: u16| {
