@@ -29,6 +29,8 @@ struct Cli {
 enum Command {
     /// Run a trace through one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
+    /// Ask a policy once: what it would give to the jobs of a trace
+    Plan(cmd::plan::PlanArgs),
     /// Make, convert and look at traces
     Trace(cmd::trace::TraceArgs),
     /// List the policies: name, family, paper, what it does
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
     match command {
         Command::Sim(args) => cmd::sim::run(&args, out),
+        Command::Plan(args) => cmd::plan::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
         Command::Policies(args) => cmd::policies::run(&args, out),
         Command::Validate(args) => cmd::validate::run(&args, out),

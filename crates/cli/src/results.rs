@@ -55,6 +55,9 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
         "rounds": run.outcome.ledger.rounds,
         "plans": run.outcome.ledger.plans,
         "cost": cost(plan, run),
+        "prices": prices(plan, run),
+        "plan_gap_max": run.outcome.record.prices.gap_max,
+        "asked_received_error": run.outcome.record.follow.error(),
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
         "plan_s": run.plan_s,
@@ -78,6 +81,13 @@ fn cost(plan: &Plan, run: &Run) -> Option<f64> {
     let prices = &plan.cluster.prices;
     let hours = run.outcome.record.used.iter().map(|used| *used as f64 / 3.6e9);
     (!prices.is_empty()).then(|| hours.zip(prices).map(|(hours, price)| hours * price).sum())
+}
+
+/// What a device of each kind cost on average, where the policy has prices.
+fn prices(plan: &Plan, run: &Run) -> Option<Map<String, Value>> {
+    let means = run.outcome.record.prices.means()?;
+    let names = plan.cluster.kinds.ids().map(|kind| plan.cluster.kinds.name(kind).to_owned());
+    Some(names.zip(means.into_iter().map(|mean| json!(mean))).collect())
 }
 
 /// A table for people.
@@ -243,6 +253,13 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
         kind: plan.cluster.kinds.name(node.kind).to_owned(),
         gpus: node.devices,
     });
+    let prices = record.prices.samples.kept().iter().map(|plan| report::PlanSample {
+        t: since(plan.time),
+        prices: plan.prices.clone(),
+        objective: plan.objective,
+        gap: plan.gap,
+    });
+    let followed = record.follow.points.kept().iter().map(|point| (point.asked, point.received));
     report::Run {
         policy: run.policy.clone(),
         summary: fields(plan, run),
@@ -251,5 +268,8 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
         bars: bars.collect(),
         bars_cut: record.bars_cut,
         nodes: nodes.collect(),
+        kinds: plan.cluster.kinds.ids().map(|kind| plan.cluster.kinds.name(kind).to_owned()).collect(),
+        plans: prices.collect(),
+        followed: followed.collect(),
     }
 }

@@ -8,7 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
+use yard_core::allocation::Allocation;
+use yard_core::beat;
+use yard_core::job::JobSpec;
 use yard_core::policy::{Cadence, Policy};
+use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
@@ -21,7 +25,7 @@ use yard_sim::workload::Workload;
 use yard_sim::{Outcome, Quirks, Simulation};
 
 use crate::clock::{self, Stopwatch, Timed};
-use crate::cmd::sim::{JobRange, SimArgs};
+use crate::cmd::sim::{JobRange, Round, SimArgs};
 use crate::compat::Compat;
 use crate::output;
 
@@ -91,7 +95,8 @@ impl Plan {
         {
             bail!("policy {:?} is named twice; name each policy once", twice.1);
         }
-        let choices = args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service));
+        let choices =
+            args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
         let mut notes = opened.notes;
         if opened.trace.jobs.iter().any(|job| job.min_gpus.is_some() || job.max_gpus.is_some()) {
             notes.push("min_gpus and max_gpus are not used: these policies run each job on its gpus".into());
@@ -143,27 +148,11 @@ impl Plan {
         let mut policy = Timed::new(policy);
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
-        let every_round = policy.cadence() == Cadence::EveryRound;
-        let Choice { round, repack, fill, .. } = *choice;
-        let turns = self.compat.map(|compat| compat.turns(&policy, self.seed)).unwrap_or_default();
-        let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
-        let settings = Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
-            jobs: &jobs,
-            cluster: &self.cluster,
-            settings,
-            policy: &mut policy,
-            placer: yard_policies::placer(&choice.placer)?,
-            checkpoint_every: self.overheads.checkpoint_every,
-            quirks: choice.quirks.clone(),
-            faults: self.faults.clone(),
-            script: Vec::new(),
-            seed: self.seed,
             keep: self.keep,
             events: events.map(create).transpose()?,
             progress: Some(progress),
-            steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
-            probe: None,
+            ..self.simulation(choice, &jobs, &mut policy)?
         });
         let outcome = match (outcome, events) {
             (Ok(outcome), Some(path)) => output::finish(path, Ok(())).map(|()| outcome)?,
@@ -172,14 +161,62 @@ impl Plan {
         };
         Ok(Run {
             policy: choice.name.clone(),
-            round,
-            fill,
+            round: choice.round,
+            fill: choice.fill,
             placer: choice.placer.clone(),
             outcome,
             wall_s: watch.seconds(),
             cpu_s: cpu.and_then(|before| Some(clock::thread_cpu_seconds()? - before)),
             plan_s: policy.seconds,
         })
+    }
+
+    /// A run of these jobs of which nothing is kept.
+    fn simulation<'a>(
+        &'a self,
+        choice: &Choice,
+        jobs: &'a [(Time, &'a JobSpec)],
+        policy: &'a mut dyn Policy,
+    ) -> anyhow::Result<Simulation<'a>> {
+        let every_round = policy.cadence() == Cadence::EveryRound;
+        let Choice { round, repack, fill, .. } = *choice;
+        let turns = self.compat.map(|compat| compat.turns(policy, self.seed)).unwrap_or_default();
+        let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
+        Ok(Simulation {
+            jobs,
+            cluster: &self.cluster,
+            settings: Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() },
+            policy,
+            placer: yard_policies::placer(&choice.placer)?,
+            checkpoint_every: self.overheads.checkpoint_every,
+            quirks: choice.quirks.clone(),
+            faults: self.faults.clone(),
+            script: Vec::new(),
+            seed: self.seed,
+            keep: Keep::default(),
+            events: None,
+            progress: None,
+            steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
+            probe: None,
+        })
+    }
+
+    /// What the policy is asked at an instant of its own run, before it answers there; without an instant,
+    /// when all jobs of the trace come at once.
+    pub(crate) fn view(&self, choice: &Choice, at: Option<Time>) -> anyhow::Result<View> {
+        let (_, mut policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let start = self.start();
+        let submits = self.trace.jobs.iter().map(|job| at.map_or(start, |_| job.submit));
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
+        Ok(yard_sim::view_at(self.simulation(choice, &jobs, &mut *policy)?, at.unwrap_or(start)))
+    }
+
+    /// The policy's answer, and how long it thought.
+    pub(crate) fn ask(&self, choice: &Choice, view: &View) -> anyhow::Result<(Allocation, f64)> {
+        let (_, policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let mut policy = Timed::new(policy);
+        let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
+        Ok((answer, policy.seconds))
     }
 }
 
@@ -220,10 +257,11 @@ impl Choice {
         args: &SimArgs,
         compat: Option<&'static Compat>,
         service: &Arc<[f64]>,
+        jobs: &[JobSpec],
     ) -> anyhow::Result<Choice> {
         let spec = compat.map_or(name, |compat| compat.policy(name)).to_owned();
         let (entry, policy) = yard_policies::make(&spec, service.clone())?;
-        let round = round(args, compat, entry);
+        let round = round(args, compat, entry, jobs);
         if policy.cadence() == Cadence::EveryRound && round == Span::ZERO {
             bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
         }
@@ -238,10 +276,14 @@ impl Choice {
     }
 }
 
-fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry) -> Span {
+fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry, jobs: &[JobSpec]) -> Span {
     let fitting = if entry.rounds { ROUND_S } else { 0.0 };
     let seconds = compat.map_or(fitting, |compat| compat.round_s);
-    args.round.map_or(Span::from_secs(seconds), |round| round.0)
+    match args.round {
+        Some(Round::Auto) => beat::round_for(jobs.iter()),
+        Some(Round::Of(length)) => length.0,
+        None => Span::from_secs(seconds),
+    }
 }
 
 /// Runs all policies, as many at a time as there are cores.

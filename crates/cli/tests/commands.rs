@@ -15,9 +15,10 @@ fn start(dir: &Dir, line: &str) -> Child {
 
 // Help.
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "",
     "sim",
+    "plan",
     "trace",
     "trace gen",
     "trace convert",

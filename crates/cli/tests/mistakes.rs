@@ -447,19 +447,19 @@ fn a_round_is_a_length_of_time() {
     check_usage(
         &format!("{sim} --round often"),
         expect![[
-            r#"error: invalid value 'often' for '--round <TIME>': "often" is no unit of time; use s, m, h or d"#
+            r#"error: invalid value 'often' for '--round <TIME|auto>': "often" is no unit of time; use s, m, h or d"#
         ]],
     );
     check_usage(
         &format!("{sim} --round 5weeks"),
         expect![[
-            r#"error: invalid value '5weeks' for '--round <TIME>': "weeks" is no unit of time; use s, m, h or d"#
+            r#"error: invalid value '5weeks' for '--round <TIME|auto>': "weeks" is no unit of time; use s, m, h or d"#
         ]],
     );
     check_usage(
         &format!("{sim} --round=-5s"),
         expect![[
-            r#"error: invalid value '-5s' for '--round <TIME>': "-5s" is not a length of time such as 360s, 6m or 1h"#
+            r#"error: invalid value '-5s' for '--round <TIME|auto>': "-5s" is not a length of time such as 360s, 6m or 1h"#
         ]],
     );
 }

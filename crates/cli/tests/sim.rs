@@ -97,6 +97,28 @@ fn what_does_not_apply_is_null() {
 }
 
 #[test]
+fn turns_are_compared_with_what_was_asked() {
+    // Two equal jobs take turns of 10 s on one device: each is asked for half of the time and gets it.
+    let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s\na,0,1,1000\nb,0,1,1000\n");
+    let line = "--trace t.csv --cluster gpu:1 --overheads none --round 10s --policy";
+    let turns = run(&dir, &format!("{line} round-robin"));
+    assert!(number(&turns, "asked_received_error") < 0.02, "{turns}");
+    let queue = run(&dir, &format!("{line} fifo"));
+    for key in ["asked_received_error", "prices", "plan_gap_max"] {
+        assert_eq!(queue.get(key), Some(&Value::Null), "{key}: a queue asks for no shares and has no prices");
+    }
+}
+
+#[test]
+fn a_round_can_be_chosen_to_suit_the_jobs() {
+    let dir = Dir::with_trace(THREE_JOBS);
+    let line = "--trace t.csv --cluster gpu:2x4 --policy las --round auto";
+    // √(2 · 4.74 · (100 + 50 + 500) / 3) is 45.3; without costs it is as short as may be.
+    assert_eq!(number(&run(&dir, line), "round_s"), 45.0);
+    assert_eq!(number(&run(&dir, &format!("{line} --overheads none")), "round_s"), 30.0);
+}
+
+#[test]
 fn deadlines_are_counted() {
     // With no costs, `a` ends at 100 and `b` at 300: one is in time.
     let dir = Dir::with_trace("job_id,submit_s,gpus,duration_s,deadline_s\na,0,1,100,100\nb,0,1,300,299\n");

@@ -3,6 +3,7 @@
 //! an effect and gets the answer as an input. The simulator and the live server are two loops around it.
 
 pub mod allocation;
+pub mod beat;
 pub mod belief;
 mod book;
 pub mod cluster;

@@ -21,6 +21,7 @@ mod fifo;
 mod fifo_fit;
 mod fifo_het;
 mod finish_time;
+mod gandiva_fair;
 mod gittins;
 mod hierarchical;
 mod index;
@@ -44,6 +45,7 @@ mod srsf;
 mod srtf;
 #[cfg(test)]
 mod testing;
+mod themis;
 mod tiresias;
 mod water_filling;
 
@@ -91,6 +93,8 @@ pub const ALL: &[Entry] = &[
     isolated::ENTRY,
     fifo_het::ENTRY,
     allox::ENTRY,
+    gandiva_fair::ENTRY,
+    themis::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,

@@ -11,6 +11,8 @@ use yard_core::{Span, Time};
 use crate::cluster::ClusterSpec;
 use crate::events::runs;
 use crate::fairness::Fairness;
+use crate::follow::Follow;
+use crate::prices::Prices;
 
 /// What became of one job.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +97,10 @@ pub struct Record {
     pub failed_plans: u64,
     /// Why the last failed plan failed.
     pub last_failure: Option<String>,
+    /// What devices cost, where the policy has prices.
+    pub prices: Prices,
+    /// What plans asked for and what jobs received.
+    pub follow: Follow,
     keep: Keep,
     now: Sample,
     open: BTreeMap<LeaseId, (JobId, Time)>,
@@ -113,6 +119,8 @@ impl Record {
             used: vec![0; cluster.kinds.ids().count()],
             failed_plans: 0,
             last_failure: None,
+            prices: Prices::default(),
+            follow: Follow::default(),
             keep,
             now: zero,
             open: BTreeMap::new(),
@@ -164,16 +172,15 @@ impl Record {
                 self.failed_plans += 1;
                 self.last_failure = Some(reason.clone());
             }
-            Event::Submitted { .. }
-            | Event::Started { .. }
-            | Event::Planned { .. }
-            | Event::Node { .. }
-            | Event::Stale { .. } => {}
+            Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
+            Event::Submitted { .. } | Event::Started { .. } | Event::Node { .. } | Event::Stale { .. } => {}
         }
     }
 
     fn granted(&mut self, now: Time, lease: LeaseId, jobs: &[JobId], placement: &Placement) {
+        let kind = placement.0.first().and_then(|slice| self.kind_of.get(slice.node.index()).copied());
         for job in jobs {
+            kind.into_iter().for_each(|kind| self.follow.hold(now, *job, kind));
             let row = &mut self.jobs[job.index()];
             row.first_start.get_or_insert(now);
             row.held_since = Some(now);
@@ -210,6 +217,7 @@ impl Record {
         let row = &mut self.jobs[job.index()];
         let Some(since) = row.held_since.take() else { return false };
         row.held += now - since;
+        self.follow.lay_down(now, job);
         true
     }
 
@@ -227,6 +235,7 @@ impl Record {
         let held = self.lay_down(now, job);
         let row = &mut self.jobs[job.index()];
         (row.end, row.state) = (Some(now), state);
+        self.follow.end(now, job, row.submit, self.keep.series);
         let received = self.fairness.leave(now, row.gpus) - row.share_before;
         row.rho = (ideal > 0.0).then_some(received / ideal);
         let gpus = row.gpus as u64;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use yard_core::cluster::Kinds;
 use yard_core::job::JobSpec;
-use yard_core::message::{Effect, Input, NodeChange};
+use yard_core::message::{Effect, Event, Input, NodeChange};
 use yard_core::policy::{Placer, Policy};
 use yard_core::state::Ledger;
+use yard_core::view::{Changed, View};
 use yard_core::{Engine, Settings, Span, Time};
 
 use crate::cluster::ClusterSpec;
@@ -82,6 +83,21 @@ pub fn run(simulation: Simulation<'_>) -> io::Result<Outcome> {
         run.tick(now);
     }
     run.finish()
+}
+
+/// What the policy is asked at `time`, before it answers: after all that happened by then, and everything
+/// as if new.
+pub fn view_at(simulation: Simulation<'_>, time: Time) -> View {
+    let mut run = Run::new(simulation);
+    while let Some(now) = run.next_time().filter(|now| *now < time) {
+        run.happen(now);
+        run.arrive(now);
+        run.tick(now);
+    }
+    run.happen(time);
+    run.arrive(time);
+    let changed = Changed { all: true, ..Changed::default() };
+    View { now: time, changed, ..run.engine.view() }
 }
 
 struct Run<'a> {
@@ -183,12 +199,17 @@ impl<'a> Run<'a> {
         self.todo.push_back(input);
         while let Some(input) = self.todo.pop_front() {
             self.steps += 1;
+            let planned = matches!(input, Input::Planned { .. });
             let kept = self.probe.is_some().then(|| input.clone());
             self.engine.step(self.now, input, &mut self.effects);
             if let (Some(probe), Some(input)) = (&mut self.probe, &kept) {
                 probe(&self.engine, self.now, input);
             }
             let mut effects = std::mem::take(&mut self.effects);
+            let failed = |effect: &Effect| matches!(effect, Effect::Publish(Event::PlanFailed { .. }));
+            if planned && !effects.iter().any(failed) {
+                self.record.follow.settle(self.now);
+            }
             effects.drain(..).for_each(|effect| self.perform(effect));
             self.effects = effects;
         }
@@ -198,6 +219,7 @@ impl<'a> Run<'a> {
         match effect {
             Effect::Plan { plan, view } => {
                 let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
+                answer.iter().for_each(|answer| self.record.follow.propose(&view, answer));
                 self.todo.push_back(Input::Planned { plan, answer });
             }
             Effect::Execute(command) => self.world.execute(self.now, command),
@@ -213,7 +235,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(self) -> io::Result<Outcome> {
+    fn finish(mut self) -> io::Result<Outcome> {
+        self.record.prices.close(self.now);
         self.engine.check();
         let ledger = self.engine.ledger().clone();
         Ok(Outcome { record: self.record, ledger, events_sha256: self.log.finish()?, end: self.now })

@@ -1,6 +1,9 @@
 //! The commands, one a file.
 
+#[expect(dead_code, reason = "registered in main.rs together with the solvers it measures")]
+pub(crate) mod bench;
 pub(crate) mod fuzz;
+pub(crate) mod plan;
 pub(crate) mod policies;
 pub(crate) mod sim;
 pub(crate) mod trace;

@@ -39,9 +39,10 @@ pub(crate) struct SimArgs {
     /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or kind,model,batch_size,gpus,steps_per_s as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
-    /// Length of a round, as 360s, 6m or 1h; 0 decides at each event [default: 360s, or 0 for policies that need no rounds]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) round: Option<Duration>,
+    /// Length of a round, as 360s, 6m or 1h; 0 decides at each event; auto: √(2·c·t) for restart costs c and
+    /// times t of the trace's jobs, from 30s to 30m [default: 360s, or 0 for policies that need no rounds]
+    #[arg(long, value_name = "TIME|auto")]
+    pub(crate) round: Option<Round>,
     /// Leave devices that fall free within a round idle until the next, as the papers' simulators do
     #[arg(long)]
     pub(crate) strict_rounds: bool,
@@ -158,6 +159,21 @@ impl FromStr for Duration {
             Ok(number) if (0.0..=1e9).contains(&number) => Ok(Duration(Span::from_secs(number * unit))),
             _ => Err(format!("{text:?} is not a length of time such as 360s, 6m or 1h")),
         }
+    }
+}
+
+/// Length of a round: given, or chosen to suit the jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Round {
+    Auto,
+    Of(Duration),
+}
+
+impl FromStr for Round {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Round, String> {
+        if text == "auto" { Ok(Round::Auto) } else { text.parse().map(Round::Of) }
     }
 }
 

@@ -5,6 +5,7 @@
 //! not know the simulator: the caller hands over plain rows.
 
 mod gantt;
+mod market;
 mod number;
 mod page;
 mod series;
@@ -45,6 +46,25 @@ pub(crate) struct Run {
     pub bars_cut: bool,
     /// The cluster; `Bar::node` counts in it.
     pub nodes: Vec<Node>,
+    /// Names of the kinds; `PlanSample::prices` counts in them.
+    pub kinds: Vec<String>,
+    /// Plans with prices, ordered by time.
+    pub plans: Vec<PlanSample>,
+    /// For a job on a kind: the part of its life that plans asked for, and the part it received.
+    pub followed: Vec<(f64, f64)>,
+}
+
+/// A plan: it holds from `t` until the next one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PlanSample {
+    /// When it came into force.
+    pub t: f64,
+    /// The price of each kind.
+    pub prices: Vec<f64>,
+    /// What it reached, in the policy's measure.
+    pub objective: f64,
+    /// Its proven distance from the optimum.
+    pub gap: f64,
 }
 
 /// A finished job.

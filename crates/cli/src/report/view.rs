@@ -1,6 +1,7 @@
 //! What the page's script receives: each run reduced to what its charts draw.
 
 use super::gantt::{Cluster, Gantt};
+use super::market::{self, Market};
 use super::number::Num;
 use super::series::Series;
 use super::stats::{self, Cdf, SizeBox};
@@ -67,6 +68,8 @@ struct RunView<'a> {
     series: Option<Series>,
     gantt: Gantt,
     longest: Vec<LongWait>,
+    market: Option<Market<'a>>,
+    followed: Vec<[Num; 2]>,
 }
 
 impl<'a> RunView<'a> {
@@ -83,6 +86,8 @@ impl<'a> RunView<'a> {
             series: Series::new(&run.series, end),
             gantt: Gantt::new(run, n_runs),
             longest: longest_waits(&run.jobs),
+            market: Market::new(run, end),
+            followed: market::points(&run.followed),
         }
     }
 }

@@ -7,6 +7,8 @@ for (const draw of [
   drawSummary,
   drawDistribution,
   drawTimeline,
+  drawPrices,
+  drawFollowed,
   drawSizes,
   drawGantt,
   drawLongest,

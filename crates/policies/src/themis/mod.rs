@@ -1,0 +1,271 @@
+//! Auctions of devices for leases, with hidden payments (Mahajan et al., "Themis: Fair and Efficient GPU Cluster
+//! Scheduling", NSDI 2020).
+//!
+//! Objective: of finish-time fairness ρ_j = T_sh / T_id, the worst is brought down. T_id is the time on an own
+//! 1/n of each kind, n the jobs there are now; T_sh the time since submission plus the rest at the speed bid for.
+//! Whenever leases are over, what they held is offered to the part 1 − f of the other jobs that has the largest
+//! ρ. They bid V = 1/ρ for each of their shapes; winners maximise Π V, by trying all where that is cheap and
+//! greedily else (only the first is proof against false bids); what is left goes by ρ to those not asked.
+//! A gang cannot be cut, so the hidden payment is taken in time: a winner's lease lasts the part c of a whole
+//! one. Who has no lease may use idle devices and gives way to any lease.
+//! Reads: speeds, steps, costs, submission, devices by kind; the end of a lease is the rank it was given with.
+//! Cost: O(jobs · shapes) per round, and bidders² · shapes · log for payments, bidders at most 64.
+//! Not to be used for the least mean completion time: long and short jobs bid alike.
+
+mod auction;
+
+use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::ids::JobIdx;
+use yard_core::job::{Rank, Shape};
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::view::View;
+
+use self::auction::{Bid, Bidder};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "themis",
+    family: "fair shares",
+    paper: "Themis, Mahajan et al., NSDI 2020",
+    about: "Leases auctioned among the jobs that are furthest behind their own 1/n of the cluster",
+    params: &[
+        ("lease", "seconds for which devices are won (1200)"),
+        ("f", "part of the jobs that an auction leaves out, from 0 to below 1 (0.8)"),
+    ],
+    rounds: true,
+    make: |params| {
+        let (lease, fairness) = (params.positive("lease")?.unwrap_or(1200.0), fairness(params)?);
+        Ok(Box::new(Themis { lease, fairness }))
+    },
+};
+
+/// Bidders in one auction; with more, the payments of each would cost more than they are worth.
+const BIDDERS_MAX: usize = 64;
+
+/// The rank's first part of jobs with a lease, and of those without.
+const LEASED: f64 = 0.0;
+const LOOSE: f64 = 1.0;
+
+/// ρ is kept within these: a job without steps, or without a place to run, has none.
+const RHO_MIN: f64 = 1e-12;
+const RHO_MAX: f64 = 1e12;
+
+struct Themis {
+    lease: f64,
+    fairness: f64,
+}
+
+fn fairness(params: &Params) -> Result<f64, ParamError> {
+    let Some(text) = params.text("f") else { return Ok(0.8) };
+    let number = text.parse().ok().filter(|number: &f64| (0.0..1.0).contains(number));
+    let bad =
+        || ParamError::Value { key: "f", value: text.to_owned(), allowed: "a number from 0 to below 1" };
+    number.ok_or_else(bad)
+}
+
+impl Policy for Themis {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let (mut shares, mut free) = (Vec::new(), capacity(view));
+        let mut jobs: Vec<Candidate> = Vec::new();
+        let cluster = Cluster::new(view);
+        for job in view.active() {
+            match self.lease_in_force(view, job) {
+                Some(end) => shares.push(keep(view, job, end, &mut free)),
+                None => jobs.push(cluster.candidate(view, job, self.lease)),
+            }
+        }
+        jobs.sort_by(|a, b| b.rho.total_cmp(&a.rho).then(view.run(a.job).id.cmp(&view.run(b.job).id)));
+        let asked =
+            (((1.0 - self.fairness) * jobs.len() as f64).ceil() as usize).min(BIDDERS_MAX).min(jobs.len());
+        let others = jobs.split_off(asked);
+        shares.extend(self.auction(view, &jobs, &mut free));
+        shares.extend(self.leftovers(view, &others, &mut free));
+        Ok(Allocation::preemptive(Shares::All(shares)))
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::EveryRound
+    }
+}
+
+impl Themis {
+    /// When the lease of a job ends, if it has one and runs.
+    fn lease_in_force(&self, view: &View, job: JobIdx) -> Option<f64> {
+        let (Rank(class, end), now) = (view.run(job).rank, view.now.secs());
+        let valid = class == LEASED && end > now && end <= now + self.lease;
+        (valid && view.is_running(job)).then_some(end)
+    }
+
+    /// Winners get a lease of the part they keep; losers may use what is idle.
+    fn auction(&self, view: &View, jobs: &[Candidate], free: &mut [u32]) -> Vec<Share> {
+        let bidders: Vec<Bidder> = jobs.iter().map(|job| job.bidder.clone()).collect();
+        let won = auction::hold(free, &bidders);
+        let share = |(job, won): (&Candidate, auction::Won)| match won.bid {
+            Some(bid) => {
+                auction::take(free, &job.bidder.bids[bid]);
+                job.leased(job.shapes[bid], view.now.secs() + self.lease * won.keeps)
+            }
+            None => job.loose(),
+        };
+        jobs.iter().zip(won).map(share).collect()
+    }
+
+    /// Whole leases for those that were not asked, by ρ, each in the best of its shapes that is left.
+    fn leftovers(&self, view: &View, jobs: &[Candidate], free: &mut [u32]) -> Vec<Share> {
+        let share = |job: &Candidate| {
+            let fitting = (0..job.shapes.len()).filter(|bid| auction::fits(free, &job.bidder.bids[*bid]));
+            let value = |bid: &usize| job.bidder.bids[*bid].value;
+            let best = fitting.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
+            let Some(bid) = best else { return job.loose() };
+            auction::take(free, &job.bidder.bids[bid]);
+            job.leased(job.shapes[bid], view.now.secs() + self.lease)
+        };
+        jobs.iter().map(share).collect()
+    }
+}
+
+/// A job with its lease, in the shape it holds; its devices are not free.
+fn keep(view: &View, job: JobIdx, end: f64, free: &mut [u32]) -> Share {
+    let shape = view.run(job).shape;
+    let needs = needs(&view.spec(job).shapes[shape as usize], free.len());
+    free.iter_mut().zip(needs).for_each(|(free, need)| *free = free.saturating_sub(need));
+    Share { shape: Some(shape), ..Share::whole(job, Rank(LEASED, end)) }
+}
+
+/// Devices by kind.
+fn needs(shape: &Shape, kinds: usize) -> Vec<u32> {
+    let mut needs = vec![0; kinds];
+    for need in shape.needs.iter().filter(|need| need.kind.index() < kinds) {
+        needs[need.kind.index()] += need.devices;
+    }
+    needs
+}
+
+fn capacity(view: &View) -> Vec<u32> {
+    view.kinds.ids().map(|kind| view.capacity(kind)).collect()
+}
+
+/// A job without a lease.
+#[derive(Clone, Debug)]
+struct Candidate {
+    job: JobIdx,
+    /// Its ρ if it gets nothing now.
+    rho: f64,
+    bidder: Bidder,
+    /// The shape of each bid.
+    shapes: Vec<u16>,
+}
+
+impl Candidate {
+    fn leased(&self, shape: u16, end: f64) -> Share {
+        Share { shape: Some(shape), ..Share::whole(self.job, Rank(LEASED, end)) }
+    }
+
+    /// Any shape that is idle, behind all leases, the furthest behind first.
+    fn loose(&self) -> Share {
+        Share::whole(self.job, Rank(LOOSE, -self.rho))
+    }
+}
+
+/// What an own part of the cluster is.
+struct Cluster {
+    capacity: Vec<u32>,
+    jobs: f64,
+}
+
+impl Cluster {
+    fn new(view: &View) -> Cluster {
+        Cluster { capacity: capacity(view), jobs: view.active().count() as f64 }
+    }
+
+    /// Steps per second on an own 1/n of each kind: the part of the time for which it holds a gang there.
+    fn own_speed(&self, view: &View, job: JobIdx) -> f64 {
+        let shapes = view.spec(job).shapes.iter().enumerate();
+        let part = |shape: &Shape| {
+            let parts = shape.needs.iter().map(|need| {
+                let most = self.capacity.get(need.kind.index()).copied().unwrap_or(0);
+                f64::from(most) / self.jobs / f64::from(need.devices.max(1))
+            });
+            parts.fold(f64::INFINITY, f64::min)
+        };
+        let parts: Vec<(f64, f64)> =
+            shapes.map(|(at, shape)| (part(shape), view.speed(job, at as u16))).collect();
+        let sum: f64 = parts.iter().map(|(part, _)| part).sum();
+        parts.iter().map(|(part, speed)| part / sum.max(1.0) * speed).sum()
+    }
+
+    /// What a job would bid.
+    fn candidate(&self, view: &View, job: JobIdx, lease: f64) -> Candidate {
+        let (spec, run) = (view.spec(job), view.run(job));
+        let own = self.own_speed(view, job);
+        let (left, since) = (view.steps_left(job), (view.now - run.submitted).secs());
+        let rho = |seconds: f64| {
+            let rho = (since + seconds) * own / spec.steps;
+            if rho.is_nan() { RHO_MAX } else { rho.clamp(RHO_MIN, RHO_MAX) }
+        };
+        // Who gets nothing waits for a lease and then goes on at its own pace.
+        let nothing = rho(lease + left / own);
+        let restart = |shape: u16| {
+            let stays = run.holds() && run.shape == shape;
+            if stays { 0.0 } else { spec.costs.restart().secs() }
+        };
+        let able = |shape: &u16| view.speed(job, *shape) > 0.0;
+        let shapes: Vec<u16> = (0..spec.shapes.len() as u16).filter(able).collect();
+        let bid = |shape: &u16| Bid {
+            value: -libm::log(rho(restart(*shape) + left / view.speed(job, *shape))),
+            needs: needs(&spec.shapes[*shape as usize], self.capacity.len()),
+        };
+        let bids = shapes.iter().map(bid).collect();
+        Candidate { job, rho: nothing, bidder: Bidder { nothing: -libm::log(nothing), bids }, shapes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{World, policy};
+
+    #[test]
+    fn the_job_furthest_behind_is_served_first() {
+        let mut world = World::new(&[2]);
+        world.submit_all(&[(2, 10_000.0)]);
+        let mut themis = policy("themis:lease=100");
+        world.plan(&mut *themis);
+        assert_eq!(world.running(), [0]);
+        world.advance(10.0);
+        world.submit_all(&[(2, 50.0)]);
+        world.plan(&mut *themis);
+        assert_eq!(world.running(), [0], "a lease is kept");
+        world.advance(95.0);
+        world.plan(&mut *themis);
+        assert_eq!(world.running(), [1], "the lease is over, and the short job is further behind");
+    }
+
+    #[test]
+    fn a_winner_pays_in_time_and_an_unrivalled_one_pays_nothing() {
+        let mut alone = World::new(&[1]);
+        alone.submit_all(&[(1, 1000.0)]);
+        alone.plan(&mut *policy("themis:lease=100:f=0"));
+        assert_eq!(alone.shares.values().next().map(|share| share.rank.1), Some(100.0));
+        let mut rivals = World::new(&[1]);
+        rivals.submit_all(&[(1, 1000.0), (1, 1000.0)]);
+        rivals.plan(&mut *policy("themis:lease=100:f=0"));
+        let winner = rivals.shares.values().find(|share| share.rank.0 == 0.0).unwrap();
+        assert!(winner.rank.1 > 0.0 && winner.rank.1 < 100.0, "{:?}", winner.rank);
+    }
+
+    #[test]
+    fn what_an_auction_leaves_goes_to_the_others() {
+        let mut world = World::new(&[4]);
+        world.submit_all(&[(1, 1000.0); 5]);
+        world.plan(&mut *policy("themis:f=0.8"));
+        let leased = world.shares.values().filter(|share| share.rank.0 == 0.0).count();
+        assert_eq!((leased, world.running().len()), (4, 4));
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        for spec in ["themis:f=1", "themis:f=x", "themis:lease=0"] {
+            assert!(crate::make(spec, std::sync::Arc::from([])).is_err(), "{spec}");
+        }
+    }
+}
