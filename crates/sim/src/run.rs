@@ -71,8 +71,8 @@ pub struct Outcome {
 }
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which the jobs that are
-/// left can never run.
-const IDLE_ROUNDS_MAX: u32 = 64;
+/// left can never run. Those that pass while a plan has to wait for its time come on top.
+const IDLE_ROUNDS_MAX: u64 = 64;
 
 /// Runs until nothing more can happen.
 pub fn run(simulation: Simulation<'_>) -> io::Result<Outcome> {
@@ -111,7 +111,8 @@ struct Run<'a> {
     effects: Vec<Effect>,
     todo: VecDeque<Input>,
     now: Time,
-    idle_rounds: u32,
+    idle_rounds: u64,
+    idle_rounds_max: u64,
     steps: u64,
     steps_max: u64,
     progress: Option<Arc<AtomicU64>>,
@@ -130,6 +131,7 @@ impl<'a> Run<'a> {
             world.coming.push(time, Coming::Planned(Box::new(input)));
         }
         let kinds: Kinds = cluster.kinds.clone();
+        let waits = settings.plan_gap.0.checked_div(settings.round.0).unwrap_or(0);
         let mut run = Run {
             jobs,
             arrived: 0,
@@ -142,6 +144,7 @@ impl<'a> Run<'a> {
             todo: VecDeque::new(),
             now: Time::ZERO,
             idle_rounds: 0,
+            idle_rounds_max: IDLE_ROUNDS_MAX + waits,
             steps: 0,
             steps_max: simulation.steps_max,
             progress: simulation.progress,
@@ -160,7 +163,7 @@ impl<'a> Run<'a> {
         if over || self.steps > self.steps_max {
             return None;
         }
-        let deadline = self.engine.deadline().filter(|_| self.idle_rounds < IDLE_ROUNDS_MAX);
+        let deadline = self.engine.deadline().filter(|_| self.idle_rounds < self.idle_rounds_max);
         arrival.into_iter().chain(self.world.coming.time()).chain(deadline).min()
     }
 
