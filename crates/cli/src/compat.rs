@@ -15,6 +15,8 @@ pub(crate) struct Compat {
     pub(crate) repack: bool,
     pub(crate) toll: bool,
     pub(crate) ends_in_rounds: bool,
+    /// Whether a gang's speed depends on where it lies, where the table says so.
+    pub(crate) placement_aware: bool,
     /// The artifact's name and ours.
     aliases: &'static [(&'static str, &'static str)],
 }
@@ -31,6 +33,7 @@ pub(crate) const ALL: &[Compat] = &[
         repack: false,
         toll: false,
         ends_in_rounds: false,
+        placement_aware: true,
         aliases: &[
             ("fjf", "fifo-fit"),
             ("shortest", "srtf"),
@@ -48,6 +51,7 @@ pub(crate) const ALL: &[Compat] = &[
         repack: true,
         toll: true,
         ends_in_rounds: false,
+        placement_aware: true,
         aliases: &[("shortest", "srtf"), ("shortest-gpu", "srsf"), ("dlas-gpu", "tiresias")],
     },
     Compat {
@@ -60,6 +64,7 @@ pub(crate) const ALL: &[Compat] = &[
         repack: false,
         toll: false,
         ends_in_rounds: true,
+        placement_aware: true,
         aliases: &[],
     },
 ];

@@ -237,6 +237,7 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
         job: bar.job.0 as u32,
         start_s: since(bar.start),
         end_s: since(bar.end),
+        lane: bar.lane,
     });
     let nodes = plan.cluster.nodes.iter().map(|node| report::Node {
         name: node.name.clone(),

@@ -17,8 +17,8 @@ use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::{self, Trace, Work};
-use yard_sim::workload::Workload;
-use yard_sim::{Outcome, Quirks, Simulation};
+use yard_sim::workload::{Options, Workload};
+use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 
 use crate::clock::{self, Stopwatch, Timed};
 use crate::cmd::sim::{JobRange, SimArgs};
@@ -84,7 +84,12 @@ impl Plan {
         let overheads = Overheads::parse(overheads)?;
         let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
-        let workload = Workload::new(&opened.trace, &cluster, table.as_ref(), &overheads)?;
+        let placement_aware = match &args.placement {
+            Some(placement) => placement == "aware",
+            None => compat.is_none_or(|compat| compat.placement_aware),
+        };
+        let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
+        let workload = Workload::new(&opened.trace, &cluster, options)?;
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -148,6 +153,7 @@ impl Plan {
         let settings = Settings { round, every_round, repack, fill, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
             jobs: &jobs,
+            speeds: Speeds { pairs: self.workload.pairs.clone() },
             cluster: &self.cluster,
             settings,
             policy: &mut policy,

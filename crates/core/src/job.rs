@@ -45,6 +45,11 @@ impl Shape {
         Shape { needs: vec![Need { kind, devices }], spread: Spread::Any, batch_size: None }
     }
 
+    /// Whether it takes the same devices; what a job does on them may differ.
+    pub fn takes_same(&self, other: &Shape) -> bool {
+        self.needs == other.needs && self.spread == other.spread
+    }
+
     /// Devices of all kinds together.
     pub fn devices(&self) -> u32 {
         self.needs.iter().fold(0, |sum, need| sum.saturating_add(need.devices))
@@ -96,6 +101,13 @@ pub struct JobSpec {
     pub costs: Costs,
     /// Failures after which it is given up; preemption is free.
     pub failures_max: u32,
+}
+
+impl JobSpec {
+    /// Which of its shapes takes the same devices as `shape`.
+    pub fn way(&self, shape: &Shape) -> Option<u16> {
+        self.shapes.iter().position(|own| own.takes_same(shape)).map(|at| at as u16)
+    }
 }
 
 /// Where a job is in its life. The names are those of the API.
@@ -185,7 +197,7 @@ pub struct JobRun {
     pub speed: f64,
     /// Which of its shapes it holds or is about to.
     pub shape: u16,
-    /// Devices it holds now, its part of them where they are shared.
+    /// Devices it holds now, alone or with the others of its group.
     pub devices: u32,
     /// Since when it holds them.
     pub held_since: Time,

@@ -18,5 +18,5 @@ pub mod trace;
 pub mod workload;
 mod world;
 
-pub use run::{Outcome, Simulation, run};
+pub use run::{Outcome, Simulation, Speeds, run};
 pub use world::Quirks;

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::job::JobSpec;
 use yard_core::message::{Effect, Input, NodeChange};
@@ -23,6 +24,8 @@ use crate::world::{Coming, Quirks, World};
 pub struct Simulation<'a> {
     /// The jobs with their times of submission, in order.
     pub jobs: &'a [(Time, &'a JobSpec)],
+    /// What is true and what is believed of speeds, beyond the jobs' own.
+    pub speeds: Speeds,
     /// The cluster.
     pub cluster: &'a ClusterSpec,
     /// How the engine is run.
@@ -51,6 +54,13 @@ pub struct Simulation<'a> {
     pub steps_max: u64,
     /// Sees each input and the engine after it; for journals and checks.
     pub probe: Option<Probe<'a>>,
+}
+
+/// What is true and what is believed of speeds, beyond what the jobs say themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Speeds {
+    /// What jobs really keep of their speeds beside each other. The engine is told.
+    pub pairs: Belief,
 }
 
 /// Called after each step of the engine.
@@ -104,12 +114,14 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(simulation: Simulation<'a>) -> Run<'a> {
-        let Simulation { jobs, cluster, settings, policy, placer, quirks, faults, seed, keep, .. } =
-            simulation;
+        let Simulation {
+            jobs, speeds, cluster, settings, policy, placer, quirks, faults, seed, keep, ..
+        } = simulation;
         let joining =
             simulation.script.iter().filter(|(_, input)| matches!(input, Input::Node(NodeChange::Join(_))));
         let n_nodes = cluster.nodes.len() + joining.count();
-        let mut world = World::new(n_nodes, simulation.checkpoint_every, quirks, faults, seed);
+        let mut world =
+            World::new(n_nodes, simulation.checkpoint_every, quirks, faults, speeds.pairs.clone(), seed);
         for (time, input) in simulation.script {
             world.coming.push(time, Coming::Planned(Box::new(input)));
         }
@@ -131,6 +143,9 @@ impl<'a> Run<'a> {
             progress: simulation.progress,
             probe: simulation.probe,
         };
+        if !speeds.pairs.is_empty() {
+            run.step(Input::Believe(Box::new(speeds.pairs)));
+        }
         for node in &cluster.nodes {
             run.step(Input::Node(NodeChange::Join(node.clone())));
         }
@@ -160,7 +175,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, now: Time) {
         while let Some((_, spec)) = self.jobs.get(self.arrived).filter(|(time, _)| *time <= now) {
             self.arrived += 1;
-            self.world.add(spec.steps, spec.speeds.clone(), spec.costs);
+            self.world.add(spec);
             self.record.add(now, spec.shapes[0].devices());
             self.step(Input::Submit(Box::new((*spec).clone())));
         }

@@ -48,10 +48,10 @@ impl Engine {
                 state.book.unchoose(share);
                 state.leases.remove(lease);
             } else if let Some(lease) = entry.lease.and_then(|lease| state.leases.get_mut(lease)) {
-                lease.jobs.retain(|member| *member != job);
+                lease.drop_job(job, &state.specs);
             }
         }
-        state.book.remove_job(job);
+        state.book.remove_job(job, &state.specs);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);

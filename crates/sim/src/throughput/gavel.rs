@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::{Entry, Profile, ThroughputError, Throughputs};
+use super::{Entry, Profile, ThroughputError, Throughputs, plain};
 use crate::trace::{Text, split_model};
 
 /// What a kind that ends so holds: speeds of gangs spread over servers.
@@ -115,7 +115,12 @@ fn profile(file: &str, kind: &str, key: &str) -> Result<Profile, ThroughputError
 }
 
 fn bad(file: &str, entry: String, problem: &str, allowed: &'static str) -> ThroughputError {
-    ThroughputError::Entry { file: file.to_owned(), entry, problem: problem.to_owned(), allowed }
+    ThroughputError::Entry {
+        file: file.to_owned(),
+        entry: plain(&entry),
+        problem: problem.to_owned(),
+        allowed,
+    }
 }
 
 /// `('ResNet-18 (batch size 128)', 1)` as its two parts.

@@ -138,10 +138,11 @@ impl Throughputs {
     /// Steps a second of a gang of `gpus` devices of `kind`, on one node; none where the table has no such
     /// entry or says that it cannot run. Batch sizes match exactly: none matches only an entry with none.
     pub fn speed(&self, kind: &str, model: &str, batch: Option<u32>, gpus: u32) -> Option<f64> {
-        self.find(kind, model, (batch, gpus, false))
+        self.find(kind, model, (batch, gpus, false)).filter(|&speed| speed > 0.0)
     }
 
-    /// The same for a gang that is spread over nodes.
+    /// Steps a second of a gang that is spread over nodes: 0 where it cannot run so, none where the table does
+    /// not say.
     pub fn speed_spread(&self, kind: &str, model: &str, batch: Option<u32>, gpus: u32) -> Option<f64> {
         self.find(kind, model, (batch, gpus, true))
     }
@@ -149,7 +150,7 @@ impl Throughputs {
     fn find(&self, kind: &str, model: &str, shape: (Option<u32>, u32, bool)) -> Option<f64> {
         let speeds = self.speeds.get(kind)?.get(model)?;
         let at = speeds.binary_search_by(|speed| speed.shape.cmp(&shape)).ok()?;
-        Some(speeds[at].steps_per_s).filter(|&speed| speed > 0.0)
+        Some(speeds[at].steps_per_s)
     }
 
     /// The part of its speed alone that `profile` keeps beside `other` on devices of `kind`: 0 where it cannot
@@ -207,7 +208,12 @@ impl Throughputs {
         if !(0.0..=MAX_SPEED).contains(&steps_per_s) {
             let (problem, allowed) =
                 (format!("{steps_per_s} is no speed"), "a speed is a number from 0 to 1e12");
-            return Err(ThroughputError::Entry { file: file.to_owned(), entry: place(), problem, allowed });
+            return Err(ThroughputError::Entry {
+                file: file.to_owned(),
+                entry: plain(&place()),
+                problem,
+                allowed,
+            });
         }
         let Some(other) = beside else {
             let shape = (profile.batch_size, profile.gpus, spread);
@@ -218,7 +224,7 @@ impl Throughputs {
         let entry = format!("{profile} of {kind} beside {other}");
         match self.beside.entry(kind).or_default().insert((profile, other), steps_per_s) {
             None => Ok(()),
-            Some(_) => Err(ThroughputError::Repeated { file: file.to_owned(), entry }),
+            Some(_) => Err(ThroughputError::Repeated { file: file.to_owned(), entry: plain(&entry) }),
         }
     }
 
@@ -243,7 +249,7 @@ impl Throughputs {
                     let over = if spread { " spread over nodes" } else { "" };
                     let entry =
                         format!("{} of {kind}{over}", Profile { model: model.clone(), batch_size, gpus });
-                    return Err(ThroughputError::Repeated { file: file.to_owned(), entry });
+                    return Err(ThroughputError::Repeated { file: file.to_owned(), entry: plain(&entry) });
                 }
             }
         }
@@ -261,14 +267,12 @@ impl Throughputs {
         for (kind, pairs) in &self.beside {
             for (profile, other) in pairs.keys() {
                 let bad = |problem: String, allowed| {
-                    let entry = format!("{profile} of {kind} beside {other}");
+                    let entry = plain(&format!("{profile} of {kind} beside {other}"));
                     Err(ThroughputError::Entry { file: file.to_owned(), entry, problem, allowed })
                 };
                 if let Some(lone) = [profile, other].into_iter().find(|one| !self.knows(kind, one)) {
-                    return bad(
-                        format!("{lone} of {kind} has no speed alone"),
-                        "a pair is of shapes with a speed alone",
-                    );
+                    let problem = plain(&format!("{lone} of {kind} has no speed alone"));
+                    return bad(problem, "a pair is of shapes with a speed alone");
                 }
                 if !pairs.contains_key(&(other.clone(), profile.clone())) {
                     return bad("the other's speed is not there".into(), "each of a pair has its own entry");
@@ -309,6 +313,11 @@ fn open_file(path: &Path) -> Result<Throughputs, ThroughputError> {
         _ if is_toml => native::read_toml(text),
         _ => native::read_csv(text),
     }
+}
+
+/// Text of a file as a message can show it.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn speed(row: &Row<'_>, column: &Column) -> Result<f64, TraceError> {

@@ -8,7 +8,7 @@
 
 use serde::Deserialize;
 
-use super::{Entry, Profile, ThroughputError, Throughputs, speed};
+use super::{Entry, Profile, ThroughputError, Throughputs, plain, speed};
 use crate::cluster::toml_problem;
 use crate::trace::{Column, MAX_GPUS, Row, Table, Text, TraceError};
 
@@ -48,7 +48,7 @@ fn refuse_unknown(table: &Table<'_>, file: &str) -> Result<(), TraceError> {
     if unknown.is_empty() {
         return Ok(());
     }
-    let (columns, allowed) = (unknown.join(", "), COLUMNS.join(", "));
+    let (columns, allowed) = (plain(&unknown.join(", ")), COLUMNS.join(", "));
     Err(TraceError::UnknownColumns { file: file.to_owned(), columns, allowed })
 }
 
@@ -111,7 +111,7 @@ pub(super) fn read_toml(text: Text<'_>) -> Result<Throughputs, ThroughputError> 
     let file: File = toml::from_str(source).map_err(|error| broken(toml_problem(&error, source)))?;
     let mut table = Throughputs::default();
     for (at, line) in file.speed.into_iter().enumerate() {
-        let place = || format!("speed {} ({} on {})", at + 1, line.model, line.kind);
+        let place = || plain(&format!("speed {} ({} on {})", at + 1, line.model, line.kind));
         let bad = |problem: String, allowed| ThroughputError::Entry {
             file: text.file.to_owned(),
             entry: place(),
