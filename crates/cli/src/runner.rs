@@ -13,12 +13,13 @@ use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
+use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::{self, Trace, Work};
 use yard_sim::workload::{Options, Workload};
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
 
 use crate::clock::{self, Stopwatch, Timed};
 use crate::cmd::sim::{JobRange, SimArgs};
@@ -46,6 +47,7 @@ pub(crate) struct Plan {
     pub(crate) choices: Vec<Choice>,
     pub(crate) notes: Vec<String>,
     workload: Workload,
+    learned: Option<Learned>,
     faults: Faults,
     keep: Keep,
     service: Arc<[f64]>,
@@ -90,6 +92,7 @@ impl Plan {
         };
         let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
         let workload = Workload::new(&opened.trace, &cluster, options)?;
+        let learned = learned(args, &workload, table.as_ref(), &cluster)?;
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -113,6 +116,7 @@ impl Plan {
             compat,
             notes,
             workload,
+            learned,
             faults: args.faults()?,
             keep,
             service,
@@ -137,6 +141,11 @@ impl Plan {
         }
     }
 
+    /// What the scheduler believes of speeds, by name.
+    pub(crate) fn belief(&self) -> &'static str {
+        if self.learned.is_some() { "learned" } else { "oracle" }
+    }
+
     /// When the first job is submitted.
     pub(crate) fn start(&self) -> Time {
         self.trace.jobs.first().map_or(Time::ZERO, |job| job.submit)
@@ -153,7 +162,7 @@ impl Plan {
         let settings = Settings { round, every_round, repack, fill, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.workload.pairs.clone() },
+            speeds: Speeds { pairs: self.workload.pairs.clone(), learned: self.learned.clone() },
             cluster: &self.cluster,
             settings,
             policy: &mut policy,
@@ -185,6 +194,28 @@ impl Plan {
             plan_s: policy.seconds,
         })
     }
+}
+
+/// What the scheduler believes at first, where it is not the truth.
+fn learned(
+    args: &SimArgs,
+    workload: &Workload,
+    table: Option<&Throughputs>,
+    cluster: &ClusterSpec,
+) -> anyhow::Result<Option<Learned>> {
+    if args.belief != "learned" {
+        return Ok(None);
+    }
+    if !(0.0..=1.0).contains(&args.profiled) {
+        bail!("--profiled {} is not a fraction from 0 to 1", args.profiled);
+    }
+    let Some(table) = table else {
+        bail!("--belief learned is about the speeds of a table; name one with --throughputs");
+    };
+    let complete: learned::Complete =
+        |rows, columns, known| yard_policies::Completion::default().complete(rows, columns, known);
+    let how = Profiling { seed: args.seed, chance: args.profiled, complete };
+    Ok(Some(learned::believe(workload, table, cluster, how)))
 }
 
 /// Outputs that cannot be written, or would be written over each other, are found out before the run.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::units::{Span, Time};
 
@@ -54,6 +55,17 @@ impl Shape {
     pub fn devices(&self) -> u32 {
         self.needs.iter().fold(0, |sum, need| sum.saturating_add(need.devices))
     }
+}
+
+/// The shape by whose speed a gang goes that holds `shape` and lies on these devices: one that may lie anywhere
+/// and happens to lie on one node is as fast as one that must.
+pub fn lying(shapes: &[Shape], shape: u16, placement: &Placement) -> u16 {
+    let held = &shapes[shape as usize];
+    if held.spread == Spread::Node || placement.0.len() > 1 {
+        return shape;
+    }
+    let on_one = |other: &Shape| other.spread == Spread::Node && other.needs == held.needs;
+    shapes.iter().position(on_one).map_or(shape, |at| at as u16)
 }
 
 /// What stopping and starting a job costs.

@@ -74,6 +74,8 @@ pub const ALL: &[Entry] = &[
     lpjf::ENTRY,
 ];
 
+pub use yard_solver::Completion;
+
 /// The policy of this name.
 pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
     let unknown = || ParamError::unknown("policy", name, ALL.iter().map(|entry| entry.name));

@@ -17,7 +17,7 @@ use crate::cluster::ClusterSpec;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
-use crate::run::{Simulation, Speeds, run};
+use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
 
 /// Steps within which a scenario must end; most need a few hundred.
@@ -96,7 +96,7 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.pairs.clone() },
+            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned() },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,
@@ -125,6 +125,13 @@ impl Scenario {
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
         Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
+    }
+
+    /// In every third scenario the engine learns, from guesses that are all wrong.
+    fn learned(&self) -> Option<Learned> {
+        let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
+        let belief = Belief::default();
+        (self.seed % 3 == 1).then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
     }
 
     fn settings(&self, policy: &dyn Policy) -> Settings {

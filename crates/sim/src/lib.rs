@@ -7,6 +7,7 @@ mod events;
 mod fairness;
 pub mod faults;
 pub mod fuzz;
+pub mod learned;
 pub mod overheads;
 mod queue;
 pub mod random;
@@ -18,5 +19,5 @@ pub mod trace;
 pub mod workload;
 mod world;
 
-pub use run::{Outcome, Simulation, Speeds, run};
+pub use run::{Learned, Outcome, Simulation, Speeds, run};
 pub use world::Quirks;

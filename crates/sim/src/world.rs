@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use yard_core::belief::Belief;
 use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::{Span, Time};
 
@@ -70,19 +70,6 @@ struct Truth {
     working: bool,
 }
 
-impl Truth {
-    /// Steps a second alone on these devices. A gang that may lie anywhere and happens to lie on one node is as
-    /// fast as one that must.
-    fn speed_at(&self, placement: &Placement) -> f64 {
-        let (shape, speed) = (&self.shapes[self.shape as usize], self.speeds[self.shape as usize]);
-        if shape.spread == Spread::Node || placement.0.len() > 1 {
-            return speed;
-        }
-        let on_one = |other: &Shape| other.spread == Spread::Node && other.needs == shape.needs;
-        self.shapes.iter().position(on_one).map_or(speed, |at| self.speeds[at])
-    }
-}
-
 /// The simulated cluster.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -97,6 +84,9 @@ pub(crate) struct World {
     /// What jobs keep of their speeds beside each other, and who shares devices with whom.
     pairs: Belief,
     groups: BTreeMap<LeaseId, SmallVec<[JobId; 2]>>,
+    /// Whether jobs say how far they are, and what they have said.
+    pub(crate) talks: bool,
+    pub(crate) said: Vec<Input>,
     pub(crate) coming: Queue<Coming>,
 }
 
@@ -129,6 +119,8 @@ impl World {
             running,
             pairs,
             groups: BTreeMap::new(),
+            talks: false,
+            said: Vec::new(),
             coming,
         }
     }
@@ -178,14 +170,14 @@ impl World {
         // Muri's simulator takes the start-up time at the next decision instead.
         let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
         (job.lease, job.turn, job.shape) = (lease, job.turn + 1, shape);
-        job.alone = job.speed_at(placement) * pace;
+        job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
         job.speed = job.alone;
         self.coming.push(now + delay, Coming::Up(id, job.turn));
     }
 
     fn stop(&mut self, now: Time, id: JobId, why: Why) {
         self.settle(now, id);
-        self.running.retain(|other| *other != id || !self.quirks.toll);
+        self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         job.turn += 1;
         let worked = std::mem::take(&mut job.working);
@@ -220,10 +212,32 @@ impl World {
         let works = |id: &JobId| self.jobs[id.index()].working;
         let working: SmallVec<[JobId; 2]> = group.iter().copied().filter(works).collect();
         for id in &working {
-            self.settle(now, *id);
+            self.tell(now, *id);
             self.jobs[id.index()].speed = self.speed_in(*id, &working);
             self.expect_end(now, *id);
         }
+    }
+
+    /// Brings a job's account up to `now`; where jobs talk, the engine hears of it.
+    fn tell(&mut self, now: Time, id: JobId) {
+        let news = self.jobs[id.index()].since < now;
+        self.settle(now, id);
+        if self.talks && news {
+            let steps = self.jobs[id.index()].done;
+            self.said.push(self.report(id, News::Progress { steps }));
+        }
+    }
+
+    /// All who work say how far they are, as before a decision.
+    pub(crate) fn ask_all(&mut self, now: Time) {
+        if self.talks {
+            self.running.clone().iter().for_each(|id| self.tell(now, *id));
+        }
+    }
+
+    /// How fast a job really is.
+    pub(crate) fn speed(&self, id: JobId) -> f64 {
+        self.jobs[id.index()].speed
     }
 
     /// Steps a second of a job beside the others that work on its devices.
@@ -285,7 +299,7 @@ impl World {
         if let Some(after) = self.faults.next_crash(&mut self.random) {
             self.coming.push(now + after, Coming::Crash(id, job.turn));
         }
-        if self.quirks.toll {
+        if self.quirks.toll || self.talks {
             self.running.push(id);
         }
         let lease = job.lease;
@@ -321,6 +335,7 @@ impl World {
 
     fn crash(&mut self, now: Time, id: JobId) -> Input {
         self.settle(now, id);
+        self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         (job.working, job.done, job.turn) = (false, job.safe, job.turn + 1);
         self.leave_group(now, id);

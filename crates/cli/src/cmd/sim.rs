@@ -54,9 +54,12 @@ pub(crate) struct SimArgs {
     /// What starting, saving and loading cost: h200, none, muri, or a TOML file [default: h200]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) overheads: Option<String>,
-    /// What the scheduler believes of speeds; `oracle`: the truth
-    #[arg(long, default_value = "oracle", value_parser = ["oracle"])]
+    /// What the scheduler believes of speeds; oracle: the truth; learned: guesses from a few reference models, corrected by what jobs report
+    #[arg(long, default_value = "oracle", value_parser = ["oracle", "learned"])]
     pub(crate) belief: String,
+    /// With --belief learned, the part of each model's pairs with reference models that is measured beforehand
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.3)]
+    pub(crate) profiled: f64,
     /// Settings that reproduce a paper's own simulator: tiresias, muri or blox
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,

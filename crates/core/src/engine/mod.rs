@@ -9,6 +9,8 @@ mod nodes;
 mod planning;
 mod reports;
 
+pub(crate) use believing::Stint;
+
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;
 use crate::invariants;

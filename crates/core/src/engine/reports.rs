@@ -41,12 +41,19 @@ impl Engine {
         let run = self.state.run_mut(job);
         if steps.is_finite() && run.state == JobState::Running {
             (run.done, run.as_of) = (steps, now);
+            let lease = run.lease;
             self.state.changed.touched.push(job);
+            self.state.measure(job, steps);
+            lease.iter().for_each(|lease| self.state.set_paces(*lease));
         }
     }
 
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
+        if matches!(outcome, Outcome::Finished | Outcome::Saved) && steps.is_finite() {
+            self.state.measure(job, steps);
+        }
+        self.state.stints.remove(&job);
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
