@@ -91,8 +91,8 @@ impl Plan {
             None => compat.is_none_or(|compat| compat.placement_aware),
         };
         let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
-        let workload = Workload::new(&opened.trace, &cluster, options)?;
-        let learned = learned(args, &workload, table.as_ref(), &cluster)?;
+        let mut workload = Workload::new(&opened.trace, &cluster, options)?;
+        let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -199,7 +199,7 @@ impl Plan {
 /// What the scheduler believes at first, where it is not the truth.
 fn learned(
     args: &SimArgs,
-    workload: &Workload,
+    workload: &mut Workload,
     table: Option<&Throughputs>,
     cluster: &ClusterSpec,
 ) -> anyhow::Result<Option<Learned>> {

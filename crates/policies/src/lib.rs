@@ -12,6 +12,7 @@ mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod gandiva;
 mod gittins;
 mod index;
 mod las;
@@ -71,6 +72,7 @@ pub const ALL: &[Entry] = &[
     elas::ENTRY,
     edf::ENTRY,
     round_robin::ENTRY,
+    gandiva::ENTRY,
     lpjf::ENTRY,
 ];
 

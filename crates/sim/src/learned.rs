@@ -39,21 +39,59 @@ pub struct Profiling {
     pub complete: Complete,
 }
 
-/// What is believed of the jobs of a workload before any has run.
-pub fn believe(workload: &Workload, table: &Throughputs, cluster: &ClusterSpec, how: Profiling) -> Learned {
+/// What is believed of the jobs of a workload before any has run. The jobs' shapes are put in the order of the
+/// guesses: that of the true speeds would give the truth away.
+pub fn believe(
+    workload: &mut Workload,
+    table: &Throughputs,
+    cluster: &ClusterSpec,
+    how: Profiling,
+) -> Learned {
     let known = Known { table, cluster, references: references(table) };
-    let guess = |spec: &JobSpec| known.guess(spec, workload.profiles[spec.profile.index()].as_ref());
-    let mut speeds: Vec<Arc<[f64]>> = Vec::with_capacity(workload.specs.len());
-    for (at, spec) in workload.specs.iter().enumerate() {
-        // Like jobs share their guesses, as they share their speeds.
-        let same =
-            |other: &&JobSpec| other.profile == spec.profile && Arc::ptr_eq(&other.speeds, &spec.speeds);
-        let like = workload.specs[..at].iter().rev().take(64).find(same);
-        let before =
-            like.and_then(|like| workload.specs[..at].iter().rposition(|other| std::ptr::eq(other, like)));
-        speeds.push(before.map_or_else(|| guess(spec), |before| speeds[before].clone()));
+    let mut lists: Vec<Guessed> = Vec::new();
+    let mut speeds = Vec::with_capacity(workload.specs.len());
+    for spec in &mut workload.specs {
+        let same = |list: &&Guessed| list.profile == spec.profile && Arc::ptr_eq(&list.truth, &spec.speeds);
+        let at = lists.iter().position(|list| same(&list)).unwrap_or_else(|| {
+            let guess = known.guess(spec, workload.profiles[spec.profile.index()].as_ref());
+            lists.push(Guessed::new(spec, &guess, &lists));
+            lists.len() - 1
+        });
+        let list = &lists[at];
+        (spec.shapes, spec.speeds) = (list.shapes.clone(), list.speeds.clone());
+        speeds.push(list.guess.clone());
     }
     Learned { belief: known.pairs(workload, how), speeds }
+}
+
+/// The shapes of like jobs in the order of their guessed speeds, with these and with the true ones.
+#[derive(Clone)]
+struct Guessed {
+    profile: ProfileId,
+    truth: Arc<[f64]>,
+    shapes: Arc<[Shape]>,
+    speeds: Arc<[f64]>,
+    guess: Arc<[f64]>,
+}
+
+impl Guessed {
+    fn new(spec: &JobSpec, guess: &[f64], others: &[Guessed]) -> Guessed {
+        let mut order: Vec<usize> = (0..guess.len()).collect();
+        order.sort_by(|a, b| {
+            guess[*b].total_cmp(&guess[*a]).then_with(|| spec.shapes[*a].cmp(&spec.shapes[*b]))
+        });
+        let shapes: Vec<Shape> = order.iter().map(|at| spec.shapes[*at].clone()).collect();
+        // Equal shapes stay one list: the engine groups jobs by it.
+        let like = others.iter().find(|other| *other.shapes == *shapes).map(|other| other.shapes.clone());
+        let sorted = |speeds: &[f64]| order.iter().map(|at| speeds[*at]).collect();
+        Guessed {
+            profile: spec.profile,
+            truth: spec.speeds.clone(),
+            shapes: like.unwrap_or_else(|| shapes.into()),
+            speeds: sorted(&spec.speeds),
+            guess: sorted(guess),
+        }
+    }
 }
 
 /// The references, evenly over the table's profiles of each size of gang.
@@ -188,3 +226,6 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
     let lengths = (dot(a, a) * dot(b, b)).sqrt();
     if lengths > 0.0 { dot(a, b) / lengths } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,7 @@ fn kind(list: &[TestNode], kind: u16) -> serde_json::Value {
     serde_json::json!({
         "by_free": (0..=largest).map(up).collect::<Vec<_>>(),
         "free": all().filter(|(_, node)| node.up).map(|(_, node)| node.free.count_ones()).sum::<u32>(),
+        "up": all().filter(|(_, node)| node.up).map(|(_, node)| node.devices).sum::<u32>(),
         "total": all().map(|(_, node)| node.devices).sum::<u32>(),
     })
 }
