@@ -53,11 +53,8 @@ impl Policy for Gandiva {
         let jobs: Vec<JobIdx> = view.active().collect();
         let supply: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
         let demand: u64 = jobs.iter().map(|job| u64::from(size(view, *job))).sum();
-        if demand <= u64::from(supply) {
-            return Ok(Allocation::fractions(jobs.into_iter().map(|job| Share::part(job, 1.0)).collect()));
-        }
-        let pairs = Pairing::new(view, self.gain, jobs).pairs(demand - u64::from(supply));
-        Ok(Allocation::fractions(equal_shares(view, &pairs)))
+        let groups = Pairing::new(view, self.gain, jobs).groups(demand.saturating_sub(u64::from(supply)));
+        Ok(Allocation::fractions(equal_shares(view, &groups)))
     }
 
     fn cadence(&self) -> Cadence {
@@ -93,7 +90,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Groups that ask for `excess` devices less than the jobs do, or as near to it as good pairs come.
-    fn pairs(mut self, excess: u64) -> Vec<Group> {
+    fn groups(mut self, excess: u64) -> Vec<Group> {
         let mut left = excess as i64;
         for (a, b) in self.together() {
             if left > 0 && self.value(a, b).is_some() {
@@ -287,7 +284,7 @@ mod tests {
     fn without_a_crowd_everybody_has_devices() {
         let mut world = World::new(&[4]);
         world.submit_all(&[(1, 100.0); 4]);
-        assert_eq!(groups(&world), [0, 1, 2, 3].map(|job| (vec![job], 1.0)));
+        assert_eq!(groups(&world), [3, 2, 1, 0].map(|job| (vec![job], 1.0)));
         assert_eq!(world.view.run(JobIdx(3)).id, JobId(3));
     }
 }

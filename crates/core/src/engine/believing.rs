@@ -25,6 +25,9 @@ pub(crate) struct Stint {
     pub(super) until: Option<Time>,
 }
 
+/// Shapes, and a speed for each.
+type Ways = (Arc<[Shape]>, Arc<[f64]>);
+
 /// A shorter stretch says more of when reports are sent than of speed.
 const STINT_MIN: Span = Span::from_whole_secs(1);
 
@@ -110,7 +113,7 @@ impl State {
     fn believe_anew(&mut self, profile: ProfileId) {
         let rows = self.rows.values().copied().filter(|row| self.specs[row.index()].profile == profile);
         let rows: Vec<JobIdx> = rows.filter(|_| profile != ProfileId::default()).collect();
-        let mut known: Vec<(Arc<[Shape]>, Arc<[f64]>)> = Vec::new();
+        let mut known: Vec<Ways> = Vec::new();
         for row in rows {
             let shapes = self.specs[row.index()].shapes.clone();
             let same =
