@@ -4,7 +4,7 @@
 //!
 //! Objective: equal time for all groups, x_gk = min(1, N_k / (n s_g)) on each kind k; with as few pairs as make the
 //! groups fit, those first whose fractions of speed kept add up to most. A pair is kept while they add up to more
-//! than 1, which is what taking turns gives. A pair of which nothing is known is tried where the belief learns, and
+//! than `gain`; taking turns gives 1, and a fifth on top pays for one of the two being held back. A pair of which nothing is known is tried where the belief learns, and
 //! the measurement decides; the belief is the memory.
 //! Reads: profiles, shapes, leases in common, the belief, devices of each kind. Cost: O(profiles² kinds + jobs).
 //! Only jobs of one size share devices; no migration to better places, no growing and shrinking.
@@ -29,14 +29,17 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Equal time in turns; pairs that do more together share devices when there are too few",
     params: &[(
         "gain",
-        "what two jobs on the same devices must do together, 1 = one alone; 2 never packs [1]",
+        "what two jobs on the same devices must do together, 1 = one alone; 2 never packs [1.2]",
     )],
     rounds: true,
     make: |params| Ok(Box::new(Gandiva::new(params)?)),
 };
 
 /// What a pair of which nothing is known is hoped to do: less than pairs known to be good, more than bad ones.
-const HOPE: f64 = 1.2;
+const HOPE: f64 = 1.25;
+
+/// What two jobs must do together.
+const GAIN: f64 = 1.2;
 
 struct Gandiva {
     gain: f64,
@@ -44,7 +47,7 @@ struct Gandiva {
 
 impl Gandiva {
     fn new(params: &Params) -> Result<Gandiva, ParamError> {
-        Ok(Gandiva { gain: params.positive("gain")?.unwrap_or(1.0) })
+        Ok(Gandiva { gain: params.positive("gain")?.unwrap_or(GAIN) })
     }
 }
 
@@ -233,7 +236,7 @@ mod tests {
             Arc::make_mut(spec).profile = ProfileId(1 + at as u32 / 2);
         }
         let mut belief = Belief::default();
-        for (a, b, kept) in [(1, 2, kept), (2, 1, kept), (1, 1, 0.55), (2, 2, 0.3)] {
+        for (a, b, kept) in [(1, 2, kept), (2, 1, kept), (1, 1, 0.65), (2, 2, 0.3)] {
             belief.set_beside(ProfileId(a), ProfileId(b), KindId(0), kept);
         }
         world.view.belief = Arc::new(if learns { belief.learning() } else { belief });

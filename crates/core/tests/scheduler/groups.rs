@@ -3,8 +3,8 @@
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::ids::{JobId, JobIdx, KindId, ProfileId};
-use yard_core::job::{JobState, Rank};
-use yard_core::message::{Event, Input, Outcome};
+use yard_core::job::{JobSpec, JobState, Rank};
+use yard_core::message::{Event, Input, News, Outcome};
 
 use crate::common::{PREEMPT, World};
 
@@ -92,6 +92,48 @@ fn jobs_with_different_shapes_share_devices_in_one_that_both_have() {
     world.answers = true;
     world.replan();
     assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 1 | waits 2", "grant 0+1"));
+}
+
+/// Jobs 0 and 1, profiles 1 and 2, packed on one device under a belief that learns; both are up.
+fn learning() -> World {
+    let mut world = World::manual("a:1");
+    world.step(Input::Believe(Box::new(Belief::default().learning())));
+    world.policy.groups = vec![vec![0, 1]];
+    world.answers = false;
+    for profile in [1, 2] {
+        let spec = JobSpec { profile: ProfileId(profile), ..world.spec("1") };
+        world.step(Input::Submit(Box::new(spec)));
+    }
+    world.answers = true;
+    world.replan();
+    world.started(0);
+    world
+}
+
+#[test]
+fn speeds_alone_and_of_pairs_are_learned_from_reports() {
+    let mut world = learning();
+    let spec = |world: &World, row: usize| world.engine.view().specs[row].speeds[0];
+    world.wait(10.0);
+    world.report(0, News::Progress { steps: 40.0 });
+    assert_eq!(
+        (spec(&world, 0), spec(&world, 1)),
+        (4.0, 1.0),
+        "4 steps a second, not 1; the other is not up"
+    );
+    assert_eq!(world.engine.job(JobId(0)).map(|run| run.speed), Some(4.0));
+    world.started(1);
+    // Alone until now, in company from now on: the next report speaks of the pair.
+    world.wait(10.0);
+    world.report(0, News::Progress { steps: 70.0 });
+    let beside = |world: &World| world.engine.view().belief.beside(ProfileId(1), ProfileId(2), KindId(0));
+    assert_eq!((beside(&world), spec(&world, 0)), (Some(0.75), 4.0));
+    // The other leaves between two reports: the stretch in mixed company is not taken for either.
+    world.wait(5.0);
+    world.stopped(1, Outcome::Crashed);
+    world.wait(5.0);
+    world.report(0, News::Progress { steps: 71.0 });
+    assert_eq!((beside(&world), spec(&world, 0)), (Some(0.75), 4.0));
 }
 
 #[test]
