@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share};
-use yard_core::ids::{JobIdx, LeaseId, ProfileId};
-use yard_core::job::{Rank, Shape};
+use yard_core::ids::{JobIdx, KindId, LeaseId, ProfileId};
+use yard_core::job::{Rank, Shape, Spread};
 use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 
@@ -141,7 +141,8 @@ impl<'a> Pairing<'a> {
     fn next(&self, one: (u32, ProfileId), other: (u32, ProfileId)) -> Option<(JobIdx, JobIdx)> {
         let a = self.single.get(&one)?.last()?;
         let b = self.single.get(&other)?.iter().rev().find(|job| *job != a)?;
-        self.value(*a, *b).map(|_| self.in_order(*a, *b))
+        let (a, b) = self.in_order(*a, *b);
+        self.value(a, b).map(|_| (a, b))
     }
 
     fn in_order(&self, a: JobIdx, b: JobIdx) -> (JobIdx, JobIdx) {
@@ -169,14 +170,21 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// The first shape of a job on each kind, with the kind's devices. Shapes that span kinds are left out.
-fn ways(view: &View, job: JobIdx) -> impl Iterator<Item = (u16, f64)> {
-    let shapes = &view.spec(job).shapes;
-    let kind = |shape: &Shape| (shape.needs.len() == 1).then(|| shape.needs[0].kind);
-    let first = move |at: usize| {
-        kind(&shapes[at]).filter(|_| (0..at).all(|other| kind(&shapes[other]) != kind(&shapes[at])))
-    };
-    (0..shapes.len()).filter_map(move |at| Some((at as u16, f64::from(view.capacity(first(at)?)))))
+/// The first shape of a job on each kind that could be had now, with the kind's devices. Shapes that span kinds are
+/// left out.
+fn ways(view: &View, job: JobIdx) -> Vec<(u16, f64)> {
+    let mut found: Vec<(KindId, u16)> = Vec::new();
+    for (at, shape) in view.spec(job).shapes.iter().enumerate() {
+        let [need] = &shape.needs[..] else { continue };
+        let on_node = shape.spread != Spread::Node || need.devices <= view.nodes.largest(need.kind);
+        if on_node
+            && need.devices <= view.capacity(need.kind)
+            && found.iter().all(|(kind, _)| *kind != need.kind)
+        {
+            found.push((need.kind, at as u16));
+        }
+    }
+    found.into_iter().map(|(kind, shape)| (shape, f64::from(view.capacity(kind)))).collect()
 }
 
 /// The fractions of their speeds that two jobs keep in a shape of the first, added up; none where they cannot share.
@@ -198,8 +206,8 @@ fn equal_shares(view: &View, groups: &[Group]) -> Vec<Share> {
     let mut shares = Vec::new();
     for (lead, partner) in groups {
         let fits = |shape: u16| partner.is_none_or(|other| together(view, *lead, other, shape).is_some());
-        let ways: Vec<(u16, f64)> =
-            ways(view, *lead).filter(|(shape, capacity)| *capacity > 0.0 && fits(*shape)).collect();
+        let mut ways = ways(view, *lead);
+        ways.retain(|(shape, _)| fits(*shape));
         let wanted = (groups.len() as u32 * size(view, *lead)) as f64;
         let total: f64 = ways.iter().map(|(_, capacity)| capacity / wanted).sum();
         let jobs = partner.map_or_else(|| smallvec![*lead], |other| smallvec![*lead, other]);
@@ -212,6 +220,10 @@ fn equal_shares(view: &View, groups: &[Group]) -> Vec<Share> {
                 rank: Rank::default(),
             }
         };
+        if ways.is_empty() {
+            // It can have none of that now, but perhaps a shape over several kinds, or one when nodes come back.
+            shares.push(Share::part(*lead, 1.0 / groups.len() as f64));
+        }
         shares.extend(ways.into_iter().map(share));
     }
     shares
@@ -223,7 +235,7 @@ mod tests {
 
     use yard_core::allocation::Shares;
     use yard_core::belief::Belief;
-    use yard_core::ids::{JobId, KindId};
+    use yard_core::ids::JobId;
 
     use super::*;
     use crate::testing::{World, policy};

@@ -71,7 +71,7 @@ fn run(cluster: &str, jobs: &[JobSpec], pairs: Belief) -> Outcome {
     yard_sim::run(Simulation {
         jobs: &jobs,
         speeds: Speeds { pairs, ..Speeds::default() },
-        cluster: &ClusterSpec::parse(cluster).unwrap(),
+        cluster: &ClusterSpec::parse(cluster).expect("a cluster"),
         settings: Settings::default(),
         policy: &mut Together,
         placer: Box::new(First),
@@ -86,7 +86,7 @@ fn run(cluster: &str, jobs: &[JobSpec], pairs: Belief) -> Outcome {
         steps_max: 1_000,
         probe: None,
     })
-    .unwrap()
+    .expect("nothing is written that could fail")
 }
 
 fn ends(outcome: &Outcome) -> Vec<f64> {

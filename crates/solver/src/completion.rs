@@ -167,9 +167,9 @@ mod tests {
         #[test]
         fn small_systems_are_solved(rows in prop::collection::vec(-2.0f64..2.0, 9), x in prop::collection::vec(-3.0f64..3.0, 3)) {
             let mut matrix = vec![0.0; 9];
-            for at in 0..9 {
+            for (at, entry) in matrix.iter_mut().enumerate() {
                 let (r, c) = (at / 3, at % 3);
-                matrix[at] = (0..3).map(|k| rows[k * 3 + r] * rows[k * 3 + c]).sum::<f64>() + if r == c { 0.5 } else { 0.0 };
+                *entry = (0..3).map(|k| rows[k * 3 + r] * rows[k * 3 + c]).sum::<f64>() + if r == c { 0.5 } else { 0.0 };
             }
             let mut target: Vec<f64> = (0..3).map(|r| dot(&matrix[r * 3..][..3], &x)).collect();
             solve(&mut matrix, &mut target);
