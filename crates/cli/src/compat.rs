@@ -20,6 +20,8 @@ pub(crate) struct Compat {
     /// Whether shares of time become turns as in Gavel's simulator, and a round makes whole steps only.
     gavel_turns: bool,
     plan_gap_s: f64,
+    /// Whether a gang's speed depends on where it lies, where the table says so.
+    pub(crate) placement_aware: bool,
     /// The artifact's name and ours.
     aliases: &'static [(&'static str, &'static str)],
 }
@@ -38,6 +40,7 @@ pub(crate) const ALL: &[Compat] = &[
         ends_in_rounds: false,
         gavel_turns: false,
         plan_gap_s: 0.0,
+        placement_aware: true,
         aliases: &[
             ("fjf", "fifo-fit"),
             ("shortest", "srtf"),
@@ -57,6 +60,7 @@ pub(crate) const ALL: &[Compat] = &[
         ends_in_rounds: false,
         gavel_turns: false,
         plan_gap_s: 0.0,
+        placement_aware: true,
         aliases: &[("shortest", "srtf"), ("shortest-gpu", "srsf"), ("dlas-gpu", "tiresias")],
     },
     Compat {
@@ -71,6 +75,7 @@ pub(crate) const ALL: &[Compat] = &[
         ends_in_rounds: true,
         gavel_turns: false,
         plan_gap_s: 0.0,
+        placement_aware: true,
         aliases: &[],
     },
     Compat {
@@ -85,6 +90,7 @@ pub(crate) const ALL: &[Compat] = &[
         ends_in_rounds: false,
         gavel_turns: true,
         plan_gap_s: 1920.0,
+        placement_aware: false,
         aliases: &[
             ("fifo_perf", "fifo-het"),
             ("allox", "allox:pin=allocated"),

@@ -44,7 +44,8 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
     fields.insert("strict_rounds".into(), json!(!run.fill));
     fields.insert("placer".into(), json!(run.placer));
     fields.insert("overheads".into(), json!(plan.overheads.name));
-    fields.insert("belief".into(), json!("oracle"));
+    fields.insert("belief".into(), json!(plan.belief()));
+    fields.insert("belief_error".into(), json!(run.outcome.belief_error));
     fields.insert("compat".into(), json!(plan.compat.map(|compat| compat.name)));
     let Ok(Value::Object(figures)) = serde_json::to_value(summary(plan, run)) else {
         unreachable!("a summary is an object")
@@ -133,7 +134,22 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
         "{jobs} jobs of {} ({}) on {} ({devices} devices), overheads {}, seed {}; {rate:.0} jobs/s",
         plan.trace.source, plan.trace.format, plan.cluster.text, plan.overheads.name, plan.seed
     )?;
+    if plan.belief() != "oracle" {
+        writeln!(out, "belief {}", belief(plan, runs))?;
+    }
     Ok(())
+}
+
+/// The belief by name, and how far off it was.
+fn belief(plan: &Plan, runs: &[Run]) -> String {
+    let off =
+        |run: &Run| run.outcome.belief_error.map(|error| format!("{} {:.1} %", run.policy, error * 100.0));
+    match runs.iter().filter_map(off).collect::<Vec<_>>() {
+        errors if errors.is_empty() => plan.belief().to_owned(),
+        errors => {
+            format!("{}; mean error of believed speeds at starts: {}", plan.belief(), errors.join(", "))
+        }
+    }
 }
 
 /// One row a job and policy.
@@ -179,7 +195,7 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
         ("trace", format!("{} ({}), {} jobs", plan.trace.source, plan.trace.format, plan.trace.jobs.len())),
         ("cluster", format!("{} ({} devices)", plan.cluster.text, plan.cluster.devices())),
         ("overheads", plan.overheads.name.clone()),
-        ("belief", "oracle".into()),
+        ("belief", belief(plan, runs)),
         ("compat", plan.compat.map_or("–", |compat| compat.name).into()),
         ("seed", plan.seed.to_string()),
         ("rounds", runs.iter().map(rounds).collect::<Vec<_>>().join(", ")),
@@ -247,6 +263,7 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
         job: bar.job.0 as u32,
         start_s: since(bar.start),
         end_s: since(bar.end),
+        lane: bar.lane,
     });
     let nodes = plan.cluster.nodes.iter().map(|node| report::Node {
         name: node.name.clone(),

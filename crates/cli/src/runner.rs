@@ -17,12 +17,13 @@ use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
+use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::{self, Trace, Work};
-use yard_sim::workload::Workload;
-use yard_sim::{Outcome, Quirks, Simulation};
+use yard_sim::workload::{Options, Workload};
+use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
 
 use crate::clock::{self, Stopwatch, Timed};
 use crate::cmd::sim::{JobRange, Round, SimArgs};
@@ -50,6 +51,7 @@ pub(crate) struct Plan {
     pub(crate) choices: Vec<Choice>,
     pub(crate) notes: Vec<String>,
     workload: Workload,
+    learned: Option<Learned>,
     faults: Faults,
     keep: Keep,
     service: Arc<[f64]>,
@@ -88,7 +90,13 @@ impl Plan {
         let overheads = Overheads::parse(overheads)?;
         let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
-        let workload = Workload::new(&opened.trace, &cluster, table.as_ref(), &overheads)?;
+        let placement_aware = match &args.placement {
+            Some(placement) => placement == "aware",
+            None => compat.is_none_or(|compat| compat.placement_aware),
+        };
+        let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
+        let mut workload = Workload::new(&opened.trace, &cluster, options)?;
+        let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -113,6 +121,7 @@ impl Plan {
             compat,
             notes,
             workload,
+            learned,
             faults: args.faults()?,
             keep,
             service,
@@ -135,6 +144,11 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What the scheduler believes of speeds, by name.
+    pub(crate) fn belief(&self) -> &'static str {
+        if self.learned.is_some() { "learned" } else { "oracle" }
     }
 
     /// When the first job is submitted.
@@ -184,6 +198,7 @@ impl Plan {
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
         Ok(Simulation {
             jobs,
+            speeds: Speeds { pairs: self.workload.pairs.clone(), learned: self.learned.clone() },
             cluster: &self.cluster,
             settings: Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() },
             policy,
@@ -218,6 +233,28 @@ impl Plan {
         let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
         Ok((answer, policy.seconds))
     }
+}
+
+/// What the scheduler believes at first, where it is not the truth.
+fn learned(
+    args: &SimArgs,
+    workload: &mut Workload,
+    table: Option<&Throughputs>,
+    cluster: &ClusterSpec,
+) -> anyhow::Result<Option<Learned>> {
+    if args.belief != "learned" {
+        return Ok(None);
+    }
+    if !(0.0..=1.0).contains(&args.profiled) {
+        bail!("--profiled {} is not a fraction from 0 to 1", args.profiled);
+    }
+    let Some(table) = table else {
+        bail!("--belief learned is about the speeds of a table; name one with --throughputs");
+    };
+    let complete: learned::Complete =
+        |rows, columns, known| yard_policies::Completion::default().complete(rows, columns, known);
+    let how = Profiling { seed: args.seed, chance: args.profiled, complete };
+    Ok(Some(learned::believe(workload, table, cluster, how)))
 }
 
 /// Outputs that cannot be written, or would be written over each other, are found out before the run.

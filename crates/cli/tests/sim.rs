@@ -331,3 +331,76 @@ fn a_trace_may_come_through_a_pipe() {
     let answer = Dir::new().yard_reading(line, THREE_JOBS).json();
     assert_eq!(answer["runs"][0]["finished"], 3);
 }
+
+/// Three models on two kinds, with pairs; a gang of two may lie on one node or be spread.
+const SPEEDS: &str = "kind,model,gpus,steps_per_s,spread,beside_model
+fast,A,1,10,,\nfast,B,1,4,,\nfast,C,1,20,,\nslow,A,1,5,,\nslow,B,1,3,,\nslow,C,1,2,,
+fast,A,1,9,,B\nfast,B,1,3.6,,A\nslow,A,1,4,,B\nslow,B,1,2.7,,A\nfast,A,2,18,,\nfast,A,2,6,any,\n";
+
+#[test]
+fn a_learned_belief_is_named_with_its_error_and_the_oracle_has_none() {
+    let rows: String = (0..24)
+        .map(|at| format!("{at},{},1,{},{}\n", at * 50, 900 + at * 40, ["A", "B", "C"][at % 3]))
+        .collect();
+    let dir = Dir::with_trace(&format!("job_id,submit_s,gpus,steps,model\n{rows}"));
+    dir.write("speeds.csv", SPEEDS);
+    let line =
+        "--trace t.csv --cluster fast:2,slow:2 --throughputs speeds.csv --overheads none --policy srtf";
+    let oracle = run(&dir, line);
+    assert_eq!((&oracle["belief"], &oracle["belief_error"]), (&"oracle".into(), &serde_json::Value::Null));
+    let learned = run(&dir, &format!("{line} --belief learned --profiled 0.5"));
+    assert_eq!((&learned["belief"], &learned["finished"]), (&"learned".into(), &24.into()));
+    // All three are references, so nothing is guessed; see `a_stranger…` in the simulator for what is.
+    assert!(number(&learned, "belief_error") < 1e-9);
+    let table = dir.yard(&format!("sim {line} --belief learned")).out;
+    assert!(table.contains("belief learned; mean error of believed speeds at starts: srtf 0.0 %"), "{table}");
+}
+
+#[test]
+fn a_gang_goes_at_the_speed_of_where_it_lies_unless_that_is_ignored() {
+    let dir = Dir::with_trace("job_id,submit_s,gpus,steps,model\na,0,2,180,A\n");
+    dir.write("speeds.csv", SPEEDS);
+    let end = |cluster: &str, more: &str| {
+        let line = format!(
+            "--trace t.csv --cluster {cluster} --throughputs speeds.csv --overheads none --policy fifo"
+        );
+        number(&run(&dir, &format!("{line} {more}")), "avg_jct_s")
+    };
+    assert_eq!(
+        (end("fast:1x2", ""), end("fast:2", ""), end("fast:2", "--placement ignored")),
+        (10.0, 30.0, 10.0)
+    );
+}
+
+/// Gavel's 96 jobs, where the data are at hand.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn gavel(policy: &str, more: &str) -> Option<Vec<serde_json::Value>> {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel");
+    if !data.is_dir() {
+        eprintln!("SKIPPED: {} is not there", data.display());
+        return None;
+    }
+    let data = data.canonicalize().expect("it is there");
+    let (trace, table) = (data.join("max_min_fairness.trace"), data.join("simulation_throughputs.json"));
+    let line = format!(
+        "sim --trace {} --throughputs {} --cluster v100:12,p100:12,k80:12 --overheads none --policy {policy} {more} -o json",
+        trace.display(),
+        table.display()
+    );
+    Some(Dir::new().yard(&line).json()["runs"].as_array().expect("a list of runs").clone())
+}
+
+#[test]
+fn gandivas_pairs_do_no_harm() {
+    let Some(runs) = gavel("gandiva,gandiva:gain=2", "") else { return };
+    let [packed, alone] = [&runs[0], &runs[1]].map(|run| number(run, "avg_jct_s"));
+    assert!(packed <= alone, "{packed} with pairs, {alone} without");
+}
+
+#[test]
+fn what_is_learned_comes_near_the_truth() {
+    let Some(runs) = gavel("round-robin,gandiva", "--belief learned") else { return };
+    for run in &runs {
+        assert!(run["finished"] == 96 && number(run, "belief_error") < 0.15, "{run}");
+    }
+}

@@ -1,20 +1,60 @@
 //! What the scheduler thinks of speed: how much of its speed alone a job keeps beside another on the same
 //! devices. Speeds alone stand in the job's spec, one for each shape.
+//!
+//! A belief that learns (`Belief::learning`) takes the speeds of a spec for guesses. What was measured in a shape
+//! replaces the guess, later measurements by halves (Gavel's physical mode: Narayanan et al., OSDI 2020). A shape
+//! in which the profile never ran is believed to have its measured speed elsewhere times the typical ratio of the
+//! two shapes: the median over the guess's ratio and those of all profiles measured in both.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{KindId, ProfileId};
+use crate::job::{Need, Shape};
+
+/// What a job keeps beside another of which nothing is known: half, as if the two took turns.
+pub const UNKNOWN_KEPT: f64 = 0.5;
 
 /// What is believed of jobs that share devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Belief {
     /// The part of its speed alone that the first keeps beside the second, by kind; 0: it cannot run so.
+    #[serde(with = "rows")]
     beside: BTreeMap<(ProfileId, ProfileId, KindId), f64>,
+    /// What was learned of speeds alone; none where speeds are given and not learned.
+    learned: Option<Learned>,
 }
 
+/// Steps a second alone, by profile and shape: as first guessed, and as measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Learned {
+    #[serde(with = "rows")]
+    guessed: BTreeMap<(ProfileId, Shape), f64>,
+    #[serde(with = "rows")]
+    measured: BTreeMap<(ProfileId, Shape), f64>,
+}
+
+/// How much a new measurement counts against the old one.
+const NEWS: f64 = 0.5;
+
 impl Belief {
+    /// The same belief, which learns from now on.
+    pub fn learning(self) -> Belief {
+        Belief { learned: Some(Learned::default()), ..self }
+    }
+
+    /// Whether measurements change it.
+    pub fn learns(&self) -> bool {
+        self.learned.is_some()
+    }
+
+    /// Whether nothing is believed.
+    pub fn is_empty(&self) -> bool {
+        self.beside.is_empty()
+    }
+
     /// Sets what `profile` keeps of its speed beside `other` on devices of `kind`.
     pub fn set_beside(&mut self, profile: ProfileId, other: ProfileId, kind: KindId, kept: f64) {
         self.beside.insert((profile, other, kind), kept);
@@ -29,5 +69,214 @@ impl Belief {
     pub fn pair(&self, a: ProfileId, b: ProfileId, kind: KindId) -> Option<[f64; 2]> {
         let kept = [self.beside(a, b, kind)?, self.beside(b, a, kind)?];
         (kept[0] > 0.0 && kept[1] > 0.0).then_some(kept)
+    }
+
+    /// What `profile` keeps on devices of all these kinds beside `others`: each of them takes its part of what the
+    /// ones before have left, and a gang goes at the pace of its slowest kind.
+    pub fn kept(&self, profile: ProfileId, others: impl Iterator<Item = ProfileId>, needs: &[Need]) -> f64 {
+        let beside = |other: ProfileId| {
+            let known = |need: &Need| self.beside(profile, other, need.kind).unwrap_or(UNKNOWN_KEPT);
+            needs.iter().map(known).reduce(f64::min).unwrap_or(UNKNOWN_KEPT)
+        };
+        others.map(beside).product()
+    }
+
+    /// Takes the speeds of a new job for guesses. Returns what is believed of them.
+    pub(crate) fn guess(&mut self, profile: ProfileId, shapes: &[Shape], speeds: &[f64]) -> Vec<f64> {
+        let Some(learned) = self.learned.as_mut().filter(|_| profile != ProfileId::default()) else {
+            return speeds.to_vec();
+        };
+        for (shape, speed) in shapes.iter().zip(speeds) {
+            learned.guessed.entry((profile, shape.clone())).or_insert(*speed);
+        }
+        self.speeds(profile, shapes)
+    }
+
+    /// What is believed of a profile's speeds alone, where it is learned.
+    pub(crate) fn speeds(&self, profile: ProfileId, shapes: &[Shape]) -> Vec<f64> {
+        let speed = |shape| self.learned.as_ref().map_or(0.0, |learned| learned.speed(profile, shape));
+        shapes.iter().map(speed).collect()
+    }
+
+    /// A job of `profile` made so many steps a second, alone or beside `other`. Returns whether this is news: the
+    /// first of its sort, or off by more than a tenth.
+    pub(crate) fn observe(
+        &mut self,
+        profile: ProfileId,
+        shape: &Shape,
+        other: Option<ProfileId>,
+        steps_per_s: f64,
+    ) -> bool {
+        let known = profile != ProfileId::default() && other != Some(ProfileId::default());
+        let Some(learned) = self.learned.as_mut().filter(|_| known) else { return false };
+        let alone = learned.measured.get(&(profile, shape.clone())).copied();
+        match (other, alone) {
+            (None, _) => learned.take(profile, shape, steps_per_s),
+            (Some(other), Some(alone)) => {
+                let kept = if alone > 0.0 { steps_per_s / alone } else { 0.0 };
+                let before =
+                    shape.needs.iter().map(|need| (need.kind, self.beside(profile, other, need.kind)));
+                let before: Vec<_> = before.collect();
+                before.iter().for_each(|(kind, _)| self.set_beside(profile, other, *kind, kept));
+                before.iter().any(|(_, before)| before.is_none_or(|before| is_off(kept, before)))
+            }
+            // Never seen alone: what is believed of the pair tells how fast it would be.
+            (Some(other), None) => {
+                let kept = self.kept(profile, std::iter::once(other), &shape.needs);
+                match self.learned.as_mut().filter(|_| kept > 0.0 && steps_per_s > 0.0) {
+                    Some(learned) => learned.take(profile, shape, steps_per_s / kept),
+                    None => false,
+                }
+            }
+        }
+    }
+
+    /// The same without what is no number, as it may come from outside.
+    pub(crate) fn sound(mut self) -> Belief {
+        self.beside.retain(|_, kept| *kept >= 0.0 && kept.is_finite());
+        self
+    }
+}
+
+impl Learned {
+    /// A measurement; whether it is news.
+    fn take(&mut self, profile: ProfileId, shape: &Shape, speed: f64) -> bool {
+        match self.measured.entry((profile, shape.clone())) {
+            Entry::Vacant(entry) => {
+                entry.insert(speed);
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let before = *entry.get();
+                entry.insert(NEWS * speed + (1.0 - NEWS) * before);
+                is_off(speed, before)
+            }
+        }
+    }
+
+    fn speed(&self, profile: ProfileId, shape: &Shape) -> f64 {
+        let key = (profile, shape.clone());
+        if let Some(measured) = self.measured.get(&key) {
+            return *measured;
+        }
+        let guess = self.guessed.get(&key).copied().unwrap_or(0.0);
+        let elsewhere = self.measured.iter().filter(|((other, _), _)| *other == profile);
+        let scaled = elsewhere.map(|((_, seen), speed)| speed * self.ratio(profile, seen, shape));
+        median(scaled.filter(|speed| *speed > 0.0 && speed.is_finite()).collect()).unwrap_or(guess)
+    }
+
+    /// How much faster profiles are in shape `to` than in shape `from`.
+    fn ratio(&self, profile: ProfileId, from: &Shape, to: &Shape) -> f64 {
+        let guess = |shape: &Shape| self.guessed.get(&(profile, shape.clone()));
+        let guessed = guess(to).zip(guess(from)).map(|(to, from)| to / from);
+        let seen = self.measured.iter().filter(|((_, shape), _)| shape == from);
+        let both =
+            seen.filter_map(|((other, _), speed)| Some(self.measured.get(&(*other, to.clone()))? / speed));
+        median(both.chain(guessed).filter(|ratio| ratio.is_finite()).collect()).unwrap_or(1.0)
+    }
+}
+
+fn is_off(speed: f64, before: f64) -> bool {
+    (speed - before).abs() > 0.1 * before
+}
+
+/// The middle of the values, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some((values[last / 2] + values[last.div_ceil(2)]) / 2.0)
+}
+
+/// Maps with keys of several parts, as lists: JSON has no other keys than text.
+mod rows {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(kind: u16) -> Shape {
+        Shape::of(KindId(kind), 1)
+    }
+
+    #[test]
+    fn a_shape_never_tried_goes_by_the_typical_ratio() {
+        let shapes = [shape(0), shape(1)];
+        let mut belief = Belief::default().learning();
+        let [a, b, c] = [1, 2, 3].map(ProfileId);
+        for profile in [a, b, c] {
+            assert_eq!(belief.guess(profile, &shapes, &[4.0, 2.0]), [4.0, 2.0]);
+        }
+        assert!(belief.observe(a, &shapes[0], None, 40.0), "a first measurement is news");
+        assert_eq!(belief.speeds(a, &shapes), [40.0, 20.0], "by the guesses' ratio");
+        // Two others turn out to be a fifth as fast on the second kind.
+        for profile in [b, c] {
+            belief.observe(profile, &shapes[0], None, 10.0);
+            belief.observe(profile, &shapes[1], None, 2.0);
+        }
+        assert_eq!(belief.speeds(a, &shapes), [40.0, 8.0], "by the median of 1/2, 1/5 and 1/5");
+        assert!(belief.observe(a, &shapes[0], None, 20.0));
+        assert_eq!(belief.speeds(a, &shapes)[0], 30.0, "old and new by halves");
+    }
+
+    #[test]
+    fn a_measured_pair_replaces_what_was_believed() {
+        let mut belief = Belief::default();
+        let [a, b] = [1, 2].map(ProfileId);
+        belief.set_beside(a, b, KindId(0), 0.8);
+        assert!(!belief.observe(a, &shape(0), Some(b), 1.0), "the oracle does not learn");
+        let mut belief = belief.learning();
+        belief.guess(a, &[shape(0)], &[1.0]);
+        belief.observe(a, &shape(0), Some(b), 8.0);
+        assert_eq!(
+            belief.speeds(a, &[shape(0)]),
+            [10.0],
+            "not seen alone: by what the pair is believed to leave"
+        );
+        assert!(belief.observe(a, &shape(0), Some(b), 0.0));
+        assert_eq!((belief.beside(a, b, KindId(0)), belief.pair(a, b, KindId(0))), (Some(0.0), None));
+        assert!(!belief.observe(a, &shape(0), Some(ProfileId(0)), 5.0), "nothing is learned of the unknown");
+    }
+
+    #[test]
+    fn a_belief_survives_saving() {
+        let mut belief = Belief::default().learning();
+        belief.set_beside(ProfileId(1), ProfileId(2), KindId(0), 0.5);
+        belief.guess(ProfileId(1), &[shape(0)], &[3.0]);
+        belief.observe(ProfileId(1), &shape(0), None, 2.0);
+        let text = serde_json::to_string(&belief).unwrap();
+        assert_eq!(serde_json::from_str::<Belief>(&text).unwrap(), belief);
+    }
+
+    #[test]
+    fn neighbours_take_their_parts_one_after_another() {
+        let mut belief = Belief::default();
+        let [a, b, c] = [1, 2, 3].map(ProfileId);
+        let needs = [KindId(0), KindId(1)].map(|kind| Need { kind, devices: 1 });
+        belief.set_beside(a, b, KindId(0), 0.8);
+        belief.set_beside(a, b, KindId(1), 0.6);
+        assert_eq!(belief.kept(a, [].into_iter(), &needs), 1.0);
+        assert_eq!(belief.kept(a, [b].into_iter(), &needs[..1]), 0.8);
+        assert_eq!(belief.kept(a, [b].into_iter(), &needs), 0.6);
+        assert_eq!(belief.kept(a, [b, c].into_iter(), &needs), 0.3);
     }
 }

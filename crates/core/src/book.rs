@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::allocation::{Allocation, Mode, Share, Shares};
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
+use crate::leases::own_way;
 use crate::turns::{Turns, ordered};
 use crate::units::Time;
 
@@ -252,11 +253,11 @@ impl Book {
 
     /// Takes a job that is over, or that asks for nothing more, out of its shares. A group that holds
     /// devices goes on without it; other groups fall away.
-    pub(crate) fn remove_job(&mut self, job: JobIdx) {
+    pub(crate) fn remove_job(&mut self, job: JobIdx, specs: &[Arc<JobSpec>]) {
         for share in self.of_job.get_mut(job.index()).map(std::mem::take).unwrap_or_default() {
             let entry = &mut self.entries[share.0 as usize];
             if entry.lease.is_some() && entry.jobs.len() > 1 {
-                entry.jobs.retain(|member| *member != job);
+                self.go_on_without(share, job, specs);
             } else {
                 self.drop_share(share);
             }
@@ -264,9 +265,21 @@ impl Book {
     }
 
     /// Takes a job that stopped by itself out of a group that goes on without it.
-    pub(crate) fn leave(&mut self, share: ShareId, job: JobIdx) {
-        self.entries[share.0 as usize].jobs.retain(|member| *member != job);
+    pub(crate) fn leave(&mut self, share: ShareId, job: JobIdx, specs: &[Arc<JobSpec>]) {
+        self.go_on_without(share, job, specs);
         self.of_job[job.index()].retain(|other| *other != share);
+    }
+
+    /// A group that holds devices loses a job. Shapes are named by the list of who is first.
+    fn go_on_without(&mut self, share: ShareId, job: JobIdx, specs: &[Arc<JobSpec>]) {
+        let entry = &mut self.entries[share.0 as usize];
+        let led = entry.jobs.first() == Some(&job);
+        entry.jobs.retain(|member| *member != job);
+        let Some(lead) = entry.jobs.first().copied().filter(|_| led) else { return };
+        entry.held = own_way(specs, job, lead, entry.held);
+        entry.shape = entry.shape.map(|shape| own_way(specs, job, lead, shape));
+        let shape = entry.shape;
+        self.entries[share.0 as usize].class = self.intern(&specs[lead.index()].shapes, shape);
     }
 
     /// Removes a share that has no lease any more.
@@ -502,9 +515,14 @@ fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
         Some(shape) if shape as usize >= shapes.len() => {
             Err(format!("a share names shape {shape} of {}", shapes.len()))
         }
-        // Packed jobs sit on the same devices, so they must ask for the same.
-        _ if share.jobs.iter().any(|job| specs[job.index()].shapes != *shapes) => {
-            Err("a group of jobs with different shapes".into())
+        // Packed jobs sit on the same devices, so each must have a shape that takes them.
+        Some(shape)
+            if share.jobs.iter().any(|job| specs[job.index()].way(&shapes[shape as usize]).is_none()) =>
+        {
+            Err(format!("a group in shape {shape} of its first job, which another of its jobs does not have"))
+        }
+        None if share.jobs.iter().any(|job| specs[job.index()].shapes != *shapes) => {
+            Err("a group in any shape, of jobs with different shapes".into())
         }
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::units::{Span, Time};
 
@@ -45,10 +46,26 @@ impl Shape {
         Shape { needs: vec![Need { kind, devices }], spread: Spread::Any, batch_size: None }
     }
 
+    /// Whether it takes the same devices; what a job does on them may differ.
+    pub fn takes_same(&self, other: &Shape) -> bool {
+        self.needs == other.needs && self.spread == other.spread
+    }
+
     /// Devices of all kinds together.
     pub fn devices(&self) -> u32 {
         self.needs.iter().fold(0, |sum, need| sum.saturating_add(need.devices))
     }
+}
+
+/// The shape by whose speed a gang goes that holds `shape` and lies on these devices: one that may lie anywhere
+/// and happens to lie on one node is as fast as one that must.
+pub fn lying(shapes: &[Shape], shape: u16, placement: &Placement) -> u16 {
+    let held = &shapes[shape as usize];
+    if held.spread == Spread::Node || placement.0.len() > 1 {
+        return shape;
+    }
+    let on_one = |other: &Shape| other.spread == Spread::Node && other.needs == held.needs;
+    shapes.iter().position(on_one).map_or(shape, |at| at as u16)
 }
 
 /// What stopping and starting a job costs.
@@ -102,6 +119,11 @@ impl JobSpec {
     /// The shapes in which it makes progress.
     pub fn usable(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&*self.speeds).filter(|(_, speed)| **speed > 0.0).map(|(shape, _)| shape)
+    }
+
+    /// Which of its shapes takes the same devices as `shape`.
+    pub fn way(&self, shape: &Shape) -> Option<u16> {
+        self.shapes.iter().position(|own| own.takes_same(shape)).map(|at| at as u16)
     }
 }
 
@@ -192,7 +214,7 @@ pub struct JobRun {
     pub speed: f64,
     /// Which of its shapes it holds or is about to.
     pub shape: u16,
-    /// Devices it holds now, its part of them where they are shared.
+    /// Devices it holds now, alone or with the others of its group.
     pub devices: u32,
     /// Since when it holds them.
     pub held_since: Time,

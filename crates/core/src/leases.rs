@@ -2,6 +2,7 @@
 //! devices are idle, ending once it is revoked, and gone when its last job gave the devices back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 use crate::book::ShareId;
 use crate::cluster::Placement;
 use crate::ids::{JobIdx, LeaseId, NodeId};
+use crate::job::JobSpec;
 use crate::units::Time;
 
 /// How far a lease has come.
@@ -32,6 +34,27 @@ pub(crate) struct Lease {
     pub(crate) state: LeaseState,
     pub(crate) granted_at: Time,
     pub(crate) until: Time,
+}
+
+impl Lease {
+    /// A job leaves the group; the shape is then named by the list of who is first.
+    pub(crate) fn drop_job(&mut self, job: JobIdx, specs: &[Arc<JobSpec>]) {
+        let led = self.jobs.first() == Some(&job);
+        self.jobs.retain(|member| *member != job);
+        if let Some(lead) = self.jobs.first().filter(|_| led) {
+            self.shape = own_way(specs, job, *lead, self.shape);
+        }
+    }
+}
+
+/// The shape of `lead` that takes the same devices as this one of `job`. Jobs of a group have one.
+pub(crate) fn own_way(specs: &[Arc<JobSpec>], job: JobIdx, lead: JobIdx, shape: u16) -> u16 {
+    let (from, to) = (&specs[job.index()], &specs[lead.index()]);
+    // By value: a restored state has equal lists in other places.
+    if job == lead || from.shapes == to.shapes {
+        return shape;
+    }
+    to.way(&from.shapes[shape as usize]).expect("jobs of a group take the same devices")
 }
 
 /// All leases that are not over.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::allocation::{Allocation, Certificate};
+use crate::belief::Belief;
 use crate::cluster::{NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
 use crate::job::{JobSpec, JobState};
@@ -29,6 +30,8 @@ pub enum Input {
         /// The answer.
         answer: Result<Allocation, String>,
     },
+    /// What is to be believed of jobs that share devices, in place of what was.
+    Believe(Box<Belief>),
     /// Time has passed; due at `Engine::deadline`.
     Tick,
 }
@@ -114,10 +117,10 @@ pub enum Command {
     Grant {
         /// The lease.
         lease: LeaseId,
-        /// The group, all in this shape of theirs.
+        /// The group.
         jobs: SmallVec<[JobId; 1]>,
-        /// Which of their shapes.
-        shape: u16,
+        /// Which of its own shapes each of them holds.
+        shapes: SmallVec<[u16; 1]>,
         /// Where.
         placement: Placement,
         /// Until when, unless renewed.

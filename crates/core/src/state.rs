@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
+use crate::engine::Stint;
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
@@ -79,6 +80,8 @@ pub struct State {
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) belief: Arc<Belief>,
+    /// Stretches of work that are being measured, where the belief learns.
+    pub(crate) stints: BTreeMap<JobIdx, Stint>,
     /// What devices cost in the allocation in force.
     pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
@@ -130,6 +133,7 @@ impl State {
             kinds: Arc::new(kinds),
             nodes: Arc::default(),
             belief: Arc::default(),
+            stints: BTreeMap::new(),
             prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),

@@ -107,6 +107,21 @@ impl View {
         self.spec(job).speeds[shape as usize]
     }
 
+    /// Believed steps per second of two jobs on the same devices, in a shape of the first that the second has
+    /// too; none where that is not known, or either cannot run so.
+    pub fn packed(&self, a: JobIdx, b: JobIdx, shape_of_a: u16) -> Option<[f64; 2]> {
+        let shape = self.spec(a).shapes.get(shape_of_a as usize)?;
+        let shape_of_b = self.spec(b).way(shape)?;
+        let mut speeds = [self.speed(a, shape_of_a), self.speed(b, shape_of_b)];
+        let mut kept = [f64::INFINITY; 2];
+        for need in &shape.needs {
+            let here = self.belief.pair(self.spec(a).profile, self.spec(b).profile, need.kind)?;
+            kept = [kept[0].min(here[0]), kept[1].min(here[1])];
+        }
+        speeds.iter_mut().zip(kept).for_each(|(speed, kept)| *speed *= kept);
+        speeds.iter().all(|speed| *speed > 0.0 && speed.is_finite()).then_some(speeds)
+    }
+
     /// Devices of a kind that jobs may be given.
     pub fn capacity(&self, kind: KindId) -> u32 {
         self.nodes.up(kind)

@@ -21,6 +21,7 @@ mod fifo;
 mod fifo_fit;
 mod fifo_het;
 mod finish_time;
+mod gandiva;
 mod gandiva_fair;
 mod gittins;
 mod hierarchical;
@@ -95,6 +96,7 @@ pub const ALL: &[Entry] = &[
     allox::ENTRY,
     gandiva_fair::ENTRY,
     themis::ENTRY,
+    gandiva::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
@@ -106,6 +108,8 @@ pub const ALL: &[Entry] = &[
     cost::ENTRY,
     cost_slo::ENTRY,
 ];
+
+pub use yard_solver::Completion;
 
 /// The policy of this name.
 pub fn find(name: &str) -> Result<&'static Entry, ParamError> {

@@ -37,7 +37,11 @@ impl Chaos {
         if self.mode == Mode::Fractions {
             share.fraction = 0.1 + 0.9 * self.random.unit();
         }
-        let like = rest.iter().position(|other| view.spec(*other).shapes == *shapes);
+        let fits = |other: &JobIdx| match share.shape {
+            Some(shape) => view.spec(*other).way(&shapes[shape as usize]).is_some(),
+            None => view.spec(*other).shapes == *shapes,
+        };
+        let like = rest.iter().position(fits);
         if let Some(at) = like.filter(|_| self.random.chance(0.3)) {
             share.jobs = smallvec![job, rest.swap_remove(at)];
         }
@@ -49,7 +53,12 @@ impl Chaos {
     /// The same part of the time, now and then divided over all shapes of the lead.
     fn split(&mut self, view: &View, share: Share) -> Vec<Share> {
         let shapes = view.spec(share.jobs[0]).shapes.len();
-        if self.mode != Mode::Fractions || shapes < 2 || !self.random.chance(0.4) {
+        let alike = |job: &JobIdx| view.spec(*job).shapes == view.spec(share.jobs[0]).shapes;
+        if self.mode != Mode::Fractions
+            || shapes < 2
+            || !share.jobs.iter().all(alike)
+            || !self.random.chance(0.4)
+        {
             return vec![share];
         }
         let fraction = share.fraction / shapes as f64;

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use yard_core::belief::Belief;
 use yard_core::cluster::NodeSpec;
-use yard_core::ids::{JobId, NodeId};
+use yard_core::ids::{JobId, NodeId, ProfileId};
 use yard_core::job::{Costs, JobSpec, JobState, Need, Shape, Spread};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
@@ -17,7 +18,7 @@ use crate::cluster::ClusterSpec;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
-use crate::run::{Simulation, run};
+use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
 
 /// Steps within which a scenario must end; most need a few hundred.
@@ -28,6 +29,7 @@ const STEPS_MAX: u64 = 50_000;
 pub struct Scenario {
     cluster: ClusterSpec,
     jobs: Vec<(Time, JobSpec)>,
+    pairs: Belief,
     script: Vec<(Time, Input)>,
     faults: Faults,
     round: Span,
@@ -60,6 +62,7 @@ impl Scenario {
         let costly = random.chance(0.5);
         let jobs = jobs(&mut random, &cluster, costly);
         let script = script(&mut random, &cluster, jobs.len() as u64);
+        let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
         let faults = Faults {
@@ -79,6 +82,7 @@ impl Scenario {
         Scenario {
             cluster,
             jobs,
+            pairs,
             script,
             faults,
             round,
@@ -110,6 +114,7 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
+            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned() },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,
@@ -138,6 +143,13 @@ impl Scenario {
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
         Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
+    }
+
+    /// In every third scenario the engine learns, from guesses that are all wrong.
+    fn learned(&self) -> Option<Learned> {
+        let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
+        let belief = Belief::default();
+        (self.seed % 3 == 1).then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
     }
 
     fn settings(&self, policy: &dyn Policy) -> Settings {
@@ -217,12 +229,29 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             shapes,
             speeds,
             costs,
-            profile: Default::default(),
+            profile: ProfileId(at as u32 % PROFILES),
             failures_max: 1_000,
         };
         jobs.push((Time::from_secs(now), spec));
     }
     jobs
+}
+
+/// Profiles of the jobs, the unknown one among them.
+const PROFILES: u32 = 4;
+
+/// What some profiles keep beside others; of the rest nothing is known. Nobody is brought to a stand.
+fn pairs(random: &mut Random, cluster: &ClusterSpec) -> Belief {
+    let mut pairs = Belief::default();
+    for kind in cluster.kinds.ids() {
+        for at in 0..PROFILES * PROFILES {
+            let (a, b) = (ProfileId(at / PROFILES), ProfileId(at % PROFILES));
+            if a.0 > 0 && b.0 > 0 && random.chance(0.7) {
+                pairs.set_beside(a, b, kind, 0.1 + random.unit());
+            }
+        }
+    }
+    pairs
 }
 
 /// Shapes of which at least one fits the cluster.

@@ -8,6 +8,7 @@ mod fairness;
 pub mod faults;
 pub mod follow;
 pub mod fuzz;
+pub mod learned;
 pub mod overheads;
 pub mod prices;
 mod queue;
@@ -21,5 +22,5 @@ pub mod trace;
 pub mod workload;
 mod world;
 
-pub use run::{Outcome, Simulation, run, view_at};
+pub use run::{Learned, Outcome, Simulation, Speeds, run, view_at};
 pub use world::Quirks;

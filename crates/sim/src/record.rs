@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
 use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, KindId, LeaseId};
 use yard_core::job::JobState;
@@ -35,8 +36,23 @@ pub struct JobRecord {
     pub migrations: u32,
     /// Its finish-time fairness, once it is over.
     pub rho: Option<f64>,
+    /// Device-seconds of that time that count for others on the same devices.
+    pub shared: f64,
     held_since: Option<Time>,
+    lease: LeaseId,
     share_before: f64,
+}
+
+/// Who is on the devices of a lease.
+#[derive(Debug)]
+struct Holding {
+    start: Time,
+    /// Who took them, in order, and who still has them.
+    lanes: SmallVec<[JobId; 2]>,
+    jobs: SmallVec<[JobId; 2]>,
+    /// Until when device time was divided among them.
+    divided: Time,
+    placement: Placement,
 }
 
 /// The load from an instant until the next sample.
@@ -69,6 +85,8 @@ pub struct Bar {
     pub start: Time,
     /// Until.
     pub end: Time,
+    /// Its place among the jobs on these devices, and how many they were.
+    pub lane: (u8, u8),
 }
 
 /// How much to keep.
@@ -103,7 +121,7 @@ pub struct Record {
     pub follow: Follow,
     keep: Keep,
     now: Sample,
-    open: BTreeMap<LeaseId, (JobId, Time)>,
+    open: BTreeMap<LeaseId, Holding>,
     kind_of: Vec<KindId>,
     fairness: Fairness,
 }
@@ -146,7 +164,9 @@ impl Record {
             preemptions: 0,
             migrations: 0,
             rho: None,
+            shared: 0.0,
             held_since: None,
+            lease: LeaseId::default(),
             share_before: self.fairness.arrive(now, gpus),
         });
         self.change(now, |sample| {
@@ -183,7 +203,7 @@ impl Record {
             kind.into_iter().for_each(|kind| self.follow.hold(now, *job, kind));
             let row = &mut self.jobs[job.index()];
             row.first_start.get_or_insert(now);
-            row.held_since = Some(now);
+            (row.held_since, row.lease) = (Some(now), lease);
             let gpus = row.gpus as u64;
             self.change(now, |sample| {
                 sample.queued_jobs -= 1;
@@ -192,19 +212,55 @@ impl Record {
             });
         }
         self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
-        self.open.insert(lease, (jobs[0], now));
+        let lanes: SmallVec<[JobId; 2]> = jobs.iter().copied().collect();
+        let holding =
+            Holding { start: now, jobs: lanes.clone(), lanes, divided: now, placement: placement.clone() };
+        self.open.insert(lease, holding);
     }
 
     fn freed(&mut self, now: Time, lease: LeaseId, placement: &Placement) {
         let devices = placement.devices() as u64;
         self.change(now, |sample| sample.used_gpus -= devices);
-        let (job, start) = self.open.remove(&lease).expect("a lease is freed after it is granted");
+        // Devices are freed just before the last of their jobs is heard of again.
+        self.leave_last(now, lease);
+        let start = self.open.remove(&lease).expect("a lease is freed after it is granted").start;
         for slice in &placement.0 {
             let used = (now - start).0 as u128 * slice.mask.count_ones() as u128;
             self.used[self.kind_of[slice.node.index()].index()] += used;
+        }
+    }
+
+    /// The jobs that are still on a lease's devices have had them until now.
+    fn leave_last(&mut self, now: Time, lease: LeaseId) {
+        let last = self.open.get(&lease).map(|holding| holding.jobs.clone()).unwrap_or_default();
+        last.into_iter().for_each(|job| self.leave(now, lease, job));
+    }
+
+    /// A job leaves the devices of a lease: its bars end, and device time is divided among those that were there.
+    fn leave(&mut self, now: Time, lease: LeaseId, job: JobId) {
+        let Some(holding) = self.open.get_mut(&lease).filter(|holding| holding.jobs.contains(&job)) else {
+            return;
+        };
+        let several = holding.jobs.len() as f64;
+        if several > 1.0 {
+            let time = (now - holding.divided).secs() * holding.placement.devices() as f64;
+            for job in &holding.jobs {
+                self.jobs[job.index()].shared += time * (1.0 - 1.0 / several);
+            }
+        }
+        holding.divided = now;
+        holding.jobs.retain(|member| *member != job);
+        let lane = holding.lanes.iter().position(|member| *member == job).unwrap_or(0);
+        let bar = (job, holding.start, (lane as u8, holding.lanes.len().min(255) as u8));
+        let placement = holding.placement.clone();
+        self.draw(now, &placement, bar);
+    }
+
+    fn draw(&mut self, end: Time, placement: &Placement, (job, start, lane): (JobId, Time, (u8, u8))) {
+        for slice in &placement.0 {
             for (first, devices) in runs(slice.mask) {
                 if self.bars.len() < self.keep.bars_max {
-                    self.bars.push(Bar { node: slice.node.0, first, devices, job, start, end: now });
+                    self.bars.push(Bar { node: slice.node.0, first, devices, job, start, end, lane });
                 } else {
                     self.bars_cut = true;
                 }
@@ -218,6 +274,8 @@ impl Record {
         let Some(since) = row.held_since.take() else { return false };
         row.held += now - since;
         self.follow.lay_down(now, job);
+        let lease = row.lease;
+        self.leave(now, lease, job);
         true
     }
 

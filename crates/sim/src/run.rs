@@ -6,9 +6,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
-use yard_core::job::JobSpec;
-use yard_core::message::{Effect, Event, Input, NodeChange};
+use yard_core::ids::JobId;
+use yard_core::job::{JobSpec, JobState};
+use yard_core::message::{Effect, Event, Input, News, NodeChange, Report};
 use yard_core::policy::{Placer, Policy};
 use yard_core::state::Ledger;
 use yard_core::view::{Changed, View};
@@ -24,6 +26,8 @@ use crate::world::{Coming, Quirks, World};
 pub struct Simulation<'a> {
     /// The jobs with their times of submission, in order.
     pub jobs: &'a [(Time, &'a JobSpec)],
+    /// What is true and what is believed of speeds, beyond the jobs' own.
+    pub speeds: Speeds,
     /// The cluster.
     pub cluster: &'a ClusterSpec,
     /// How the engine is run.
@@ -54,6 +58,38 @@ pub struct Simulation<'a> {
     pub probe: Option<Probe<'a>>,
 }
 
+/// What is true and what is believed of speeds, beyond what the jobs say themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Speeds {
+    /// What jobs really keep of their speeds beside each other. The engine is told, unless it is to learn.
+    pub pairs: Belief,
+    /// What the engine believes instead of the truth.
+    pub learned: Option<Learned>,
+}
+
+/// A belief to begin with.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// Of jobs that share devices; it learns.
+    pub belief: Belief,
+    /// The guessed speeds of each job, one for each of its shapes.
+    pub speeds: Vec<Arc<[f64]>>,
+}
+
+/// How far believed speeds were from true ones when jobs started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Errors {
+    sum: f64,
+    starts: u64,
+}
+
+impl Errors {
+    fn add(&mut self, believed: f64, real: f64) {
+        self.sum += if real > 0.0 { (believed / real - 1.0).abs() } else { 1.0 };
+        self.starts += 1;
+    }
+}
+
 /// Called after each step of the engine.
 pub type Probe<'a> = &'a mut dyn FnMut(&Engine, Time, &Input);
 
@@ -68,6 +104,8 @@ pub struct Outcome {
     pub events_sha256: String,
     /// When the last thing happened.
     pub end: Time,
+    /// Mean relative error of believed speeds over all starts, where the belief is learned.
+    pub belief_error: Option<f64>,
 }
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which the jobs that are
@@ -117,16 +155,20 @@ struct Run<'a> {
     steps_max: u64,
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
+    guesses: Option<Vec<Arc<[f64]>>>,
+    errors: Errors,
 }
 
 impl<'a> Run<'a> {
     fn new(simulation: Simulation<'a>) -> Run<'a> {
-        let Simulation { jobs, cluster, settings, policy, placer, quirks, faults, seed, keep, .. } =
-            simulation;
+        let Simulation {
+            jobs, speeds, cluster, settings, policy, placer, quirks, faults, seed, keep, ..
+        } = simulation;
         let joining =
             simulation.script.iter().filter(|(_, input)| matches!(input, Input::Node(NodeChange::Join(_))));
         let n_nodes = cluster.nodes.len() + joining.count();
-        let mut world = World::new(n_nodes, simulation.checkpoint_every, quirks, faults, seed);
+        let mut world =
+            World::new(n_nodes, simulation.checkpoint_every, quirks, faults, speeds.pairs.clone(), seed);
         for (time, input) in simulation.script {
             world.coming.push(time, Coming::Planned(Box::new(input)));
         }
@@ -149,7 +191,18 @@ impl<'a> Run<'a> {
             steps_max: simulation.steps_max,
             progress: simulation.progress,
             probe: simulation.probe,
+            guesses: None,
+            errors: Errors::default(),
         };
+        run.world.talks = speeds.learned.is_some();
+        let (belief, guesses) = match speeds.learned {
+            Some(Learned { belief, speeds }) => (belief.learning(), Some(speeds)),
+            None => (speeds.pairs, None),
+        };
+        run.guesses = guesses;
+        if belief.learns() || !belief.is_empty() {
+            run.step(Input::Believe(Box::new(belief)));
+        }
         for node in &cluster.nodes {
             run.step(Input::Node(NodeChange::Join(node.clone())));
         }
@@ -170,18 +223,40 @@ impl<'a> Run<'a> {
     fn happen(&mut self, now: Time) {
         self.now = now;
         while let Some(coming) = self.world.coming.pop_due(now) {
-            if let Some(input) = self.world.happen(now, coming) {
-                self.step(input);
-            }
+            let input = self.world.happen(now, coming);
+            self.hear();
+            let Some(input) = input else { continue };
+            let started = match &input {
+                Input::Report(Report { job, news: News::Started, .. }) => Some(*job),
+                _ => None,
+            };
+            self.step(input);
+            started.iter().for_each(|job| self.compare(*job));
+        }
+    }
+
+    /// Hands on what jobs have said of their progress.
+    fn hear(&mut self) {
+        std::mem::take(&mut self.world.said).into_iter().for_each(|report| self.step(report));
+    }
+
+    /// Notes how far the believed speed of a job is from the true one.
+    fn compare(&mut self, job: JobId) {
+        if let Some(run) = self.engine.job(job).filter(|run| run.state == JobState::Running) {
+            self.errors.add(run.speed, self.world.speed(job));
         }
     }
 
     fn arrive(&mut self, now: Time) {
         while let Some((_, spec)) = self.jobs.get(self.arrived).filter(|(time, _)| *time <= now) {
             self.arrived += 1;
-            self.world.add(spec.steps, spec.speeds.clone(), spec.costs);
+            self.world.add(spec);
             self.record.add(now, spec.shapes[0].devices());
-            self.step(Input::Submit(Box::new((*spec).clone())));
+            let mut spec = JobSpec::clone(spec);
+            if let Some(guesses) = &self.guesses {
+                spec.speeds = guesses[self.arrived - 1].clone();
+            }
+            self.step(Input::Submit(Box::new(spec)));
         }
     }
 
@@ -191,6 +266,8 @@ impl<'a> Run<'a> {
         }
         if self.engine.next_round().is_some_and(|time| time <= now) {
             self.world.toll(now).into_iter().for_each(|report| self.step(report));
+            self.world.ask_all(now);
+            self.hear();
         }
         self.step(Input::Tick);
         let idle = self.world.coming.time().is_none() && self.arrived == self.jobs.len();
@@ -225,7 +302,10 @@ impl<'a> Run<'a> {
                 answer.iter().for_each(|answer| self.record.follow.propose(&view, answer));
                 self.todo.push_back(Input::Planned { plan, answer });
             }
-            Effect::Execute(command) => self.world.execute(self.now, command),
+            Effect::Execute(command) => {
+                self.world.execute(self.now, command);
+                self.todo.append(&mut std::mem::take(&mut self.world.said).into());
+            }
             Effect::Publish(event) => {
                 self.log.record(self.now, &event);
                 let before = self.record.ended();
@@ -242,7 +322,10 @@ impl<'a> Run<'a> {
         self.record.prices.close(self.now);
         self.engine.check();
         let ledger = self.engine.ledger().clone();
-        Ok(Outcome { record: self.record, ledger, events_sha256: self.log.finish()?, end: self.now })
+        let Errors { sum, starts } = self.errors;
+        let belief_error = self.guesses.filter(|_| starts > 0).map(|_| sum / starts as f64);
+        let (record, end) = (self.record, self.now);
+        Ok(Outcome { record, ledger, events_sha256: self.log.finish()?, end, belief_error })
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Summary {
     pub avg_rho: Option<f64>,
     /// Its worst.
     pub max_rho: Option<f64>,
-    /// Device-hours held by these jobs.
+    /// Device-hours held by these jobs, each its part where they are shared.
     pub gpu_hours: f64,
 }
 
@@ -69,7 +69,8 @@ impl Summary {
             deadline_miss_ratio: (total > 0).then(|| 1.0 - met as f64 / total as f64),
             avg_rho: mean(&rhos),
             max_rho: rhos.iter().copied().reduce(f64::max),
-            gpu_hours: jobs.map(|(job, _)| job.held.secs() * job.gpus as f64).sum::<f64>() / 3600.0,
+            gpu_hours: jobs.map(|(job, _)| job.held.secs() * job.gpus as f64 - job.shared).sum::<f64>()
+                / 3600.0,
         }
     }
 }

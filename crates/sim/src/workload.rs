@@ -1,14 +1,20 @@
 //! From a trace to jobs that the engine can take: shapes for the kinds of the cluster, speeds from a
 //! throughput table (or one second of work a second), costs from the overhead profile.
+//!
+//! Where the table knows how fast a gang goes when it is spread over nodes, lying on one node and lying anywhere
+//! are two shapes with a speed each. A mix of kinds in the table is one more shape.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
-use yard_core::job::{JobSpec, Shape};
+use yard_core::belief::Belief;
+use yard_core::ids::{KindId, ProfileId};
+use yard_core::job::{JobSpec, Need, Shape, Spread};
 
 use crate::cluster::ClusterSpec;
 use crate::overheads::Overheads;
-use crate::throughput::Throughputs;
+use crate::throughput::{Profile, Throughputs};
 use crate::trace::{Trace, TraceJob, Work};
 
 /// Failures after which a simulated job is given up.
@@ -19,6 +25,21 @@ const FAILURES_MAX: u32 = 1_000;
 pub struct Workload {
     /// One for each job of the trace, in order.
     pub specs: Vec<JobSpec>,
+    /// What jobs of each profile keep of their speeds beside each other, by the table.
+    pub pairs: Belief,
+    /// What each `ProfileId` stands for; the first is that of jobs of which nothing is known.
+    pub profiles: Vec<Option<Profile>>,
+}
+
+/// What the jobs of a trace are made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Speeds by kind, model and gang.
+    pub table: Option<&'a Throughputs>,
+    /// What interruptions cost.
+    pub overheads: &'a Overheads,
+    /// Whether a gang's speed depends on whether it lies on one node, where the table says so.
+    pub placement_aware: bool,
 }
 
 /// Why a trace cannot run on a cluster.
@@ -111,26 +132,69 @@ impl Lists {
     }
 }
 
+/// The numbers of profiles, in the order in which the trace first has them. Seconds of work pass at one a second
+/// whatever the model, so they are of another profile than steps of it.
+#[derive(Default)]
+struct Profiles {
+    known: BTreeMap<(bool, Profile), ProfileId>,
+    list: Vec<Option<Profile>>,
+}
+
+impl Profiles {
+    fn number(&mut self, job: &TraceJob) -> ProfileId {
+        let Some(model) = &job.model else { return ProfileId::default() };
+        let profile = Profile { model: model.clone(), batch_size: job.batch_size, gpus: job.gpus };
+        let next = ProfileId(self.list.len() as u32);
+        let known = self.known.entry((matches!(job.work, Work::Steps(_)), profile.clone()));
+        let number = *known.or_insert(next);
+        if number == next {
+            self.list.push(Some(profile));
+        }
+        number
+    }
+}
+
 impl Workload {
     /// Makes a trace ready, or says which line cannot run and why.
     pub fn new(
         trace: &Trace,
         cluster: &ClusterSpec,
-        table: Option<&Throughputs>,
-        overheads: &Overheads,
+        options: Options<'_>,
     ) -> Result<Workload, WorkloadError> {
         let mut lists = Lists { known: Vec::new() };
-        let totals = cluster.totals();
+        let mut profiles = Profiles { list: vec![None], ..Profiles::default() };
+        let site = Site::new(trace, cluster, options);
         let specs = trace.jobs.iter().map(|job| {
-            let (shapes, speeds) = shapes_of(job, trace, cluster, &totals, table)?;
+            let (shapes, speeds) = site.shapes_of(job)?;
             let (shapes, speeds) = lists.share(shapes, speeds);
-            Ok(spec(job, shapes, speeds, overheads))
+            let profile = profiles.number(job);
+            Ok(spec(job, (shapes, speeds), profile, options.overheads))
         });
-        Ok(Workload { specs: specs.collect::<Result<_, WorkloadError>>()? })
+        let specs = specs.collect::<Result<_, WorkloadError>>()?;
+        let pairs = options.table.map_or_else(Belief::default, |table| pairs(table, cluster, &profiles.list));
+        Ok(Workload { specs, pairs, profiles: profiles.list })
     }
 }
 
-fn spec(job: &TraceJob, shapes: Arc<[Shape]>, speeds: Arc<[f64]>, overheads: &Overheads) -> JobSpec {
+/// What the table says of every two profiles on every kind of the cluster.
+pub(crate) fn pairs(table: &Throughputs, cluster: &ClusterSpec, profiles: &[Option<Profile>]) -> Belief {
+    let mut belief = Belief::default();
+    let numbered =
+        || profiles.iter().enumerate().filter_map(|(at, one)| Some((ProfileId(at as u32), one.as_ref()?)));
+    for kind in cluster.kinds.ids() {
+        let name = cluster.kinds.name(kind);
+        for (a, profile) in numbered() {
+            for (b, other) in numbered().filter(|(_, other)| other.gpus == profile.gpus) {
+                if let Some(kept) = table.kept(name, profile, other) {
+                    belief.set_beside(a, b, kind, kept);
+                }
+            }
+        }
+    }
+    belief
+}
+
+fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &Overheads) -> JobSpec {
     let (Work::Seconds(steps) | Work::Steps(steps)) = job.work;
     JobSpec {
         name: job.name.clone(),
@@ -143,69 +207,126 @@ fn spec(job: &TraceJob, shapes: Arc<[Shape]>, speeds: Arc<[f64]>, overheads: &Ov
         shapes,
         speeds,
         costs: overheads.of(job.model.as_deref(), job.gpus),
-        profile: Default::default(),
+        profile,
         failures_max: FAILURES_MAX,
     }
 }
 
-/// One shape for each kind the job may use, fastest first.
-fn shapes_of(
-    job: &TraceJob,
-    trace: &Trace,
-    cluster: &ClusterSpec,
-    totals: &[u32],
-    table: Option<&Throughputs>,
-) -> Result<(Vec<Shape>, Vec<f64>), WorkloadError> {
-    let named = || (trace.source.clone(), job.line);
-    if matches!(job.work, Work::Steps(_)) && table.is_none() {
-        let (source_name, line) = named();
-        return Err(WorkloadError::NoTable { source_name, line, job: job.name.to_string() });
+/// Where the jobs of a trace are to run.
+struct Site<'a> {
+    trace: &'a Trace,
+    cluster: &'a ClusterSpec,
+    options: Options<'a>,
+    /// Devices of each kind, and most on one node.
+    totals: Vec<u32>,
+    largest: Vec<u32>,
+    /// Mixes of kinds that the cluster has: the name, and the devices.
+    mixes: Vec<(&'a str, Vec<Need>)>,
+}
+
+impl<'a> Site<'a> {
+    fn new(trace: &'a Trace, cluster: &'a ClusterSpec, options: Options<'a>) -> Site<'a> {
+        let totals = cluster.totals();
+        let mut largest = vec![0; totals.len()];
+        cluster.nodes.iter().for_each(|node| {
+            let most: &mut u32 = &mut largest[node.kind.index()];
+            *most = node.devices.max(*most);
+        });
+        let needs = |parts: Vec<(&str, u32)>| -> Option<Vec<Need>> {
+            let need = |(kind, devices)| Some(Need { kind: cluster.kinds.find(kind)?, devices });
+            let mut needs = parts.into_iter().map(need).collect::<Option<Vec<_>>>()?;
+            needs.sort_unstable();
+            needs.iter().all(|need| need.devices <= totals[need.kind.index()]).then_some(needs)
+        };
+        let mixes = options.table.into_iter().flat_map(Throughputs::mixes);
+        let mixes = mixes.filter_map(|(name, parts)| Some((name, needs(parts)?))).collect();
+        Site { trace, cluster, options, totals, largest, mixes }
     }
-    let allowed = |name: &str| job.kinds.is_empty() || job.kinds.iter().any(|kind| **kind == *name);
-    let mut ways: Vec<(Shape, f64)> = Vec::new();
-    let (mut have, mut slow) = (0, false);
-    for kind in cluster.kinds.ids().filter(|kind| allowed(cluster.kinds.name(*kind))) {
-        let total = totals[kind.index()];
-        have = have.max(total);
-        match speed(job, cluster.kinds.name(kind), table) {
-            Some(speed) if total >= job.gpus => ways.push((Shape::of(kind, job.gpus), speed)),
-            Some(_) => {}
-            None => slow = true,
+
+    /// All ways in which the job may run, fastest first.
+    fn shapes_of(&self, job: &TraceJob) -> Result<(Vec<Shape>, Vec<f64>), WorkloadError> {
+        if matches!(job.work, Work::Steps(_)) && self.options.table.is_none() {
+            let (source_name, line) = (self.trace.source.clone(), job.line);
+            return Err(WorkloadError::NoTable { source_name, line, job: job.name.to_string() });
         }
+        let allowed = |kind: KindId| {
+            let name = self.cluster.kinds.name(kind);
+            job.kinds.is_empty() || job.kinds.iter().any(|kind| **kind == *name)
+        };
+        let mut ways: Vec<(Shape, f64)> = Vec::new();
+        let (mut have, mut slow) = (0, false);
+        for kind in self.cluster.kinds.ids().filter(|kind| allowed(*kind)) {
+            have = have.max(self.totals[kind.index()]);
+            slow |= !self.add_kind(job, kind, &mut ways);
+        }
+        for (name, needs) in
+            self.mixes.iter().filter(|(_, needs)| needs.iter().all(|need| allowed(need.kind)))
+        {
+            if let Some(speed) = self.speed(job, name).filter(|_| matches!(job.work, Work::Steps(_))) {
+                ways.push((Shape { needs: needs.clone(), spread: Spread::Any, batch_size: None }, speed));
+            }
+        }
+        if ways.is_empty() {
+            return Err(self.refusal(job, have, slow));
+        }
+        ways.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Ok(ways.into_iter().unzip())
     }
-    if ways.is_empty() {
-        let (source_name, line) = named();
-        let kinds = cluster.kinds.ids().map(|kind| cluster.kinds.name(kind)).collect::<Vec<_>>().join(", ");
+
+    /// The ways to run on one kind; false where the table has no speed for it.
+    fn add_kind(&self, job: &TraceJob, kind: KindId, ways: &mut Vec<(Shape, f64)>) -> bool {
+        let (name, gpus) = (self.cluster.kinds.name(kind), job.gpus);
+        let (together, spread) = (self.speed(job, name), self.spread_speed(job, name));
+        let mut add = |spread, speed| ways.push((Shape { spread, ..Shape::of(kind, gpus) }, speed));
+        if self.totals[kind.index()] >= gpus {
+            match (together, spread) {
+                (Some(speed), None) => add(Spread::Any, speed),
+                (Some(speed), Some(_)) if gpus <= self.largest[kind.index()] => add(Spread::Node, speed),
+                _ => {}
+            }
+            if let Some(speed) = spread.filter(|speed| *speed > 0.0) {
+                add(Spread::Any, speed);
+            }
+        }
+        together.is_some() || spread.is_some()
+    }
+
+    /// Why no way was found.
+    fn refusal(&self, job: &TraceJob, have: u32, slow: bool) -> WorkloadError {
+        let (source_name, line, kinds) = (self.trace.source.clone(), job.line, &self.cluster.kinds);
+        let kinds = kinds.ids().map(|kind| kinds.name(kind)).collect::<Vec<_>>().join(", ");
         if slow && have >= job.gpus {
             let batch = job.batch_size.map(|size| format!(" (batch size {size})")).unwrap_or_default();
             let model = format!("{}{batch}", job.model.as_deref().unwrap_or("a job without a model"));
-            return Err(WorkloadError::NoSpeed { source_name, line, model, gpus: job.gpus, kinds });
+            return WorkloadError::NoSpeed { source_name, line, model, gpus: job.gpus, kinds };
         }
         if have == 0 {
             let (job, wanted) = (job.name.to_string(), job.kinds.join(", "));
-            return Err(WorkloadError::NoKind { source_name, line, job, wanted, kinds });
+            return WorkloadError::NoKind { source_name, line, job, wanted, kinds };
         }
         let kinds = if job.kinds.is_empty() { "any".to_owned() } else { job.kinds.join(", ") };
-        let (name, cluster) = (job.name.to_string(), cluster.text.clone());
-        return Err(WorkloadError::TooLarge {
-            source_name,
-            line,
-            job: name,
-            gpus: job.gpus,
-            cluster,
-            have,
-            kinds,
-        });
+        let (name, cluster) = (job.name.to_string(), self.cluster.text.clone());
+        WorkloadError::TooLarge { source_name, line, job: name, gpus: job.gpus, cluster, have, kinds }
     }
-    ways.sort_by(|a, b| b.1.total_cmp(&a.1));
-    Ok(ways.into_iter().unzip())
+
+    /// Steps a second on a kind or mix; seconds of work pass at one a second everywhere.
+    fn speed(&self, job: &TraceJob, kind: &str) -> Option<f64> {
+        match (job.work, self.options.table) {
+            (Work::Seconds(_), _) => Some(1.0),
+            (Work::Steps(_), Some(table)) => {
+                table.speed(kind, job.model.as_deref()?, job.batch_size, job.gpus)
+            }
+            (Work::Steps(_), None) => None,
+        }
+    }
+
+    /// Steps a second of a gang spread over nodes, where that is told apart; 0 where it cannot run so.
+    fn spread_speed(&self, job: &TraceJob, kind: &str) -> Option<f64> {
+        let apart = self.options.placement_aware && job.gpus > 1 && matches!(job.work, Work::Steps(_));
+        let table = self.options.table.filter(|_| apart)?;
+        table.speed_spread(kind, job.model.as_deref()?, job.batch_size, job.gpus)
+    }
 }
 
-/// Steps a second on a kind; seconds of work pass at one a second everywhere.
-fn speed(job: &TraceJob, kind: &str, table: Option<&Throughputs>) -> Option<f64> {
-    match (job.work, table) {
-        (Work::Seconds(_), _) => Some(1.0),
-        (Work::Steps(_), Some(table)) => table.speed(kind, job.model.as_deref()?, job.batch_size, job.gpus),
-        (Work::Steps(_), None) => None,
-    }
-}
+#[cfg(test)]
+mod tests;

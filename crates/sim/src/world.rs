@@ -1,11 +1,14 @@
 //! The simulated cluster. It owns the truth: how fast jobs really run, how far they are, what saving and
 //! starting cost, which nodes fail. The engine learns of it through reports only.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+use yard_core::belief::Belief;
 use yard_core::cluster::Placement;
-use yard_core::ids::{JobId, LeaseId, NodeId};
-use yard_core::job::Costs;
+use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
+use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::{Span, Time};
 
@@ -72,14 +75,23 @@ pub(crate) enum Coming {
 #[derive(Clone, Debug)]
 struct Truth {
     steps: f64,
+    shapes: Arc<[Shape]>,
     speeds: Arc<[f64]>,
+    profile: ProfileId,
     costs: Costs,
     /// Steps done by `since`, and those that are safe in a checkpoint.
     done: f64,
     safe: f64,
     since: Time,
+    /// When it came up; its own checkpoints are counted from there.
+    up: Time,
+    /// Steps a second, here and alone on its devices, and in the company it has.
+    alone: f64,
     speed: f64,
+    shape: u16,
     lease: LeaseId,
+    /// When it will be done as things are; an end expected for another time is stale.
+    due: Time,
     /// Grows with each start and stop, so that what was to come of earlier ones is recognised as stale.
     turn: u32,
     working: bool,
@@ -96,6 +108,12 @@ pub(crate) struct World {
     faults: Faults,
     random: Random,
     running: Vec<JobId>,
+    /// What jobs keep of their speeds beside each other, and who shares devices with whom.
+    pairs: Belief,
+    groups: BTreeMap<LeaseId, SmallVec<[JobId; 2]>>,
+    /// Whether jobs say how far they are, and what they have said.
+    pub(crate) talks: bool,
+    pub(crate) said: Vec<Input>,
     pub(crate) coming: Queue<Coming>,
 }
 
@@ -105,6 +123,7 @@ impl World {
         checkpoint_every: Span,
         quirks: Quirks,
         faults: Faults,
+        pairs: Belief,
         seed: u64,
     ) -> World {
         let mut random = Random::new(seed);
@@ -125,21 +144,31 @@ impl World {
             faults,
             random,
             running,
+            pairs,
+            groups: BTreeMap::new(),
+            talks: false,
+            said: Vec::new(),
             coming,
         }
     }
 
     /// A job enters; the engine numbers jobs in the same order.
-    pub(crate) fn add(&mut self, steps: f64, speeds: Arc<[f64]>, costs: Costs) {
+    pub(crate) fn add(&mut self, spec: &JobSpec) {
         self.jobs.push(Truth {
-            steps,
-            speeds,
-            costs,
+            steps: spec.steps,
+            shapes: spec.shapes.clone(),
+            speeds: spec.speeds.clone(),
+            profile: spec.profile,
+            costs: spec.costs,
             done: 0.0,
             safe: 0.0,
             since: Time::ZERO,
+            up: Time::ZERO,
+            alone: 0.0,
             speed: 0.0,
+            shape: 0,
             lease: LeaseId::default(),
+            due: Time::NEVER,
             turn: 0,
             working: false,
         });
@@ -148,8 +177,12 @@ impl World {
     /// Carries out an order. What comes of it is reported later, at this instant at the earliest.
     pub(crate) fn execute(&mut self, now: Time, command: Command) {
         match command {
-            Command::Grant { lease, jobs, shape, placement, .. } => {
-                jobs.iter().for_each(|job| self.start(now, *job, lease, shape, &placement));
+            Command::Grant { lease, jobs, shapes, placement, .. } => {
+                if jobs.len() > 1 {
+                    self.groups.insert(lease, jobs.iter().copied().collect());
+                }
+                let each = jobs.iter().zip(shapes);
+                each.for_each(|(job, shape)| self.start(now, *job, lease, shape, &placement));
             }
             Command::Renew { .. } => {}
             Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, why)),
@@ -163,13 +196,15 @@ impl World {
         let load = if job.done > 0.0 { job.costs.load } else { Span::ZERO };
         // Muri's simulator takes the start-up time at the next decision instead.
         let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
-        (job.lease, job.turn, job.speed) = (lease, job.turn + 1, job.speeds[shape as usize] * pace);
+        (job.lease, job.turn, job.shape) = (lease, job.turn + 1, shape);
+        job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
+        job.speed = job.alone;
         self.coming.push(now + delay, Coming::Up(id, job.turn));
     }
 
     fn stop(&mut self, now: Time, id: JobId, why: Why) {
         self.settle(now, id);
-        self.running.retain(|other| *other != id || !self.quirks.toll);
+        self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         job.turn += 1;
         let worked = std::mem::take(&mut job.working);
@@ -184,6 +219,60 @@ impl World {
             job.done = job.safe;
         }
         self.coming.push(now + delay, Coming::Down(id, job.turn, outcome));
+        self.leave_group(now, id);
+    }
+
+    /// A job works no more; those it shared devices with go on.
+    fn leave_group(&mut self, now: Time, id: JobId) {
+        let lease = self.jobs[id.index()].lease;
+        let Some(group) = self.groups.get_mut(&lease) else { return };
+        group.retain(|member| *member != id);
+        if group.is_empty() {
+            self.groups.remove(&lease);
+        }
+        self.regroup(now, lease);
+    }
+
+    /// The company on these devices changed: all who work there go at another speed from now on.
+    fn regroup(&mut self, now: Time, lease: LeaseId) {
+        let Some(group) = self.groups.get(&lease) else { return };
+        let works = |id: &JobId| self.jobs[id.index()].working;
+        let working: SmallVec<[JobId; 2]> = group.iter().copied().filter(works).collect();
+        for id in &working {
+            self.tell(now, *id);
+            self.jobs[id.index()].speed = self.speed_in(*id, &working);
+            self.expect_end(now, *id);
+        }
+    }
+
+    /// Brings a job's account up to `now`; where jobs talk, the engine hears of it.
+    fn tell(&mut self, now: Time, id: JobId) {
+        let news = self.jobs[id.index()].since < now;
+        self.settle(now, id);
+        if self.talks && news {
+            let steps = self.jobs[id.index()].done;
+            self.said.push(self.report(id, News::Progress { steps }));
+        }
+    }
+
+    /// All who work say how far they are, as before a decision.
+    pub(crate) fn ask_all(&mut self, now: Time) {
+        if self.talks {
+            self.running.clone().iter().for_each(|id| self.tell(now, *id));
+        }
+    }
+
+    /// How fast a job really is.
+    pub(crate) fn speed(&self, id: JobId) -> f64 {
+        self.jobs[id.index()].speed
+    }
+
+    /// Steps a second of a job beside the others that work on its devices.
+    fn speed_in(&self, id: JobId, working: &[JobId]) -> f64 {
+        let job = &self.jobs[id.index()];
+        let others =
+            working.iter().filter(|other| **other != id).map(|other| self.jobs[other.index()].profile);
+        job.alone * self.pairs.kept(job.profile, others, &job.shapes[job.shape as usize].needs)
     }
 
     /// Brings a job's account up to `now`, its own checkpoints included.
@@ -194,9 +283,14 @@ impl World {
         }
         let worked = (now - job.since).secs();
         let every = self.checkpoint_every.secs();
-        // Without a period every step is taken as saved, so that failures cost nothing but the restart.
-        let kept = if every > 0.0 { (worked / every).floor() * every } else { worked };
-        job.safe = (job.done + self.quirks.steps(kept, job.speed)).min(job.steps);
+        let before = (job.since - job.up).secs();
+        let saved = ((now - job.up).secs() / every).floor() * every;
+        if every == 0.0 {
+            // Without a period every step is taken as saved, so that failures cost nothing but the restart.
+            job.safe = (job.done + self.quirks.steps(worked, job.speed)).min(job.steps);
+        } else if saved > before {
+            job.safe = (job.done + self.quirks.steps(saved - before, job.speed)).min(job.steps);
+        }
         job.done = (job.done + self.quirks.steps(worked, job.speed)).min(job.steps);
         job.since = now;
     }
@@ -205,7 +299,7 @@ impl World {
     pub(crate) fn happen(&mut self, now: Time, coming: Coming) -> Option<Input> {
         match coming {
             Coming::Up(id, turn) => self.current(id, turn).then(|| self.up(now, id)),
-            Coming::Done(id, turn) => self.current(id, turn).then(|| self.done(id)),
+            Coming::Done(id, turn) => self.is_due(now, id, turn).then(|| self.done(now, id)),
             Coming::Down(id, turn, outcome) => self.current(id, turn).then(|| self.down(id, outcome)),
             Coming::Crash(id, turn) => self.current(id, turn).then(|| self.crash(now, id)),
             Coming::Fail(node) => self.fail(now, node),
@@ -218,35 +312,46 @@ impl World {
         self.jobs[id.index()].turn == turn
     }
 
+    fn is_due(&self, now: Time, id: JobId, turn: u32) -> bool {
+        self.current(id, turn) && self.jobs[id.index()].due == now
+    }
+
     fn report(&self, id: JobId, news: News) -> Input {
         Input::Report(Report { lease: self.jobs[id.index()].lease, job: id, news })
     }
 
     fn up(&mut self, now: Time, id: JobId) -> Input {
         let job = &mut self.jobs[id.index()];
-        (job.working, job.since) = (true, now);
+        (job.working, job.since, job.up) = (true, now, now);
         if let Some(after) = self.faults.next_crash(&mut self.random) {
             self.coming.push(now + after, Coming::Crash(id, job.turn));
         }
-        if self.quirks.toll {
+        if self.quirks.toll || self.talks {
             self.running.push(id);
         }
+        let lease = job.lease;
         self.expect_end(now, id);
+        self.regroup(now, lease);
         self.report(id, News::Started)
     }
 
     fn expect_end(&mut self, now: Time, id: JobId) {
-        let job = &self.jobs[id.index()];
+        let job = &mut self.jobs[id.index()];
         let left = Span::from_secs(self.quirks.seconds((job.steps - job.done).max(0.0), job.speed));
         let end = (now + left).round_up(self.quirks.end_grain);
-        self.coming.push(end, Coming::Done(id, job.turn));
+        // Beside a neighbour that leaves it nothing it never ends.
+        job.due = if job.speed > 0.0 { end } else { Time::NEVER };
+        if job.due < Time::NEVER {
+            self.coming.push(end, Coming::Done(id, job.turn));
+        }
     }
 
-    fn done(&mut self, id: JobId) -> Input {
+    fn done(&mut self, now: Time, id: JobId) -> Input {
         self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         (job.working, job.done, job.turn) = (false, job.steps, job.turn + 1);
         let steps = job.steps;
+        self.leave_group(now, id);
         self.report(id, News::Stopped { steps, outcome: Outcome::Finished })
     }
 
@@ -257,8 +362,10 @@ impl World {
 
     fn crash(&mut self, now: Time, id: JobId) -> Input {
         self.settle(now, id);
+        self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         (job.working, job.done, job.turn) = (false, job.safe, job.turn + 1);
+        self.leave_group(now, id);
         self.down(id, Outcome::Crashed)
     }
 

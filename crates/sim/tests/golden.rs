@@ -18,7 +18,7 @@ use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
-use yard_sim::workload::Workload;
+use yard_sim::workload::{Options, Workload};
 use yard_sim::{Outcome, Quirks, Simulation};
 
 /// First in, first out; the head blocks the rest. The simulator knows no policy, so the test brings one.
@@ -83,11 +83,13 @@ fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Out
     let trace =
         yard_sim::trace::read("golden.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse(cluster).expect("the cluster is sound");
-    let workload = Workload::new(&trace, &cluster, None, &costs()).expect("the jobs fit the cluster");
+    let options = Options { table: None, overheads: &costs(), placement_aware: true };
+    let workload = Workload::new(&trace, &cluster, options).expect("the jobs fit the cluster");
     let jobs: Vec<_> = trace.jobs.iter().map(|job| job.submit).zip(&workload.specs).collect();
     let log = Shared::default();
     let at = |(second, input): &(u64, Input)| (Time::ZERO + Span::from_whole_secs(*second), input.clone());
     let outcome = yard_sim::run(Simulation {
+        speeds: Default::default(),
         jobs: &jobs,
         cluster: &cluster,
         settings: Settings::default(),

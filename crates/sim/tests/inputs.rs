@@ -46,8 +46,8 @@ const CLUSTER: &str = "[[nodes]]\nkind = 'a100'\nnodes = 2\ngpus = 8\nrack = 1\n
 const OVERHEADS: &str =
     "save_s = 1.0\nload_s = 2.0\nstart_s = 3.0\n[models.gpt2]\nsave_s = 1.5\nload_s = 2.5\nstart_s = 3.5\n";
 const TABLE: &str = "kind,model,batch_size,gpus,steps_per_s\nv100,bert,16,1,10.5\nv100,bert,16,2,20.25\n";
-const GAVEL: &str =
-    r#"{"v100": {"('LM (batch size 5)', 1)": {"null": 12.5}, "('LM (batch size 5)', 2)": {"null": 20.5}}}"#;
+const TABLE_TOML: &str = "[[speed]]\nkind = 'v100'\nmodel = 'bert'\ngpus = 2\nsteps_per_s = 10.5\nspread = 'any'\n[[speed]]\nkind = 'v100*1+p100*1'\nmodel = 'bert'\ngpus = 2\nsteps_per_s = 8.0\n[[speed]]\nkind = 'v100'\nmodel = 'bert'\ngpus = 2\nsteps_per_s = 1.5\nbeside_model = 'bert'\n";
+const GAVEL: &str = r#"{"v100": {"('LM (batch size 5)', 1)": {"null": 12.5, "('LM (batch size 5)', 1)": [3.0, 3.0]}, "('LM (batch size 5)', 2)": {"null": 20.5}}}"#;
 
 proptest! {
     #[test]
@@ -82,6 +82,14 @@ proptest! {
             prop_assert!(is_sentence(&error), "{error}");
         }
     }
+
+    #[test]
+    fn any_throughput_toml_is_read_or_refused(bytes in damaged(TABLE_TOML)) {
+        let scratch = Scratch::new("table.toml");
+        if let Err(error) = Throughputs::open(scratch.holding(&bytes)) {
+            prop_assert!(is_sentence(&error), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -95,6 +103,9 @@ fn the_sound_files_are_sound() {
     assert_eq!(overheads.of(Some("gpt2"), 8).start.secs(), 3.5);
     let table = Throughputs::open(scratch.holding(TABLE.as_bytes())).unwrap();
     assert_eq!(table.speed("v100", "bert", Some(16), 2), Some(20.25));
+    let toml = Scratch::new("sound.toml");
+    let table = Throughputs::open(toml.holding(TABLE_TOML.as_bytes())).unwrap();
+    assert_eq!(table.speed_spread("v100", "bert", None, 2), Some(10.5));
     let table = Throughputs::open(scratch.holding(GAVEL.as_bytes())).unwrap();
     assert_eq!(table.speed("v100", "LM", Some(5), 2), Some(20.5));
 }

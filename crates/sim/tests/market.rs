@@ -11,8 +11,8 @@ use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
-use yard_sim::workload::Workload;
-use yard_sim::{Outcome, Quirks, Simulation};
+use yard_sim::workload::{Options, Workload};
+use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 
 /// Half of the time on the first kind, a quarter on the second; devices cost as much as there are jobs.
 struct Fixed;
@@ -45,11 +45,13 @@ impl Placer for First {
 fn simulate(trace: &str) -> Outcome {
     let trace = yard_sim::trace::read("t.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse("a:1,b:1").expect("the cluster is sound");
-    let workload = Workload::new(&trace, &cluster, None, &Overheads::none()).expect("the jobs fit");
+    let options = Options { table: None, overheads: &Overheads::none(), placement_aware: true };
+    let workload = Workload::new(&trace, &cluster, options).expect("the jobs fit");
     let jobs: Vec<(Time, &JobSpec)> = trace.jobs.iter().map(|job| job.submit).zip(&workload.specs).collect();
     let settings = Settings { round: Span::from_whole_secs(10), ..Settings::default() };
     yard_sim::run(Simulation {
         jobs: &jobs,
+        speeds: Speeds::default(),
         cluster: &cluster,
         settings,
         policy: &mut Fixed,

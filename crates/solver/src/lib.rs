@@ -2,6 +2,7 @@
 //! capacities go in, shares and prices come out, and the same input gives the same answer on every machine.
 
 pub mod assignment;
+pub mod completion;
 pub mod conic;
 pub mod error;
 pub mod gittins;
@@ -12,5 +13,6 @@ pub mod packed;
 pub mod reference;
 pub mod simplex;
 
+pub use completion::Completion;
 pub use error::SolveError;
 pub use gittins::{Gittins, GittinsError};

@@ -36,7 +36,7 @@ pub(crate) struct SimArgs {
     /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow or openb; auto: by its header
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) format: String,
-    /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or kind,model,batch_size,gpus,steps_per_s as CSV
+    /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or CSV or TOML with kind,model,batch_size,gpus,steps_per_s and, where wanted, spread,beside_model,beside_batch_size
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
     /// Length of a round, as 360s, 6m or 1h; 0 decides at each event; auto: √(2·c·t) for restart costs c and
@@ -49,12 +49,18 @@ pub(crate) struct SimArgs {
     /// How devices are chosen: count, pack, spread or yarn [default: pack]
     #[arg(long, value_name = "NAME")]
     pub(crate) placer: Option<String>,
+    /// Whether a gang that lies on one node goes at another speed than one spread over several, where the table says so: aware or ignored [default: aware]
+    #[arg(long, value_name = "HOW", value_parser = ["aware", "ignored"])]
+    pub(crate) placement: Option<String>,
     /// What starting, saving and loading cost: h200, none, muri, or a TOML file [default: h200]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) overheads: Option<String>,
-    /// What the scheduler believes of speeds; `oracle`: the truth
-    #[arg(long, default_value = "oracle", value_parser = ["oracle"])]
+    /// What the scheduler believes of speeds; oracle: the truth; learned: guesses from a few reference models, corrected by what jobs report
+    #[arg(long, default_value = "oracle", value_parser = ["oracle", "learned"])]
     pub(crate) belief: String,
+    /// With --belief learned, the part of each model's pairs with reference models that is measured beforehand
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.3)]
+    pub(crate) profiled: f64,
     /// Settings that reproduce a paper's own simulator: tiresias, muri, blox or gavel
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,

@@ -32,6 +32,9 @@ pub(super) struct Gantt {
     pub(super) start: Vec<u64>,
     /// Ticks.
     pub(super) length: Vec<u64>,
+    /// The place among the jobs on the same devices, and how many they were; empty where none are shared.
+    pub(super) lane: Vec<u8>,
+    pub(super) lanes: Vec<u8>,
 }
 
 impl Gantt {
@@ -54,6 +57,9 @@ impl Gantt {
         let tick_s = tick(end - first.start_s);
         let ticks = |t: f64| ((t - first.start_s) / tick_s).round() as u64;
         let mut gantt = Self { tick_s, origin_s: first.start_s, until_s, ..Self::default() };
+        if bars.iter().any(|bar| bar.lane.1 > 1) {
+            (gantt.lane, gantt.lanes) = bars.iter().map(|bar| bar.lane).unzip();
+        }
         let mut before = 0;
         for bar in bars {
             let (start, end) = (ticks(bar.start_s), ticks(bar.end_s));
@@ -105,7 +111,7 @@ fn shown(run: &Run) -> Vec<Bar> {
 
 /// Joins bars where a job went on with the same devices: a round boundary is not an event.
 fn joined(mut bars: Vec<Bar>) -> Vec<Bar> {
-    let place = |bar: &Bar| (bar.node, bar.first_device, bar.devices, bar.job);
+    let place = |bar: &Bar| (bar.node, bar.first_device, bar.devices, bar.job, bar.lane);
     bars.sort_by(|a, b| place(a).cmp(&place(b)).then(a.start_s.total_cmp(&b.start_s)));
     let mut joined: Vec<Bar> = Vec::with_capacity(bars.len());
     for bar in bars {
@@ -143,7 +149,7 @@ mod tests {
     use super::*;
 
     fn bar(node: u32, job: u32, start_s: f64, end_s: f64) -> Bar {
-        Bar { node, first_device: 0, devices: 2, job, start_s, end_s }
+        Bar { node, first_device: 0, devices: 2, job, start_s, end_s, lane: (0, 1) }
     }
 
     fn run(bars: Vec<Bar>) -> Run {
@@ -169,6 +175,14 @@ mod tests {
         let gantt = Gantt::new(&run([rounds.as_slice(), &odd].concat()), 1);
         assert_eq!(gantt.job, [1, 2, 1]);
         assert_eq!(gantt.length, [20_000, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn jobs_on_the_same_devices_lie_in_lanes() {
+        let lane = |job, lane| Bar { lane: (lane, 2), ..bar(0, job, 0.0, 5.0) };
+        let gantt = Gantt::new(&run(vec![lane(1, 0), lane(2, 1), bar(1, 3, 0.0, 5.0)]), 1);
+        assert_eq!((gantt.job, gantt.lane, gantt.lanes), (vec![1, 2, 3], vec![0, 1, 0], vec![2, 2, 1]));
+        assert!(Gantt::new(&run(vec![bar(1, 3, 0.0, 5.0)]), 1).lane.is_empty());
     }
 
     #[test]

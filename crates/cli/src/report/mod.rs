@@ -125,6 +125,8 @@ pub(crate) struct Bar {
     pub start_s: f64,
     /// When it let go.
     pub end_s: f64,
+    /// Its place among the jobs on the same devices, and how many they were.
+    pub lane: (u8, u8),
 }
 
 /// The whole page as one HTML document that needs nothing else.

@@ -62,7 +62,15 @@ fn a_million_jobs_make_a_small_file() {
         |i: u32| Sample { t: f64::from(i) * 1.37, used_gpus: u64::from(i % 511), ..Sample::default() };
     let bar = |i: u32| {
         let start_s = f64::from(i) * 1.37;
-        Bar { node: i % 64, first_device: i % 8, devices: 1, job: i, start_s, end_s: start_s + 701.3 }
+        Bar {
+            node: i % 64,
+            first_device: i % 8,
+            devices: 1,
+            job: i,
+            start_s,
+            end_s: start_s + 701.3,
+            lane: (0, 1),
+        }
     };
     let run = Run {
         policy: "a".into(),

@@ -1,5 +1,7 @@
 //! Jobs come, are withdrawn, and end.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::Engine;
@@ -9,13 +11,17 @@ use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
 use crate::message::{Effect, Event, Why};
 
 impl Engine {
-    pub(super) fn submit(&mut self, spec: JobSpec, out: &mut Vec<Effect>) {
+    pub(super) fn submit(&mut self, mut spec: JobSpec, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         let id = JobId(state.ledger.submitted);
         state.ledger.submitted += 1;
         if let Err(reason) = admit(&spec, &state.nodes, &state.kinds) {
             state.ledger.ended += 1;
             return out.push(Effect::Publish(Event::Rejected { job: id, reason }));
+        }
+        if state.belief.learns() {
+            spec.speeds =
+                Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
         let row = state.add_row(spec, JobRun::new(id, state.now));
         state.changed.added.push(row);
@@ -48,10 +54,11 @@ impl Engine {
                 state.book.unchoose(share);
                 state.leases.remove(lease);
             } else if let Some(lease) = entry.lease.and_then(|lease| state.leases.get_mut(lease)) {
-                lease.jobs.retain(|member| *member != job);
+                lease.drop_job(job, &state.specs);
             }
         }
-        state.book.remove_job(job);
+        state.book.remove_job(job, &state.specs);
+        state.stints.remove(&job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::ids::{JobIdx, LeaseId};
 use crate::job::JobState;
-use crate::leases::LeaseState;
+use crate::leases::{LeaseState, own_way};
 use crate::message::{Command, Effect, Event, Why};
 use crate::state::State;
 
@@ -20,16 +20,18 @@ impl Engine {
         if promise.state != LeaseState::Promised || !ready || !state.nodes.are_idle(&promise.placement) {
             return;
         }
-        let (jobs, placement, shape) = (promise.jobs.clone(), promise.placement.clone(), promise.shape);
+        let (jobs, placement) = (promise.jobs.clone(), promise.placement.clone());
+        let own = |job: &JobIdx| own_way(&state.specs, jobs[0], *job, promise.shape);
+        let shapes: SmallVec<[u16; 1]> = jobs.iter().map(own).collect();
         let until = state.now + state.settings.lease;
         Arc::make_mut(&mut state.nodes).hold(&placement);
         state.leases.grant(lease, state.now, until);
-        for job in &jobs {
-            state.take_up(*job, lease, shape, placement.devices());
+        for (job, shape) in jobs.iter().zip(&shapes) {
+            state.take_up(*job, lease, *shape, placement.devices());
         }
         let jobs: SmallVec<_> = jobs.iter().map(|job| state.run(*job).id).collect();
         out.push(Effect::Publish(Event::Granted { lease, jobs: jobs.clone(), placement: placement.clone() }));
-        out.push(Effect::Execute(Command::Grant { lease, jobs, shape, placement, until }));
+        out.push(Effect::Execute(Command::Grant { lease, jobs, shapes, placement, until }));
     }
 
     /// Ends a lease whose devices are already promised onwards or free.
@@ -54,6 +56,8 @@ impl Engine {
             }
             (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
             run.become_state(now, JobState::Suspending);
+            self.state.stints.entry(*job).and_modify(|stint| stint.until = Some(now));
+            let run = self.state.run_mut(*job);
             match why {
                 Why::Preempted => run.preemptions += 1,
                 Why::Moved => run.migrations += 1,
@@ -64,6 +68,7 @@ impl Engine {
             let run = self.state.run(*job);
             out.push(Effect::Publish(Event::Stopping { job: run.id, why }));
         }
+        self.state.set_paces(lease);
         if !told.is_empty() {
             out.push(Effect::Execute(Command::Revoke { lease, jobs: told, why }));
         }

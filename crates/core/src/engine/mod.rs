@@ -2,11 +2,14 @@
 //! wants a tick. It has no clock, no policy and no IO, so it cannot fail; what is wrong inside it is a
 //! bug and stops it (`invariants`). Recovery is a snapshot plus `step` over the journal, effects dropped.
 
+mod believing;
 mod jobs;
 mod leasing;
 mod nodes;
 mod planning;
 mod reports;
+
+pub(crate) use believing::Stint;
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;
@@ -100,6 +103,7 @@ impl Engine {
             Input::Node(change) => self.node(change, out),
             Input::Report(report) => self.report(report, out),
             Input::Planned { plan, answer } => self.planned(plan, answer, out),
+            Input::Believe(belief) => self.believe(*belief),
             Input::Tick => self.tick(out),
         }
         self.check_now_and_then();

@@ -16,22 +16,22 @@ impl Engine {
             return out.push(Effect::Publish(Event::Stale { lease, job }));
         };
         match news {
-            News::Started => self.started(row, out),
+            News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),
         }
     }
 
-    fn started(&mut self, job: JobIdx, out: &mut Vec<Effect>) {
-        let speeds = self.state.specs[job.index()].speeds.clone();
+    fn started(&mut self, job: JobIdx, lease: LeaseId, out: &mut Vec<Effect>) {
         let now = self.state.now;
         let run = self.state.run_mut(job);
         if run.state != JobState::Starting {
             return; // It was told to stop meanwhile, or says so twice.
         }
         run.become_state(now, JobState::Running);
-        (run.as_of, run.speed) = (now, speeds[run.shape as usize]);
+        run.as_of = now;
         let id = run.id;
+        self.state.set_paces(lease);
         self.state.changed.touched.push(job);
         out.push(Effect::Publish(Event::Started { job: id }));
     }
@@ -41,12 +41,19 @@ impl Engine {
         let run = self.state.run_mut(job);
         if steps.is_finite() && run.state == JobState::Running {
             (run.done, run.as_of) = (steps, now);
+            let lease = run.lease;
             self.state.changed.touched.push(job);
+            self.state.measure(job, steps);
+            lease.iter().for_each(|lease| self.state.set_paces(*lease));
         }
     }
 
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
+        if matches!(outcome, Outcome::Finished | Outcome::Saved) && steps.is_finite() {
+            self.state.measure(job, steps);
+        }
+        self.state.stints.remove(&job);
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
@@ -67,7 +74,7 @@ impl Engine {
             if let Some(group) =
                 self.state.leases.get(lease).filter(|group| group.state == LeaseState::Granted)
             {
-                self.state.book.leave(group.share, job);
+                self.state.book.leave(group.share, job, &self.state.specs);
                 self.state.dirty = true;
             }
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
@@ -85,12 +92,13 @@ impl Engine {
         let state = &mut self.state;
         let now = state.now;
         let held = state.leases.get_mut(lease).expect("a job's lease is on record");
-        held.jobs.retain(|member| *member != job);
+        held.drop_job(job, &state.specs);
         let (empty, span, devices) = (held.jobs.is_empty(), now - held.granted_at, held.placement.devices());
         let (share, ending) = (held.share, held.state == LeaseState::Ending);
         state.ledger.leased += span.0 * devices as u64;
         state.run_mut(job).lay_down(now);
         if !empty {
+            state.set_paces(lease);
             return None;
         }
         if !ending {

@@ -1,9 +1,12 @@
 //! Jobs that share devices.
 
-use yard_core::job::JobState;
-use yard_core::message::{Event, Outcome};
+use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::belief::Belief;
+use yard_core::ids::{JobId, JobIdx, KindId, ProfileId};
+use yard_core::job::{JobSpec, JobState, Rank};
+use yard_core::message::{Event, Input, News, Outcome};
 
-use crate::common::World;
+use crate::common::{PREEMPT, World};
 
 /// Jobs 0 and 1 packed on one device, job 2 waiting for it.
 fn packed() -> World {
@@ -60,4 +63,100 @@ fn the_jobs_of_a_group_each_receive_the_time_they_held_the_devices() {
     world.script("wait 10; end 0; wait 5; end 1");
     let ledger = world.engine.ledger();
     assert_eq!((ledger.leased, ledger.ended_attained), (25_000_000, 25_000_000));
+}
+
+/// Job 0 may take one device or two, jobs 1 and 2 one; 0 and 1 are packed in the shape of one device.
+fn unlike(world: &mut World) {
+    world.answers = false;
+    world.script("submit 2|1 1 1");
+    let share = |rows: &[u32], shape| Share {
+        jobs: rows.iter().map(|row| JobIdx(*row)).collect(),
+        shape,
+        ..Share::whole(JobIdx(0), Rank(rows[0] as f64, 0.0))
+    };
+    let shares = Shares::All(vec![share(&[0, 1], Some(1)), share(&[2], None)]);
+    world.answer(Ok(Allocation { mode: PREEMPT, shares, replan_at: None, certificate: None }));
+}
+
+#[test]
+fn jobs_with_different_shapes_share_devices_in_one_that_both_have() {
+    let mut world = World::new("a:1");
+    unlike(&mut world);
+    assert_eq!(world.refusal(), None);
+    assert_eq!(world.picture(), "a: 0+1 | waits 2");
+    let shape = |world: &World, job| world.engine.job(JobId(job)).map(|run| run.shape);
+    assert_eq!((shape(&world, 0), shape(&world, 1)), (Some(1), Some(0)), "each by its own list");
+    // The first of the group leaves: its shape is the other's by its own name, and the policy can go on with it.
+    world.script("end 0");
+    world.engine.check();
+    world.answers = true;
+    world.replan();
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 1 | waits 2", "grant 0+1"));
+}
+
+/// Jobs 0 and 1, profiles 1 and 2, packed on one device under a belief that learns; both are up.
+fn learning() -> World {
+    let mut world = World::manual("a:1");
+    world.step(Input::Believe(Box::new(Belief::default().learning())));
+    world.policy.groups = vec![vec![0, 1]];
+    world.answers = false;
+    for profile in [1, 2] {
+        let spec = JobSpec { profile: ProfileId(profile), ..world.spec("1") };
+        world.step(Input::Submit(Box::new(spec)));
+    }
+    world.answers = true;
+    world.replan();
+    world.started(0);
+    world
+}
+
+#[test]
+fn speeds_alone_and_of_pairs_are_learned_from_reports() {
+    let mut world = learning();
+    let spec = |world: &World, row: usize| world.engine.view().specs[row].speeds[0];
+    world.wait(10.0);
+    world.report(0, News::Progress { steps: 40.0 });
+    assert_eq!(
+        (spec(&world, 0), spec(&world, 1)),
+        (4.0, 1.0),
+        "4 steps a second, not 1; the other is not up"
+    );
+    assert_eq!(world.engine.job(JobId(0)).map(|run| run.speed), Some(4.0));
+    world.started(1);
+    // Alone until now, in company from now on: the next report speaks of the pair.
+    world.wait(10.0);
+    world.report(0, News::Progress { steps: 70.0 });
+    let beside = |world: &World| world.engine.view().belief.beside(ProfileId(1), ProfileId(2), KindId(0));
+    assert_eq!((beside(&world), spec(&world, 0)), (Some(0.75), 4.0));
+    // The other leaves between two reports: the stretch in mixed company is not taken for either.
+    world.wait(5.0);
+    world.stopped(1, Outcome::Crashed);
+    world.wait(5.0);
+    world.report(0, News::Progress { steps: 71.0 });
+    assert_eq!((beside(&world), spec(&world, 0)), (Some(0.75), 4.0));
+}
+
+#[test]
+fn believed_speeds_follow_the_company() {
+    let mut world = World::manual("a:1");
+    let mut belief = Belief::default();
+    belief.set_beside(ProfileId(0), ProfileId(0), KindId(0), 0.75);
+    belief.set_beside(ProfileId(9), ProfileId(9), KindId(0), f64::NAN);
+    world.step(Input::Believe(Box::new(belief)));
+    world.policy.groups = vec![vec![0, 1]];
+    world.script("submit 1 1");
+    let speed = |world: &World, job| world.engine.job(JobId(job)).map(|run| run.speed);
+    let alone = world.spec("1").speeds[0];
+    world.started(0);
+    assert_eq!((speed(&world, 0), speed(&world, 1)), (Some(alone), Some(0.0)), "the other is not up yet");
+    world.started(1);
+    assert_eq!((speed(&world, 0), speed(&world, 1)), (Some(0.75 * alone), Some(0.75 * alone)));
+    let rows: Vec<_> = world.engine.view().active().collect();
+    assert_eq!(world.engine.view().packed(rows[0], rows[1], 0), Some([0.75 * alone; 2]));
+    world.wait(8.0);
+    world.stopped(1, Outcome::Finished);
+    assert_eq!(speed(&world, 0), Some(alone));
+    let run = world.engine.job(JobId(0)).expect("it goes on");
+    assert_eq!((run.done, run.as_of), (6.0 * alone, world.now));
+    assert_eq!(world.engine.view().belief.beside(ProfileId(9), ProfileId(9), KindId(0)), None, "no number");
 }

@@ -70,7 +70,7 @@ fn a_plan_that_makes_no_sense_is_refused_changes_nothing_and_is_asked_for_again(
         (vec![ranked(Rank(0.0, f64::NAN))], "a share's rank is not a number"),
         (vec![whole(9, 0.0)], "a share names row 9, which does not exist"),
         (vec![group(&[])], "a share without a job"),
-        (vec![group(&[1, 2])], "a group of jobs with different shapes"),
+        (vec![group(&[1, 2])], "a group in any shape, of jobs with different shapes"),
         (vec![Share { shape: Some(3), ..whole(1, 0.0) }], "a share names shape 3 of 1"),
     ];
     for (shares, expected) in cases {

@@ -23,7 +23,7 @@ pub use write::write;
 
 pub(crate) use bytes::{Text, load, unpack};
 pub(crate) use formats::split_model;
-pub(crate) use table::{Column, Row, Table};
+pub(crate) use table::{Column, MAX_GPUS, Row, Table};
 
 /// One job of a trace.
 #[derive(Clone, Debug, PartialEq)]

@@ -229,22 +229,25 @@ function barBox({ bars, run, layout }, i, row, y, h) {
   const gpus = Math.max(1, layout.cluster.gpus[row]);
   const first = Math.min(run.gantt.first[i], gpus - 1);
   const devices = Math.min(run.gantt.devices[i], gpus - first);
+  const lanes = run.gantt.lanes[i] ?? 1; // jobs on the same devices share their height
+  const lane = run.gantt.lane[i] ?? 0;
+  const height = (h * devices) / gpus / lanes;
   const x0 = Math.max(layout.x(bars.start[i]), layout.left - 2);
   const x1 = Math.min(layout.x(bars.end[i]), layout.width + 2);
-  return { x0, x1, y: y + (h * first) / gpus, h: (h * devices) / gpus, first };
+  return { x0, x1, y: y + (h * first) / gpus + lane * height, h: height, slot: first * 256 + lane };
 }
 
 function paintBars(chart, paint, row, y, h) {
   const { bars, run } = chart;
   const { pen, colours, dark } = paint;
-  const drawnTo = []; // per first device: bars within a pixel that is already painted are skipped
+  const drawnTo = []; // per first device and lane: bars within a pixel that is already painted are skipped
   const marked = chart.hover >= 0 ? run.gantt.job[chart.hover] : -1;
   for (const i of bars.byNode[row]) {
     if (bars.end[i] <= chart.t0) continue;
     if (bars.start[i] >= chart.t1) break;
     const box = barBox(chart, i, row, y, h);
-    if (box.x1 <= (drawnTo[box.first] ?? -1)) continue;
-    drawnTo[box.first] = Math.ceil(box.x1);
+    if (box.x1 <= (drawnTo[box.slot] ?? -1)) continue;
+    drawnTo[box.slot] = Math.ceil(box.x1);
     const job = run.gantt.job[i];
     if (!colours.has(job)) colours.set(job, jobColour(job, dark));
     const gap = box.x1 - box.x0 > 4 ? 1 : 0;

@@ -1,0 +1,130 @@
+//! What the engine believes of speeds, what it learns of them from reports, and where that shows: in how fast it
+//! takes its jobs to be.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::belief::Belief;
+use crate::ids::{JobIdx, LeaseId, ProfileId};
+use crate::job::{JobSpec, JobState, Shape, lying};
+use crate::state::State;
+use crate::units::{Span, Time};
+
+/// A stretch of work in the same company, from one report to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stint {
+    since: Time,
+    /// Steps done by then.
+    steps: f64,
+    /// Who else worked on the devices.
+    company: SmallVec<[ProfileId; 1]>,
+    /// When it was told to stop.
+    pub(super) until: Option<Time>,
+}
+
+/// Shapes, and a speed for each.
+type Ways = (Arc<[Shape]>, Arc<[f64]>);
+
+/// A shorter stretch says more of when reports are sent than of speed.
+const STINT_MIN: Span = Span::from_whole_secs(1);
+
+impl Engine {
+    pub(super) fn believe(&mut self, belief: Belief) {
+        let state = &mut self.state;
+        state.belief = Arc::new(belief.sound());
+        state.stints.clear();
+        state.changed.all = true;
+        state.dirty |= !state.rows.is_empty();
+    }
+}
+
+impl State {
+    /// The jobs on a lease's devices changed, or what is believed of them: how fast each is taken to be, anew.
+    pub(super) fn set_paces(&mut self, lease: LeaseId) {
+        let Some(lease) = self.leases.get(lease) else { return };
+        let works = |job: &JobIdx| self.run(*job).state == JobState::Running;
+        let working: SmallVec<[JobIdx; 2]> = lease.jobs.iter().copied().filter(works).collect();
+        for job in &working {
+            let profile = |other: &JobIdx| self.specs[other.index()].profile;
+            let company = working.iter().filter(|other| *other != job).map(profile).collect();
+            self.set_pace(*job, &company);
+            if self.belief.learns() {
+                self.watch(*job, company);
+            }
+        }
+    }
+
+    fn set_pace(&mut self, job: JobIdx, company: &SmallVec<[ProfileId; 1]>) {
+        let (now, spec, at) = (self.now, &self.specs[job.index()], self.way(job));
+        let kept = self.belief.kept(spec.profile, company.iter().copied(), &spec.shapes[at].needs);
+        let speed = spec.speeds[at] * kept;
+        if self.run(job).speed != speed {
+            let run = self.run_mut(job);
+            (run.done, run.as_of, run.speed) = (run.done_at(now), now, speed);
+            self.changed.touched.push(job);
+        }
+    }
+
+    /// The shape by whose speed a job that holds devices goes.
+    fn way(&self, job: JobIdx) -> usize {
+        let (run, shapes) = (self.run(job), &self.specs[job.index()].shapes);
+        let lease = run.lease.and_then(|lease| self.leases.get(lease));
+        lease.map_or(run.shape, |lease| lying(shapes, run.shape, &lease.placement)) as usize
+    }
+
+    /// Goes on measuring a job where it is in the same company, or where it was just heard of. Else the next
+    /// report begins anew: a stretch in mixed company tells nothing.
+    fn watch(&mut self, job: JobIdx, company: SmallVec<[ProfileId; 1]>) {
+        let (now, started, steps) = (self.now, self.run(job).since, self.run(job).done);
+        match self.stints.get_mut(&job) {
+            Some(stint) if stint.company == company => {}
+            Some(stint) if stint.since == now => stint.company = company,
+            None if started == now => {
+                self.stints.insert(job, Stint { since: now, steps, company, until: None });
+            }
+            _ => _ = self.stints.remove(&job),
+        }
+    }
+
+    /// A job is known to have done so many steps by now: learns how fast it was since it was last heard of.
+    pub(super) fn measure(&mut self, job: JobIdx, steps: f64) {
+        let now = self.now;
+        if !self.belief.learns() {
+            return;
+        }
+        let fresh = || Stint { since: now, steps, company: SmallVec::new(), until: None };
+        let stint = self.stints.entry(job).or_insert_with(fresh);
+        let (span, made) = (stint.until.unwrap_or(now) - stint.since, steps - stint.steps);
+        if span < STINT_MIN || stint.company.len() > 1 {
+            return;
+        }
+        (stint.since, stint.steps) = (now, steps);
+        let other = stint.company.first().copied();
+        let (spec, at) = (self.specs[job.index()].clone(), self.way(job));
+        let belief = Arc::make_mut(&mut self.belief);
+        self.dirty |= belief.observe(spec.profile, &spec.shapes[at], other, made.max(0.0) / span.secs());
+        self.believe_anew(spec.profile);
+    }
+
+    /// What was learned of a profile shows in the specs of its jobs.
+    fn believe_anew(&mut self, profile: ProfileId) {
+        let rows = self.rows.values().copied().filter(|row| self.specs[row.index()].profile == profile);
+        let rows: Vec<JobIdx> = rows.filter(|_| profile != ProfileId::default()).collect();
+        let mut known: Vec<Ways> = Vec::new();
+        for row in rows {
+            let shapes = self.specs[row.index()].shapes.clone();
+            let same =
+                known.iter().find(|(list, _)| Arc::ptr_eq(list, &shapes)).map(|(_, speeds)| speeds.clone());
+            let speeds = same.unwrap_or_else(|| self.belief.speeds(profile, &shapes).into());
+            known.push((shapes, speeds.clone()));
+            if self.specs[row.index()].speeds != speeds {
+                let spec = &mut Arc::make_mut(&mut self.specs)[row.index()];
+                *spec = Arc::new(JobSpec { speeds, ..(**spec).clone() });
+                self.changed.touched.push(row);
+            }
+        }
+    }
+}

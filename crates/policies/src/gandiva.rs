@@ -1,0 +1,305 @@
+//! Gandiva (Xiao et al., "Gandiva: Introspective Cluster Scheduling for Deep Learning", OSDI 2018): all jobs take
+//! turns, and when there are more than the devices can take, pairs of them share devices: by trial and measurement,
+//! not at random as in Gavel's version.
+//!
+//! Objective: equal time for all groups, x_gk = min(1, N_k / (n s_g)) on each kind k; with as few pairs as make the
+//! groups fit, those first whose fractions of speed kept add up to most. A pair is kept while they add up to more
+//! than `gain`; taking turns gives 1, and a fifth on top pays for one of the two being held back. A pair of which nothing is known is tried where the belief learns, and
+//! the measurement decides; the belief is the memory.
+//! Reads: profiles, shapes, leases in common, the belief, devices of each kind. Cost: O(profiles² kinds + jobs).
+//! Only jobs of one size share devices; no migration to better places, no growing and shrinking.
+//! Not to be used where mean completion time matters and durations are known: see `srtf`.
+
+use std::collections::BTreeMap;
+
+use smallvec::smallvec;
+use yard_core::allocation::{Allocation, Share};
+use yard_core::ids::{JobIdx, KindId, LeaseId, ProfileId};
+use yard_core::job::{Rank, Shape, Spread};
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::view::View;
+
+use crate::Entry;
+use crate::params::{ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "gandiva",
+    family: "sharing",
+    paper: "Gandiva, Xiao et al., OSDI 2018",
+    about: "Equal time in turns; pairs that do more together share devices when there are too few",
+    params: &[(
+        "gain",
+        "what two jobs on the same devices must do together, 1 = one alone; 2 never packs [1.2]",
+    )],
+    rounds: true,
+    make: |params| Ok(Box::new(Gandiva::new(params)?)),
+};
+
+/// What a pair of which nothing is known is hoped to do: less than pairs known to be good, more than bad ones.
+const HOPE: f64 = 1.25;
+
+/// What two jobs must do together.
+const GAIN: f64 = 1.2;
+
+struct Gandiva {
+    gain: f64,
+}
+
+impl Gandiva {
+    fn new(params: &Params) -> Result<Gandiva, ParamError> {
+        Ok(Gandiva { gain: params.positive("gain")?.unwrap_or(GAIN) })
+    }
+}
+
+impl Policy for Gandiva {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let jobs: Vec<JobIdx> = view.active().collect();
+        let supply: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
+        let demand: u64 = jobs.iter().map(|job| u64::from(size(view, *job))).sum();
+        let groups = Pairing::new(view, self.gain, jobs).groups(demand.saturating_sub(u64::from(supply)));
+        Ok(Allocation::fractions(equal_shares(view, &groups)))
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::EveryRound
+    }
+}
+
+/// Devices of the shape a job likes best.
+fn size(view: &View, job: JobIdx) -> u32 {
+    view.spec(job).shapes.first().map_or(0, Shape::devices)
+}
+
+/// A job, or two that share devices.
+type Group = (JobIdx, Option<JobIdx>);
+
+/// Who goes with whom.
+struct Pairing<'a> {
+    view: &'a View,
+    gain: f64,
+    /// Jobs without a partner, by size and profile, the oldest last.
+    single: BTreeMap<(u32, ProfileId), Vec<JobIdx>>,
+    groups: Vec<Group>,
+}
+
+impl<'a> Pairing<'a> {
+    fn new(view: &'a View, gain: f64, mut jobs: Vec<JobIdx>) -> Pairing<'a> {
+        jobs.sort_unstable_by_key(|job| std::cmp::Reverse(view.run(*job).id));
+        let mut single: BTreeMap<_, Vec<JobIdx>> = BTreeMap::new();
+        for job in jobs {
+            single.entry((size(view, job), view.spec(job).profile)).or_default().push(job);
+        }
+        Pairing { view, gain, single, groups: Vec::new() }
+    }
+
+    /// Groups that ask for `excess` devices less than the jobs do, or as near to it as good pairs come.
+    fn groups(mut self, excess: u64) -> Vec<Group> {
+        let mut left = excess as i64;
+        for (a, b) in self.together() {
+            if left > 0 && self.value(a, b).is_some() {
+                left -= self.join(a, b);
+            }
+        }
+        for (one, other) in self.candidates() {
+            while let Some((a, b)) = self.next(one, other).filter(|_| left > 0) {
+                left -= self.join(a, b);
+            }
+        }
+        let rest = std::mem::take(&mut self.single).into_values().flatten().map(|job| (job, None));
+        self.groups.extend(rest);
+        self.groups
+    }
+
+    /// Pairs that share devices already.
+    fn together(&self) -> Vec<(JobIdx, JobIdx)> {
+        let mut leases: BTreeMap<LeaseId, Vec<JobIdx>> = BTreeMap::new();
+        for job in self.single.values().flatten() {
+            self.view.run(*job).lease.iter().for_each(|lease| leases.entry(*lease).or_default().push(*job));
+        }
+        let pair = |jobs: Vec<JobIdx>| <[JobIdx; 2]>::try_from(jobs).ok().map(|[a, b]| (a, b));
+        let mut pairs: Vec<_> = leases.into_values().filter_map(pair).collect();
+        pairs.iter_mut().for_each(|pair| *pair = self.in_order(pair.0, pair.1));
+        pairs
+    }
+
+    /// Profiles of one size that do well together, the best first.
+    fn candidates(&self) -> Vec<((u32, ProfileId), (u32, ProfileId))> {
+        let keys: Vec<_> = self.single.keys().copied().collect();
+        let mut found = Vec::new();
+        for (at, one) in keys.iter().enumerate() {
+            for other in keys[at..].iter().take_while(|other| other.0 == one.0) {
+                let jobs = self.single[one].last().zip(self.single[other].first());
+                let value = jobs.and_then(|(a, b)| self.value(*a, *b));
+                found.extend(value.map(|value| (value, *one, *other)));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+        found.into_iter().map(|(_, one, other)| (one, other)).collect()
+    }
+
+    /// The oldest jobs of two profiles that can be joined.
+    fn next(&self, one: (u32, ProfileId), other: (u32, ProfileId)) -> Option<(JobIdx, JobIdx)> {
+        let a = self.single.get(&one)?.last()?;
+        let b = self.single.get(&other)?.iter().rev().find(|job| *job != a)?;
+        let (a, b) = self.in_order(*a, *b);
+        self.value(a, b).map(|_| (a, b))
+    }
+
+    fn in_order(&self, a: JobIdx, b: JobIdx) -> (JobIdx, JobIdx) {
+        if self.view.run(a).id < self.view.run(b).id { (a, b) } else { (b, a) }
+    }
+
+    fn join(&mut self, a: JobIdx, b: JobIdx) -> i64 {
+        self.single.values_mut().for_each(|jobs| jobs.retain(|job| *job != a && *job != b));
+        self.groups.push((a, Some(b)));
+        i64::from(size(self.view, a))
+    }
+
+    /// What two jobs do together, by devices of each kind that the first could have; none where taking turns does
+    /// as well.
+    fn value(&self, a: JobIdx, b: JobIdx) -> Option<f64> {
+        if size(self.view, a) != size(self.view, b) {
+            return None;
+        }
+        let (mut sum, mut devices) = (0.0, 0.0);
+        for (shape, capacity) in ways(self.view, a) {
+            sum += capacity * together(self.view, a, b, shape).unwrap_or(0.0);
+            devices += capacity;
+        }
+        Some(sum / devices).filter(|value| *value > self.gain)
+    }
+}
+
+/// The first shape of a job on each kind that could be had now, with the kind's devices. Shapes that span kinds are
+/// left out.
+fn ways(view: &View, job: JobIdx) -> Vec<(u16, f64)> {
+    let mut found: Vec<(KindId, u16)> = Vec::new();
+    for (at, shape) in view.spec(job).shapes.iter().enumerate() {
+        let [need] = &shape.needs[..] else { continue };
+        let on_node = shape.spread != Spread::Node || need.devices <= view.nodes.largest(need.kind);
+        if on_node
+            && need.devices <= view.capacity(need.kind)
+            && found.iter().all(|(kind, _)| *kind != need.kind)
+        {
+            found.push((need.kind, at as u16));
+        }
+    }
+    found.into_iter().map(|(kind, shape)| (shape, f64::from(view.capacity(kind)))).collect()
+}
+
+/// The fractions of their speeds that two jobs keep in a shape of the first, added up; none where they cannot share.
+fn together(view: &View, a: JobIdx, b: JobIdx, shape: u16) -> Option<f64> {
+    let (one, other) = (view.spec(a), view.spec(b));
+    let (held, own) = (&one.shapes[shape as usize], other.way(&one.shapes[shape as usize])?);
+    let kind = held.needs.first()?.kind;
+    let known = view.belief.beside(one.profile, other.profile, kind).is_some();
+    if !known {
+        let learns = view.belief.learns() && one.profile.0 > 0 && other.profile.0 > 0;
+        return learns.then_some(HOPE);
+    }
+    let speeds = view.packed(a, b, shape)?;
+    Some(speeds[0] / view.speed(a, shape) + speeds[1] / view.speed(b, own))
+}
+
+/// The same time for every group, over all kinds it can use.
+fn equal_shares(view: &View, groups: &[Group]) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for (lead, partner) in groups {
+        let fits = |shape: u16| partner.is_none_or(|other| together(view, *lead, other, shape).is_some());
+        let mut ways = ways(view, *lead);
+        ways.retain(|(shape, _)| fits(*shape));
+        let wanted = (groups.len() as u32 * size(view, *lead)) as f64;
+        let total: f64 = ways.iter().map(|(_, capacity)| capacity / wanted).sum();
+        let jobs = partner.map_or_else(|| smallvec![*lead], |other| smallvec![*lead, other]);
+        let share = |(shape, capacity): (u16, f64)| {
+            let fraction = capacity / wanted / total.max(1.0);
+            Share {
+                jobs: smallvec::SmallVec::clone(&jobs),
+                shape: Some(shape),
+                fraction,
+                rank: Rank::default(),
+            }
+        };
+        if ways.is_empty() {
+            // It can have none of that now, but perhaps a shape over several kinds, or one when nodes come back.
+            shares.push(Share::part(*lead, 1.0 / groups.len() as f64));
+        }
+        shares.extend(ways.into_iter().map(share));
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use yard_core::allocation::Shares;
+    use yard_core::belief::Belief;
+    use yard_core::ids::JobId;
+
+    use super::*;
+    use crate::testing::{World, policy};
+
+    /// Four jobs of profiles 1, 1, 2, 2 on two devices.
+    fn crowded(kept: f64, learns: bool) -> World {
+        let mut world = World::new(&[2]);
+        world.submit_all(&[(1, 100.0); 4]);
+        for (at, spec) in Arc::make_mut(&mut world.view.specs).iter_mut().enumerate() {
+            Arc::make_mut(spec).profile = ProfileId(1 + at as u32 / 2);
+        }
+        let mut belief = Belief::default();
+        for (a, b, kept) in [(1, 2, kept), (2, 1, kept), (1, 1, 0.65), (2, 2, 0.3)] {
+            belief.set_beside(ProfileId(a), ProfileId(b), KindId(0), kept);
+        }
+        world.view.belief = Arc::new(if learns { belief.learning() } else { belief });
+        world
+    }
+
+    fn groups(world: &World) -> Vec<(Vec<u32>, f64)> {
+        let Ok(Allocation { shares: Shares::All(shares), .. }) = policy("gandiva").allocate(&world.view)
+        else {
+            panic!("it answers in full")
+        };
+        shares.iter().map(|share| (share.jobs.iter().map(|job| job.0).collect(), share.fraction)).collect()
+    }
+
+    #[test]
+    fn the_best_pairs_share_devices_and_bad_ones_take_turns() {
+        assert_eq!(groups(&crowded(0.9, false)), [(vec![0, 2], 1.0), (vec![1, 3], 1.0)]);
+        // Jobs 0 and 1 do a little more together than in turns; the other two do not.
+        let turns = 2.0 / 3.0;
+        assert_eq!(groups(&crowded(0.5, false)), [(vec![0, 1], turns), (vec![3], turns), (vec![2], turns)]);
+    }
+
+    #[test]
+    fn a_pair_in_being_is_kept_while_it_is_good_and_undone_when_not() {
+        let paired = |kept| {
+            let mut world = crowded(kept, false);
+            let runs = Arc::make_mut(&mut world.view.runs);
+            (runs[1].lease, runs[2].lease) = (Some(LeaseId(7)), Some(LeaseId(7)));
+            groups(&world).into_iter().map(|(jobs, _)| jobs).collect::<Vec<_>>()
+        };
+        assert_eq!(paired(0.9), [[1, 2], [0, 3]]);
+        assert!(!paired(0.45).contains(&vec![1, 2]));
+    }
+
+    #[test]
+    fn unknown_pairs_are_tried_where_something_is_learned_from_it() {
+        let unknown = |learns| {
+            let mut world = crowded(0.4, learns);
+            for spec in Arc::make_mut(&mut world.view.specs) {
+                Arc::make_mut(spec).profile = ProfileId(spec.profile.0 + 7);
+            }
+            groups(&world).len()
+        };
+        assert_eq!((unknown(true), unknown(false)), (2, 4));
+    }
+
+    #[test]
+    fn without_a_crowd_everybody_has_devices() {
+        let mut world = World::new(&[4]);
+        world.submit_all(&[(1, 100.0); 4]);
+        assert_eq!(groups(&world), [3, 2, 1, 0].map(|job| (vec![job], 1.0)));
+        assert_eq!(world.view.run(JobIdx(3)).id, JobId(3));
+    }
+}
