@@ -14,7 +14,7 @@ use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
 use crate::leases::own_way;
 use crate::turns::{Turns, ordered};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A share's row in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     promised: f64,
     pub(crate) received: f64,
     accounted: Time,
+    /// What it costs to stop its jobs and start them again, the most of them.
+    pub(crate) restart: Span,
     /// Seconds promised and not received under earlier plans (`Turns::Gavel`).
     pub(crate) deficit: f64,
     /// The allocation that named it last.
@@ -407,6 +409,12 @@ impl Book {
             promised: 0.0,
             received: 0.0,
             accounted: now,
+            restart: share
+                .jobs
+                .iter()
+                .map(|job| specs[job.index()].costs.restart())
+                .max()
+                .unwrap_or_default(),
             deficit: 0.0,
             stamp: self.stamp,
             alive: true,

@@ -109,20 +109,21 @@ fn young_leases_are_not_stopped_where_jobs_take_turns() {
     let mut world = World::with_rounds("a:1");
     world.policy.mode = Mode::Fractions;
     world.policy.fractions = [(0, 0.5), (1, 0.5)].into();
-    // Save, load and start take 75 s: a lease is young for 150 s, so turns last three rounds.
+    // Save, load and start take 75 s: a lease is young for 150 s, so turns last three rounds at least.
     let third = Span::from_secs(25.0);
     world.costs = Costs { save: third, load: third, start: third };
     world.script("submit 1 1");
-    let holders: Vec<_> = (0..9)
-        .map(|_| {
-            let holder = world.picture();
-            world.wait(ROUND);
-            holder
-        })
-        .collect();
-    let (zero, one) = ("a: 0 | waits 1", "a: 1 | waits 0");
-    // Where both are due at the same time, who has the device keeps it.
-    assert_eq!(holders, [zero, zero, zero, one, one, one, one, zero, zero]);
+    let mut turns: Vec<(String, usize)> = Vec::new();
+    for _ in 0..40 {
+        let holder = world.picture();
+        match turns.last_mut().filter(|turn| turn.0 == holder) {
+            Some(turn) => turn.1 += 1,
+            None => turns.push((holder, 1)),
+        }
+        world.wait(ROUND);
+    }
+    turns.pop();
+    assert!(turns.len() > 4 && turns.iter().all(|turn| turn.1 >= 3), "{turns:?}");
 }
 
 #[test]
