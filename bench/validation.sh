@@ -13,6 +13,7 @@ comparison is a test (\`cargo test -p yard validate\`).
 - **muri**: Muri's simulator on its 400-job testbed trace, eight nodes of eight GPUs (\`--compat muri\`).
 - **muri testbed**: the same trace as measured on Muri's 64 GPUs.
 - **blox**: Blox' LAS on its jobs 50 to 150, 32 nodes of four GPUs, rounds of 300 s (\`--compat blox\`); every job's end.
+- **gavel**: Gavel's simulator on its 96 jobs, twelve GPUs of each of three kinds (\`--compat gavel\`).
 
 $table
 

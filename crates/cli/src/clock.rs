@@ -44,6 +44,14 @@ impl Policy for Timed {
     fn cadence(&self) -> Cadence {
         self.inner.cadence()
     }
+
+    fn agnostic(&self) -> bool {
+        self.inner.agnostic()
+    }
+
+    fn blocking(&self) -> bool {
+        self.inner.blocking()
+    }
 }
 
 /// CPU seconds of this thread so far, where the system tells.

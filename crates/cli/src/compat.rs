@@ -1,6 +1,8 @@
 //! Named bundles of settings that reproduce a paper's own simulator, and its names for policies.
 
 use yard_core::Span;
+use yard_core::policy::Policy;
+use yard_core::turns::{GavelTurns, Turns};
 use yard_sim::Quirks;
 
 /// A bundle.
@@ -17,6 +19,9 @@ pub(crate) struct Compat {
     pub(crate) ends_in_rounds: bool,
     /// Whether a gang's speed depends on where it lies, where the table says so.
     pub(crate) placement_aware: bool,
+    /// Whether shares of time become turns as in Gavel's simulator, and a round makes whole steps only.
+    gavel_turns: bool,
+    plan_gap_s: f64,
     /// The artifact's name and ours.
     aliases: &'static [(&'static str, &'static str)],
 }
@@ -34,6 +39,8 @@ pub(crate) const ALL: &[Compat] = &[
         toll: false,
         ends_in_rounds: false,
         placement_aware: true,
+        gavel_turns: false,
+        plan_gap_s: 0.0,
         aliases: &[
             ("fjf", "fifo-fit"),
             ("shortest", "srtf"),
@@ -52,6 +59,8 @@ pub(crate) const ALL: &[Compat] = &[
         toll: true,
         ends_in_rounds: false,
         placement_aware: true,
+        gavel_turns: false,
+        plan_gap_s: 0.0,
         aliases: &[("shortest", "srtf"), ("shortest-gpu", "srsf"), ("dlas-gpu", "tiresias")],
     },
     Compat {
@@ -65,7 +74,36 @@ pub(crate) const ALL: &[Compat] = &[
         toll: false,
         ends_in_rounds: true,
         placement_aware: true,
+        gavel_turns: false,
+        plan_gap_s: 0.0,
         aliases: &[],
+    },
+    Compat {
+        name: "gavel",
+        about: "Gavel's simulator (OSDI 2020): 360 s rounds served kind by kind, plans 1920 s apart, whole steps, no costs",
+        round_s: 360.0,
+        overheads: "none",
+        placer: "count",
+        by_count: &[],
+        repack: false,
+        toll: false,
+        ends_in_rounds: false,
+        placement_aware: false,
+        gavel_turns: true,
+        plan_gap_s: 1920.0,
+        aliases: &[
+            ("fifo_perf", "fifo-het"),
+            ("allox", "allox:pin=allocated"),
+            ("max_min_fairness_perf", "max-min"),
+            ("max_min_fairness", "max-min:agnostic=true"),
+            ("max_min_fairness_water_filling_perf", "water-filling"),
+            ("max_min_fairness_water_filling", "water-filling:agnostic=true"),
+            ("finish_time_fairness_perf", "finish-time"),
+            ("finish_time_fairness", "finish-time:agnostic=true"),
+            ("max_sum_throughput_perf", "max-throughput"),
+            ("min_total_duration_perf", "makespan"),
+            ("min_total_duration", "makespan:agnostic=true"),
+        ],
     },
 ];
 
@@ -87,6 +125,22 @@ impl Compat {
     }
 
     pub(crate) fn quirks(&self, round: Span) -> Quirks {
-        Quirks { end_grain: if self.ends_in_rounds { round } else { Span::ZERO }, toll: self.toll }
+        let rounds_if = |quirk| if quirk { round } else { Span::ZERO };
+        let (end_grain, whole_steps) = (rounds_if(self.ends_in_rounds), rounds_if(self.gavel_turns));
+        Quirks { end_grain, toll: self.toll, whole_steps }
+    }
+
+    /// How shares of time become turns. A kind's turn is drawn where the policy takes all kinds for equal.
+    pub(crate) fn turns(&self, policy: &dyn Policy, seed: u64) -> Turns {
+        if !self.gavel_turns {
+            return Turns::Owed;
+        }
+        let shuffle = policy.agnostic().then_some(seed);
+        Turns::Gavel(GavelTurns { shuffle, leftovers: !policy.blocking() })
+    }
+
+    /// Least time between plans.
+    pub(crate) fn plan_gap(&self) -> Span {
+        Span::from_secs(self.plan_gap_s)
     }
 }

@@ -159,7 +159,9 @@ impl Plan {
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
         let every_round = policy.cadence() == Cadence::EveryRound;
         let Choice { round, repack, fill, .. } = *choice;
-        let settings = Settings { round, every_round, repack, fill, ..Settings::default() };
+        let turns = self.compat.map(|compat| compat.turns(&policy, self.seed)).unwrap_or_default();
+        let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
+        let settings = Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() };
         let outcome = yard_sim::run(Simulation {
             jobs: &jobs,
             speeds: Speeds { pairs: self.workload.pairs.clone(), learned: self.learned.clone() },

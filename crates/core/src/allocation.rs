@@ -21,6 +21,10 @@ pub struct Share {
 }
 
 impl Share {
+    /// The fraction of a share that may have only what nobody else wants: in every order behind all others, and
+    /// so small that it counts for nothing in sums.
+    pub const LEFTOVER: f64 = 1e-9;
+
     /// All of the time on any of its shapes, at this place in the order.
     pub fn whole(job: JobIdx, rank: Rank) -> Share {
         Share { jobs: smallvec![job], shape: None, fraction: 1.0, rank }
@@ -29,6 +33,11 @@ impl Share {
     /// A part of the time on any of its shapes.
     pub fn part(job: JobIdx, fraction: f64) -> Share {
         Share { jobs: smallvec![job], shape: None, fraction, rank: Rank::default() }
+    }
+
+    /// What nobody else wants, in one of its shapes.
+    pub fn leftover(job: JobIdx, shape: u16, rank: Rank) -> Share {
+        Share { jobs: smallvec![job], shape: Some(shape), fraction: Share::LEFTOVER, rank }
     }
 }
 

@@ -13,7 +13,8 @@ use crate::allocation::{Allocation, Mode, Share, Shares};
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
 use crate::leases::own_way;
-use crate::units::{Span, Time};
+use crate::turns::{Turns, ordered};
+use crate::units::Time;
 
 /// A share's row in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,13 +42,14 @@ pub(crate) struct Entry {
     /// Its newest lease, promised or granted; none while it waits.
     pub(crate) lease: Option<LeaseId>,
     pub(crate) key: Key,
-    /// The shape it holds, while it has a lease.
     held: u16,
-    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`). Both go on over
-    /// new allocations: what one promised and did not deliver, the next one still owes.
+    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`); a share that
+    /// waits receives nothing, so that its account may be left behind. See `Turns` for what a new plan does to it.
     promised: f64,
-    received: f64,
+    pub(crate) received: f64,
     accounted: Time,
+    /// Seconds promised and not received under earlier plans (`Turns::Gavel`).
+    pub(crate) deficit: f64,
     /// The allocation that named it last.
     stamp: u64,
     alive: bool,
@@ -91,12 +93,6 @@ impl Default for Book {
     }
 }
 
-/// Maps floats to integers of the same order.
-fn ordered(value: f64) -> u64 {
-    let bits = value.to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
-}
-
 impl Entry {
     /// Whether it is this share: the same jobs, in the same shape or in one that suits the shape it holds.
     fn is(&self, share: &Share) -> bool {
@@ -106,14 +102,60 @@ impl Entry {
 }
 
 impl Entry {
-    /// Brings its account up to `now`.
-    fn account(&mut self, now: Time, runs: &[JobRun]) {
-        let seconds = (now - std::mem::replace(&mut self.accounted, now)).secs();
-        let holding = self.jobs.iter().map(|job| &runs[job.index()]).find(|run| run.holds());
-        let held = holding.filter(|_| self.lease.is_some()).map_or(0.0, |run| (now - run.held_since).secs());
-        self.promised += self.fraction * seconds;
-        self.received += held.min(seconds);
+    /// Whether it may only have what nobody else wants.
+    pub(crate) fn is_leftover(&self) -> bool {
+        self.fraction <= Share::LEFTOVER
     }
+
+    /// The shape it holds, while it has a lease.
+    pub(crate) fn held(&self) -> u16 {
+        self.held
+    }
+
+    /// The number of its first job.
+    pub(crate) fn lead(&self) -> JobId {
+        self.key.job
+    }
+
+    /// Seconds it was promised by `now`.
+    pub(crate) fn promised_by(&self, now: Time) -> f64 {
+        self.promised + self.fraction * (now - self.accounted).secs()
+    }
+
+    /// Brings its account up to date.
+    fn account(&mut self, jobs: &Jobs<'_>) {
+        let seconds = (jobs.now - self.accounted).secs();
+        self.promised = self.promised_by(jobs.now);
+        self.accounted = jobs.now;
+        if self.lease.is_some() {
+            self.received += self.received_in(seconds, jobs);
+        }
+    }
+
+    /// Seconds it had devices, of the last so many.
+    fn received_in(&self, seconds: f64, jobs: &Jobs<'_>) -> f64 {
+        let mut holding = self.jobs.iter().filter(|job| jobs.runs[job.index()].holds());
+        let Some(job) = holding.next() else { return 0.0 };
+        let run = &jobs.runs[job.index()];
+        let held = (jobs.now - run.held_since).secs().min(seconds);
+        let speed = jobs.specs[job.index()].speeds[run.shape as usize];
+        // Gavel counts the time that whole steps took.
+        if jobs.turns.is_gavel() && speed > 0.0 { (held * speed).floor() / speed } else { held }
+    }
+
+    /// Ends the account of a plan that another one replaces.
+    fn settle(&mut self) {
+        self.deficit += self.promised - self.received;
+        (self.promised, self.received) = (0.0, 0.0);
+    }
+}
+
+/// What accounts are kept by.
+pub(crate) struct Jobs<'a> {
+    pub(crate) now: Time,
+    pub(crate) turns: Turns,
+    pub(crate) specs: &'a [Arc<JobSpec>],
+    pub(crate) runs: &'a [JobRun],
 }
 
 impl Key {
@@ -133,6 +175,16 @@ impl Book {
 
     pub(crate) fn class(&self, class: ClassId) -> &Class {
         &self.classes[class.0 as usize]
+    }
+
+    /// Rows for shares, in use or not.
+    pub(crate) fn n_shares(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Rows of jobs that ever had a share.
+    pub(crate) fn n_jobs(&self) -> usize {
+        self.of_job.len()
     }
 
     /// How many distinct demands were ever seen.
@@ -250,9 +302,13 @@ impl Book {
         &mut self,
         allocation: Allocation,
         now: Time,
+        turns: Turns,
         specs: &[Arc<JobSpec>],
         runs: &mut [JobRun],
     ) -> Vec<LeaseId> {
+        if turns.is_gavel() {
+            self.settle(&Jobs { now, turns, specs, runs });
+        }
         self.stamp += 1;
         self.mode = allocation.mode;
         let (full, shares) = match allocation.shares {
@@ -267,7 +323,7 @@ impl Book {
             let over = share.jobs.iter().any(|job| runs[job.index()].state.is_final());
             if !(over || keep && self.runs_otherwise(&share)) {
                 named.extend(&share.jobs);
-                self.upsert(share, now, specs, runs);
+                self.upsert(share, now, turns, specs, runs);
             }
         }
         let mut unwanted: Vec<ShareId> = if full {
@@ -297,7 +353,14 @@ impl Book {
         lease
     }
 
-    fn upsert(&mut self, mut share: Share, now: Time, specs: &[Arc<JobSpec>], runs: &mut [JobRun]) {
+    fn upsert(
+        &mut self,
+        mut share: Share,
+        now: Time,
+        turns: Turns,
+        specs: &[Arc<JobSpec>],
+        runs: &mut [JobRun],
+    ) {
         share.rank = share.rank.finite();
         for job in &share.jobs {
             runs[job.index()].rank = share.rank;
@@ -310,7 +373,7 @@ impl Book {
         }
         let stamp = self.stamp;
         let entry = self.entry_mut(row);
-        entry.account(now, runs);
+        entry.account(&Jobs { now, turns, specs, runs });
         (entry.stamp, entry.fraction) = (stamp, share.fraction);
         let lead = runs[share.jobs[0].index()].id;
         self.rekey(row, Key::new(share.rank, lead, row));
@@ -318,8 +381,15 @@ impl Book {
 
     /// Lets a job that no policy has ranked yet wait behind all others.
     pub(crate) fn append(&mut self, job: JobIdx, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) {
-        if self.shares_of(job).is_empty() {
+        if !self.shares_of(job).is_empty() {
+            return;
+        }
+        if self.mode != Mode::Fractions {
             self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
+            return;
+        }
+        for shape in specs[job.index()].usable() {
+            self.insert(&Share::leftover(job, shape, Rank::default()), now, specs, runs);
         }
     }
 
@@ -338,6 +408,7 @@ impl Book {
             promised: 0.0,
             received: 0.0,
             accounted: now,
+            deficit: 0.0,
             stamp: self.stamp,
             alive: true,
         };
@@ -385,19 +456,18 @@ impl Book {
         set.insert(key);
     }
 
-    /// Before a round of `Mode::Fractions`: brings all accounts up to now and orders by what was promised over
-    /// what was received, then by what is owed. With equal histories that is share / received.
-    pub(crate) fn rank_by_fractions(&mut self, now: Time, round: Span, runs: &[JobRun]) {
-        // Half of a round stands for "just began", so that nobody divides by zero.
-        let credit = round.secs().max(1.0) / 2.0;
-        let rows: Vec<_> = self.iter().map(|(share, _)| share).collect();
-        for share in rows {
-            let entry = self.entry_mut(share);
-            entry.account(now, runs);
-            let ratio = (entry.promised + entry.fraction * credit) / (entry.received + credit);
-            let rank = Rank(-ratio, entry.received - entry.promised);
-            let lead = runs[entry.jobs[0].index()].id;
-            self.rekey(share, Key::new(rank, lead, share));
+    /// Brings the accounts of all shares that hold devices up to date.
+    pub(crate) fn account(&mut self, jobs: &Jobs<'_>) {
+        for key in &self.chosen {
+            self.entries[key.share.0 as usize].account(jobs);
+        }
+    }
+
+    /// Closes all accounts: what a plan owed and did not give is a deficit under the next one.
+    fn settle(&mut self, jobs: &Jobs<'_>) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.alive) {
+            entry.account(jobs);
+            entry.settle();
         }
     }
 }
@@ -456,16 +526,5 @@ fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
             Err("a group in any shape, of jobs with different shapes".into())
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn floats_keep_their_order_as_integers() {
-        let values = [f64::NEG_INFINITY, -1e15, -1.0, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
-        assert!(values.windows(2).all(|pair| ordered(pair[0]) <= ordered(pair[1])));
     }
 }

@@ -15,37 +15,52 @@ pub type Mask = u128;
 /// Most devices one node may have.
 pub const NODE_DEVICES_MAX: u32 = Mask::BITS;
 
-/// The names of the accelerator kinds.
+/// The accelerator kinds: their names, and what they cost where that is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kinds(Vec<String>);
+pub struct Kinds {
+    names: Vec<String>,
+    /// Dollars for one device and hour.
+    dollars: Vec<Option<f64>>,
+}
 
 impl Kinds {
     /// The kind of this name, new if need be.
     pub fn intern(&mut self, name: &str) -> KindId {
         self.find(name).unwrap_or_else(|| {
-            self.0.push(name.to_owned());
-            KindId(self.0.len() as u16 - 1)
+            self.names.push(name.to_owned());
+            self.dollars.push(None);
+            KindId(self.names.len() as u16 - 1)
         })
     }
 
     /// The kind of this name, if it is known.
     pub fn find(&self, name: &str) -> Option<KindId> {
-        self.0.iter().position(|known| known == name).map(|at| KindId(at as u16))
+        self.names.iter().position(|known| known == name).map(|at| KindId(at as u16))
     }
 
     /// A kind's name, if there is such a kind.
     pub fn get(&self, kind: KindId) -> Option<&str> {
-        self.0.get(kind.index()).map(String::as_str)
+        self.names.get(kind.index()).map(String::as_str)
     }
 
     /// A kind's name.
     pub fn name(&self, kind: KindId) -> &str {
-        &self.0[kind.index()]
+        &self.names[kind.index()]
     }
 
     /// All kinds, in order.
     pub fn ids(&self) -> impl Iterator<Item = KindId> + use<> {
-        (0..self.0.len()).map(|at| KindId(at as u16))
+        (0..self.names.len()).map(|at| KindId(at as u16))
+    }
+
+    /// Says what one device of a kind costs for an hour.
+    pub fn set_dollars(&mut self, kind: KindId, dollars: f64) {
+        self.dollars[kind.index()] = Some(dollars);
+    }
+
+    /// Dollars for one device and hour, where they are known.
+    pub fn dollars(&self, kind: KindId) -> Option<f64> {
+        self.dollars[kind.index()]
     }
 }
 
@@ -185,6 +200,11 @@ impl Nodes {
     /// Whether no node ever joined.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// All kinds that any node ever was of, and those before them.
+    pub fn kinds(&self) -> impl Iterator<Item = KindId> + use<> {
+        (0..self.kinds.len()).map(|at| KindId(at as u16))
     }
 
     /// Free devices of a kind, on nodes that are up.

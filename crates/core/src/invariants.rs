@@ -2,6 +2,7 @@
 //! every step under fuzz; assertions on single steps stand where the step is (`cluster`, `leases`,
 //! `job`). A broken invariant is a bug: better to stop than to give a device twice.
 
+use crate::book::ShareId;
 use crate::cluster::{Mask, NodeState, Nodes};
 use crate::ids::JobId;
 use crate::job::{JobState, Shape};
@@ -108,18 +109,19 @@ fn work_conserved(state: &State) {
 }
 
 /// The job of the first share of all, if that waits.
-pub(crate) fn waiting_head(state: &State) -> Option<JobId> {
-    let first = state.book.first().map(|key| state.book.entry(key.share))?;
+pub(crate) fn waiting_head(state: &State, first: Option<ShareId>) -> Option<JobId> {
+    let first = state.book.entry(first?);
     first.lease.is_none().then(|| state.run(first.jobs[0]).id)
 }
 
 /// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
 /// at the latest after the round that places everybody anew.
-pub(crate) fn head_runs(state: &State, placer: &dyn Placer, repacked: bool) {
-    if !(waiting_head(state).is_some() && ((state.preempts() && repacked) || state.leases.is_empty())) {
+pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareId>, repacked: bool) {
+    let waits = waiting_head(state, first).is_some();
+    let Some(first) = first.filter(|_| waits && ((state.preempts() && repacked) || state.leases.is_empty()))
+    else {
         return;
-    }
-    let first = state.book.first().expect("a head that waits exists").share;
+    };
     // Its job may run through another of its shares, on a node that drains and so keeps it.
     if state.book.taken_elsewhere(first) {
         return;

@@ -120,6 +120,11 @@ impl JobSpec {
     pub fn way(&self, shape: &Shape) -> Option<u16> {
         self.shapes.iter().position(|own| own.takes_same(shape)).map(|at| at as u16)
     }
+
+    /// The shapes in which it makes progress.
+    pub fn usable(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..).zip(&*self.speeds).filter(|(_, speed)| **speed > 0.0).map(|(shape, _)| shape)
+    }
 }
 
 /// Where a job is in its life. The names are those of the API.

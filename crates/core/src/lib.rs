@@ -15,9 +15,11 @@ pub mod message;
 pub mod policy;
 mod rounds;
 pub mod state;
+pub mod turns;
 pub mod units;
 pub mod view;
 
 pub use engine::Engine;
 pub use state::{Settings, State};
+pub use turns::Turns;
 pub use units::{Span, Time};

@@ -17,6 +17,16 @@ pub trait Policy: Send {
     fn cadence(&self) -> Cadence {
         Cadence::OnChange
     }
+
+    /// Whether it takes all kinds of devices for equal. Gavel's rounds then serve them in no fixed order.
+    fn agnostic(&self) -> bool {
+        false
+    }
+
+    /// Whether jobs without a share wait, even where Gavel's rounds leave devices idle.
+    fn blocking(&self) -> bool {
+        false
+    }
 }
 
 /// When a policy is asked.

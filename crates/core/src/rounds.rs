@@ -1,6 +1,9 @@
 //! A round: from shares to who runs where. Shares are taken in order; each gets its devices if enough
 //! are left, counting those of shares behind it where it may stop them. Who keeps its devices is left
 //! alone. The work grows with what changes hands and the number of distinct demands, not with all jobs.
+//! Shares of time are another matter, see `sharing`: their order is new in each round.
+
+mod sharing;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +16,7 @@ use crate::ids::{KindId, LeaseId};
 use crate::job::{Need, Shape};
 use crate::leases::{Lease, LeaseState, Leases};
 use crate::policy::Placer;
+use crate::turns::Turning;
 use crate::units::Time;
 
 /// What a round decided; promises are already on record.
@@ -24,6 +28,8 @@ pub(crate) struct Decision {
     pub(crate) ended: Vec<LeaseId>,
     /// Whether some share had enough devices by count, but not in one place.
     pub(crate) fragmented: bool,
+    /// The first share of all.
+    pub(crate) head: Option<ShareId>,
 }
 
 /// What a round works on.
@@ -34,23 +40,37 @@ pub(crate) struct Parts<'a> {
     pub(crate) placer: &'a dyn Placer,
     /// Whether a lease is too young to be stopped.
     pub(crate) young: &'a dyn Fn(&Lease) -> bool,
+    /// For the order of shares of time.
+    pub(crate) turning: Turning,
 }
 
 /// Gives free devices to waiting shares in order, and stops nobody.
 pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
-    let skip = !matches!(parts.book.mode, Mode::Ordered { skip: false, .. });
     let mut round = Round::new(parts, false);
-    round.fill_with(false, skip);
+    match round.book.mode {
+        Mode::Ordered { skip, .. } => round.fill_with(false, skip),
+        Mode::Fractions => round.fill_in(round.turning.order(round.book)),
+    }
     round.finish().promised
 }
 
 /// Decides one round.
 pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
     let mut round = Round::new(parts, repack);
-    if repack {
-        round.clear();
+    match round.book.mode {
+        Mode::Ordered { preempt, skip } => {
+            round.decision.head = round.book.first().map(|key| key.share);
+            if repack {
+                round.clear();
+            }
+            round.fill_with(preempt, skip);
+        }
+        Mode::Fractions => {
+            let order = round.turning.order(round.book);
+            round.decision.head = order.first();
+            round.share_out(order);
+        }
     }
-    round.fill();
     round.finish()
 }
 
@@ -60,6 +80,7 @@ struct Round<'a> {
     leases: &'a mut Leases,
     placer: &'a dyn Placer,
     young: &'a dyn Fn(&Lease) -> bool,
+    turning: Turning,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -68,17 +89,12 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young } = parts;
+        let Parts { book, nodes, leases, placer, young, turning } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, repack, stopped, decision }
+        Round { book, nodes, leases, placer, young, turning, repack, stopped, decision }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
-    fn fill(&mut self) {
-        let Mode::Ordered { preempt, skip } = self.book.mode else { return self.fill_with(true, true) };
-        self.fill_with(preempt, skip);
-    }
-
     fn fill_with(&mut self, preempt: bool, skip: bool) {
         let mut cursors: Vec<Cursor> = vec![Cursor::Start; self.book.n_classes()];
         while let Some((class, key)) = self.next(&cursors) {

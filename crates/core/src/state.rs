@@ -13,11 +13,12 @@ use crate::engine::Stint;
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
+use crate::turns::Turns;
 use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 2;
+pub const STATE_VERSION: u32 = 3;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,10 @@ pub struct Settings {
     pub repack: bool,
     /// Whether free devices are given out between rounds as well, without stopping anybody.
     pub fill: bool,
+    /// How shares of time become turns.
+    pub turns: Turns,
+    /// Least time from one plan to the next; zero: a plan whenever something changed.
+    pub plan_gap: Span,
     /// How long a lease lasts unless renewed.
     pub lease: Span,
 }
@@ -37,7 +42,15 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         let lease = Span::from_whole_secs(86_400);
-        Settings { round: Span::ZERO, every_round: false, repack: false, fill: false, lease }
+        Settings {
+            round: Span::ZERO,
+            every_round: false,
+            repack: false,
+            fill: false,
+            turns: Turns::Owed,
+            plan_gap: Span::ZERO,
+            lease,
+        }
     }
 }
 
@@ -91,6 +104,8 @@ pub struct State {
     pub(crate) loose: bool,
     pub(crate) newcomers: Vec<JobIdx>,
     pub(crate) replan_at: Option<Time>,
+    /// When a plan was last asked for.
+    pub(crate) last_plan: Option<Time>,
     pub(crate) last_round: Option<Time>,
     /// Rounds for which the first share could not be placed for want of adjacent devices.
     pub(crate) blocked_rounds: u32,
@@ -135,6 +150,7 @@ impl State {
             loose: false,
             newcomers: Vec::new(),
             replan_at: None,
+            last_plan: None,
             last_round: None,
             blocked_rounds: 0,
             hopeless: None,

@@ -15,11 +15,25 @@ impl Counts {
         Counts(view.kinds.ids().map(|kind| view.nodes.free(kind)).collect())
     }
 
+    /// The devices of all nodes that are up.
+    pub(crate) fn up(view: &View) -> Counts {
+        Counts(view.kinds.ids().map(|kind| view.capacity(kind)).collect())
+    }
+
+    /// How many of one kind.
+    pub(crate) fn of(&self, kind: KindId) -> u32 {
+        self.0.get(kind.index()).copied().unwrap_or(0)
+    }
+
+    /// How many of all kinds.
+    pub(crate) fn total(&self) -> u32 {
+        self.0.iter().sum()
+    }
+
     /// Whether a shape could be had.
     pub(crate) fn fits(&self, shape: &Shape) -> bool {
         let asked = |kind| shape.needs.iter().filter(|need| need.kind == kind).map(|need| need.devices).sum();
-        let left = |kind: KindId| self.0.get(kind.index()).copied().unwrap_or(0);
-        shape.needs.iter().all(|need| left(need.kind) >= asked(need.kind))
+        shape.needs.iter().all(|need| self.of(need.kind) >= asked(need.kind))
     }
 
     /// The first of these shapes that could be had.

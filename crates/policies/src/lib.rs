@@ -6,18 +6,34 @@
 //! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
 //! line in `ALL`.
 
+mod allox;
 mod backfill;
+mod buyers;
+#[cfg(test)]
+mod cases;
+mod cost;
+mod cost_slo;
 mod counts;
+mod dollars;
 mod edf;
 mod elas;
 mod fifo;
 mod fifo_fit;
+mod fifo_het;
+mod finish_time;
 mod gandiva;
 mod gittins;
+mod hierarchical;
 mod index;
+mod isolated;
 mod las;
+mod leftovers;
 mod ljf;
 mod lpjf;
+mod makespan;
+mod max_min;
+mod max_throughput;
+mod nash;
 mod params;
 pub mod placers;
 #[cfg(test)]
@@ -30,6 +46,7 @@ mod srtf;
 #[cfg(test)]
 mod testing;
 mod tiresias;
+mod water_filling;
 
 use std::sync::Arc;
 
@@ -73,7 +90,19 @@ pub const ALL: &[Entry] = &[
     edf::ENTRY,
     round_robin::ENTRY,
     gandiva::ENTRY,
+    isolated::ENTRY,
+    fifo_het::ENTRY,
+    allox::ENTRY,
     lpjf::ENTRY,
+    max_min::ENTRY,
+    water_filling::ENTRY,
+    finish_time::ENTRY,
+    makespan::ENTRY,
+    max_throughput::ENTRY,
+    hierarchical::ENTRY,
+    nash::ENTRY,
+    cost::ENTRY,
+    cost_slo::ENTRY,
 ];
 
 pub use yard_solver::Completion;

@@ -6,6 +6,13 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::Entry;
+use crate::buyers::Sight;
+
+/// The parameter of policies that may be told to see no difference between kinds.
+pub(crate) const AGNOSTIC: (&str, &str) = (
+    "agnostic",
+    "take all kinds to be equally fast, as schedulers that know no kinds do: true or false [false]",
+);
 
 /// A policy's parameters.
 #[derive(Clone, Debug)]
@@ -105,6 +112,32 @@ impl Params {
         self.values.get(key).map(String::as_str)
     }
 
+    /// Yes or no; no if it is not given.
+    pub fn flag(&self, key: &'static str) -> Result<bool, ParamError> {
+        match self.text(key) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(text) => Err(bad(key, text, "true or false")),
+        }
+    }
+
+    /// Numbers above zero by name, written `a*2/b*1`; none if it is not given.
+    pub(crate) fn weights(&self, key: &'static str) -> Result<BTreeMap<String, f64>, ParamError> {
+        let Some(text) = self.text(key) else { return Ok(BTreeMap::new()) };
+        let one = |part: &str| {
+            let (name, number) = part.rsplit_once('*')?;
+            let number = number.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)?;
+            Some((name.to_owned(), number))
+        };
+        let all: Option<BTreeMap<_, _>> = text.split('/').map(one).collect();
+        all.ok_or_else(|| bad(key, text, "names with numbers above 0, written a*2/b*1"))
+    }
+
+    /// Whether kinds are told apart.
+    pub(crate) fn sight(&self) -> Result<Sight, ParamError> {
+        Ok(if self.flag("agnostic")? { Sight::Agnostic } else { Sight::Aware })
+    }
+
     /// A number above zero.
     pub fn positive(&self, key: &'static str) -> Result<Option<f64>, ParamError> {
         let Some(text) = self.text(key) else { return Ok(None) };
@@ -125,7 +158,7 @@ impl Params {
     }
 }
 
-fn bad(key: &'static str, value: &str, allowed: &'static str) -> ParamError {
+pub(crate) fn bad(key: &'static str, value: &str, allowed: &'static str) -> ParamError {
     ParamError::Value { key, value: value.to_owned(), allowed }
 }
 

@@ -160,6 +160,7 @@ fn from_file(path: &Path) -> Result<Parts, String> {
             let kind = kinds.intern(&group.kind);
             prices.resize(prices.len().max(kind.index() + 1), 0.0);
             prices[kind.index()] = price;
+            kinds.set_dollars(kind, price);
         }
     }
     Ok((kinds, nodes, prices))

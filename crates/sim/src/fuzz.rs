@@ -10,6 +10,7 @@ use yard_core::ids::{JobId, NodeId, ProfileId};
 use yard_core::job::{Costs, JobSpec, JobState, Need, Shape, Spread};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
+use yard_core::turns::{GavelTurns, Turns};
 use yard_core::{Engine, Settings, Span, State, Time};
 
 use crate::chaos::NO_SENSE;
@@ -34,6 +35,8 @@ pub struct Scenario {
     round: Span,
     repack: bool,
     fill: bool,
+    turns: Turns,
+    plan_gap: Span,
     checkpoint_every: Span,
     seed: u64,
 }
@@ -74,7 +77,22 @@ impl Scenario {
         // Placing everybody anew each round is for simulators in which moving is free.
         let repack = random.chance(0.1) && !costly;
         let fill = random.chance(0.5);
-        Scenario { cluster, jobs, pairs, script, faults, round, repack, fill, checkpoint_every, seed }
+        let turns = turns(&mut random);
+        let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
+        Scenario {
+            cluster,
+            jobs,
+            pairs,
+            script,
+            faults,
+            round,
+            repack,
+            fill,
+            turns,
+            plan_gap,
+            checkpoint_every,
+            seed,
+        }
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy
@@ -137,8 +155,8 @@ impl Scenario {
     fn settings(&self, policy: &dyn Policy) -> Settings {
         let every_round = policy.cadence() == Cadence::EveryRound;
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
-        let (repack, fill) = (self.repack, self.fill);
-        Settings { round, every_round, repack, fill, lease: Span::from_whole_secs(1_000) }
+        let Scenario { repack, fill, turns, plan_gap, .. } = *self;
+        Settings { round, every_round, repack, fill, turns, plan_gap, lease: Span::from_whole_secs(1_000) }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
@@ -162,6 +180,14 @@ impl Scenario {
         }
         if engine.state() == end { Ok(()) } else { Err("the replayed journal ends in another state".into()) }
     }
+}
+
+fn turns(random: &mut Random) -> Turns {
+    if random.chance(0.6) {
+        return Turns::Owed;
+    }
+    let shuffle = random.chance(0.5).then(|| random.below(9));
+    Turns::Gavel(GavelTurns { shuffle, leftovers: random.chance(0.7) })
 }
 
 fn cluster(random: &mut Random) -> ClusterSpec {

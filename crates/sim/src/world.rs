@@ -23,6 +23,33 @@ pub struct Quirks {
     pub end_grain: Span,
     /// At every decision each running job loses its start-up time (Muri), whether it moved or not.
     pub toll: bool,
+    /// In each span of this length a job makes whole steps only (Gavel: in each round).
+    pub whole_steps: Span,
+}
+
+impl Quirks {
+    /// Steps done in `worked` seconds.
+    fn steps(&self, worked: f64, speed: f64) -> f64 {
+        let every = self.whole_steps.secs();
+        if every * speed < 1.0 {
+            return worked * speed;
+        }
+        let spans = (worked / every).floor();
+        spans * (every * speed).floor() + ((worked - spans * every) * speed).floor()
+    }
+
+    /// Seconds until so many steps are done. The last span may end with a part of a step: a job's steps need not
+    /// be whole.
+    fn seconds(&self, steps: f64, speed: f64) -> f64 {
+        let every = self.whole_steps.secs();
+        let whole = (every * speed).floor();
+        // Slower than a step a span: such a job would never move, so it is let be.
+        if whole < 1.0 {
+            return steps / speed;
+        }
+        let spans = ((steps / whole).ceil() - 1.0).max(0.0);
+        spans * every + (steps - spans * whole) / speed
+    }
 }
 
 /// What is going to happen.
@@ -260,11 +287,11 @@ impl World {
         let saved = ((now - job.up).secs() / every).floor() * every;
         if every == 0.0 {
             // Without a period every step is taken as saved, so that failures cost nothing but the restart.
-            job.safe = (job.done + worked * job.speed).min(job.steps);
+            job.safe = (job.done + self.quirks.steps(worked, job.speed)).min(job.steps);
         } else if saved > before {
-            job.safe = (job.done + (saved - before) * job.speed).min(job.steps);
+            job.safe = (job.done + self.quirks.steps(saved - before, job.speed)).min(job.steps);
         }
-        job.done = (job.done + worked * job.speed).min(job.steps);
+        job.done = (job.done + self.quirks.steps(worked, job.speed)).min(job.steps);
         job.since = now;
     }
 
@@ -310,7 +337,7 @@ impl World {
 
     fn expect_end(&mut self, now: Time, id: JobId) {
         let job = &mut self.jobs[id.index()];
-        let left = Span::from_secs((job.steps - job.done).max(0.0) / job.speed);
+        let left = Span::from_secs(self.quirks.seconds((job.steps - job.done).max(0.0), job.speed));
         let end = (now + left).round_up(self.quirks.end_grain);
         // Beside a neighbour that leaves it nothing it never ends.
         job.due = if job.speed > 0.0 { end } else { Time::NEVER };
@@ -374,5 +401,21 @@ impl World {
         let steps = job.done;
         self.expect_end(now, id);
         self.report(id, News::Progress { steps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_steps_are_made_in_each_span() {
+        let quirks = Quirks { whole_steps: Span::from_secs(10.0), ..Quirks::default() };
+        // 2 steps in each 10 s at 0.25 a second; 5.5 steps are 2 + 2 + 1.5.
+        assert_eq!(quirks.steps(25.0, 0.25), 5.0);
+        assert_eq!(quirks.seconds(5.5, 0.25), 26.0);
+        assert_eq!(quirks.seconds(2.0, 0.25), 8.0);
+        assert_eq!(quirks.seconds(0.0, 0.25), 0.0);
+        assert_eq!(Quirks::default().seconds(5.5, 0.25), 22.0);
     }
 }

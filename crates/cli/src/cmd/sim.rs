@@ -60,7 +60,7 @@ pub(crate) struct SimArgs {
     /// With --belief learned, the part of each model's pairs with reference models that is measured beforehand
     #[arg(long, value_name = "FRACTION", default_value_t = 0.3)]
     pub(crate) profiled: f64,
-    /// Settings that reproduce a paper's own simulator: tiresias, muri or blox
+    /// Settings that reproduce a paper's own simulator: tiresias, muri, blox or gavel
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,
     /// Seed of everything random

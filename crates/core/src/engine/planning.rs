@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::allocation::{Allocation, Mode};
-use crate::book;
-use crate::ids::PlanId;
+use crate::book::{self, Jobs};
+use crate::ids::{LeaseId, PlanId};
 use crate::invariants;
 use crate::job::JobSpec;
 use crate::leases::{Lease, LeaseState};
 use crate::message::{Command, Effect, Event, Why};
-use crate::rounds;
-use crate::state::State;
+use crate::rounds::{self, Decision};
+use crate::state::{Settings, State};
+use crate::turns::{GavelTurns, Turning, Turns};
 use crate::units::{Span, Time};
 use crate::view::{Changed, View};
 
@@ -35,8 +36,11 @@ impl Engine {
         if state.plan.is_some() && state.settings.round == Span::ZERO {
             return None;
         }
-        let wanted = if state.dirty || (state.takes_turns() && state.book.has_waiting()) {
+        let wanted = if state.takes_turns() && state.book.has_waiting() {
             Some(state.now)
+        } else if state.dirty {
+            // Beats go on while a plan has to wait for its time; without beats there is nothing to do before.
+            Some(if state.settings.round > Span::ZERO { state.now } else { state.plan_time() })
         } else {
             state.replan_at.map(|time| time.max(state.now))
         };
@@ -52,7 +56,8 @@ impl Engine {
         }
         let state = &self.state;
         let due = state.replan_at.is_some_and(|time| time <= state.now);
-        if state.dirty || due || state.settings.every_round { self.ask(out) } else { self.round(out) }
+        let wanted = (state.dirty || state.settings.every_round) && state.plan_time() <= state.now;
+        if due || wanted { self.ask(out) } else { self.round(out) }
     }
 
     fn renew(&mut self, out: &mut Vec<Effect>) {
@@ -72,7 +77,7 @@ impl Engine {
         state.newcomers.clear();
         merge(&mut state.asked, news);
         let late = state.plan.replace(plan).is_some();
-        (state.dirty, state.replan_at) = (false, None);
+        (state.dirty, state.replan_at, state.last_plan) = (false, None, Some(state.now));
         let view = self.view();
         out.push(Effect::Plan { plan, view });
         if late {
@@ -132,7 +137,7 @@ impl Engine {
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let runs = Arc::make_mut(&mut state.runs);
-        for lease in state.book.apply(allocation, state.now, &state.specs, runs) {
+        for lease in state.book.apply(allocation, state.now, state.settings.turns, &state.specs, runs) {
             self.state.release(lease);
             self.end_lease(lease, Why::Preempted, out);
         }
@@ -145,20 +150,18 @@ impl Engine {
             return;
         }
         state.loose = false;
-        for job in std::mem::take(&mut state.newcomers) {
-            if !state.run(job).state.is_final() {
-                state.book.append(job, state.now, &state.specs, &state.runs);
-            }
-        }
+        state.admit_newcomers();
         if !state.book.has_waiting() || state.nodes.is_full() {
             return;
         }
+        let turning = state.turning();
         let promised = rounds::fill(rounds::Parts {
             book: &mut state.book,
             nodes: Arc::make_mut(&mut state.nodes),
             leases: &mut state.leases,
             placer: &*self.placer,
             young: &|_| false,
+            turning,
         });
         for lease in promised {
             self.grant_if_idle(lease, out);
@@ -170,9 +173,11 @@ impl Engine {
         state.ledger.rounds += 1;
         state.loose = false;
         state.last_round = Some(state.now);
-        if state.book.mode == Mode::Fractions {
-            state.book.rank_by_fractions(state.now, state.settings.round, &state.runs);
+        // In Gavel's simulator whoever is there takes part in a round, planned for or not.
+        if matches!(state.settings.turns, Turns::Gavel(GavelTurns { leftovers: true, .. })) {
+            state.admit_newcomers();
         }
+        let turning = state.turning();
         // Where nobody is stopped for another, nobody is moved about either.
         let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
@@ -184,13 +189,14 @@ impl Engine {
                 leases: &mut state.leases,
                 placer: &*self.placer,
                 young: &young,
+                turning,
             },
             repack,
         );
-        invariants::head_runs(state, &*self.placer, repack);
-        state.count_blocked(decision.fragmented, repack);
+        invariants::head_runs(state, &*self.placer, decision.head, repack);
+        state.count_blocked(&decision, repack);
         for lease in decision.ended {
-            let again = self.state.leases.get(lease).is_some_and(|ended| self.state.is_chosen(ended.share));
+            let again = self.state.goes_on(lease);
             self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
         }
         for lease in decision.promised {
@@ -222,17 +228,45 @@ impl State {
 
     /// Counts the rounds that the head has waited for devices that lie together. One that finds no place even
     /// when everybody is placed anew is not waited for again until another is first or nodes change.
-    fn count_blocked(&mut self, fragmented: bool, repacked: bool) {
-        let head = invariants::waiting_head(self);
+    fn count_blocked(&mut self, decision: &Decision, repacked: bool) {
+        let head = invariants::waiting_head(self, decision.head);
         if head.is_none() || head != self.hopeless {
             self.hopeless = head.filter(|_| repacked);
         }
-        let waits = fragmented && head.is_some() && head != self.hopeless;
+        let waits = decision.fragmented && head.is_some() && head != self.hopeless;
         self.blocked_rounds = if waits { self.blocked_rounds + 1 } else { 0 };
     }
 
-    fn is_chosen(&self, share: book::ShareId) -> bool {
-        self.book.entry(share).lease.is_some()
+    /// Whether a job of a lease that ends has devices elsewhere already.
+    fn goes_on(&self, lease: LeaseId) -> bool {
+        let jobs = self.leases.get(lease).into_iter().flat_map(|ended| &ended.jobs);
+        let mut shares = jobs.flat_map(|job| self.book.shares_of(*job));
+        shares.any(|share| self.book.entry(*share).lease.is_some())
+    }
+
+    /// The earliest time for the next plan. The clock of Gavel's simulator takes 0 for "never", so that the plan
+    /// after one at 0 need not wait.
+    fn plan_time(&self) -> Time {
+        let last = self.last_plan.filter(|time| *time > Time::ZERO);
+        last.map_or(self.now, |time| time + self.settings.plan_gap)
+    }
+
+    /// Jobs that no plan has named yet wait behind all others.
+    fn admit_newcomers(&mut self) {
+        for job in std::mem::take(&mut self.newcomers) {
+            if !self.run(job).state.is_final() {
+                self.book.append(job, self.now, &self.specs, &self.runs);
+            }
+        }
+    }
+
+    /// For the order of shares of time, with the accounts it goes by up to date.
+    fn turning(&mut self) -> Turning {
+        let Settings { turns, round, .. } = self.settings;
+        if self.book.mode == Mode::Fractions {
+            self.book.account(&Jobs { now: self.now, turns, specs: &self.specs, runs: &self.runs });
+        }
+        Turning { turns, now: self.now, round }
     }
 }
 

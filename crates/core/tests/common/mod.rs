@@ -70,6 +70,8 @@ pub(crate) struct Scripted {
     pub(crate) ranks: BTreeMap<u64, f64>,
     /// Fractions by job; 1 where none is given.
     pub(crate) fractions: BTreeMap<u64, f64>,
+    /// Fractions by job and shape, in place of the above; 0 stands for what nobody else wants.
+    pub(crate) parts: BTreeMap<u64, Vec<f64>>,
     /// Jobs that share devices.
     pub(crate) groups: Vec<Vec<u64>>,
     /// Whether it answers for what changed only.
@@ -83,9 +85,20 @@ impl Scripted {
 
     pub(crate) fn allocate(&self, view: &View) -> Allocation {
         let rows = if self.incremental { view.dirty() } else { view.active().collect() };
-        let shares = rows.into_iter().filter_map(|row| self.share(view, row)).collect();
+        let shares = rows.into_iter().flat_map(|row| self.shares(view, row)).collect();
         let shares = if self.incremental { Shares::Changed(shares) } else { Shares::All(shares) };
         Allocation { mode: self.mode, shares, replan_at: None, certificate: None }
+    }
+
+    fn shares(&self, view: &View, row: JobIdx) -> Vec<Share> {
+        let Some(parts) = self.parts.get(&view.run(row).id.0) else {
+            return self.share(view, row).into_iter().collect();
+        };
+        let share = |(shape, part): (u16, &f64)| {
+            let leftover = Share::leftover(row, shape, Rank::default());
+            if *part == 0.0 { leftover } else { Share { fraction: *part, ..leftover } }
+        };
+        (0..).zip(parts).map(share).collect()
     }
 
     /// The share that a job leads; none where another of its group does.
@@ -150,6 +163,7 @@ impl World {
             mode: PREEMPT,
             ranks: BTreeMap::new(),
             fractions: BTreeMap::new(),
+            parts: BTreeMap::new(),
             groups: Vec::new(),
             incremental: false,
         };

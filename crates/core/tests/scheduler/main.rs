@@ -13,3 +13,4 @@ mod properties;
 mod regressions;
 mod replay;
 mod rounds;
+mod turns;

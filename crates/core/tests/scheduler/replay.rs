@@ -6,6 +6,7 @@ use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
 use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
+use yard_core::turns::{GavelTurns, Turns};
 use yard_core::view::View;
 use yard_core::{Engine, Settings, Span, State, Time};
 
@@ -130,13 +131,22 @@ fn raw() -> impl Strategy<Value = Raw> {
     ]
 }
 
+fn turns() -> impl Strategy<Value = Turns> {
+    let gavel = (prop::option::of(any::<u64>()), any::<bool>());
+    let gavel = gavel.prop_map(|(shuffle, leftovers)| Turns::Gavel(GavelTurns { shuffle, leftovers }));
+    prop_oneof![Just(Turns::Owed), gavel]
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
-    let any = (prop_oneof![Just(0u64), Just(60)], any::<bool>(), 0u8..4, any::<bool>());
-    any.prop_map(|(round, every_round, luck, fill)| Settings {
-        round: Span::from_whole_secs(round),
+    let span = |seconds| prop_oneof![Just(0u64), Just(seconds)].prop_map(Span::from_whole_secs);
+    let any = (span(60), any::<bool>(), 0u8..4, any::<bool>(), turns(), span(150));
+    any.prop_map(|(round, every_round, luck, fill, turns, plan_gap)| Settings {
+        round,
         every_round,
         repack: luck == 0,
         fill,
+        turns,
+        plan_gap,
         lease: Span::from_whole_secs(100),
     })
 }

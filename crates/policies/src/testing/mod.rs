@@ -1,5 +1,6 @@
 //! What tests are written with: small clusters, jobs, and a world in which they live.
 
+mod cases;
 mod world;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use yard_core::ids::KindId;
 use yard_core::job::{Costs, JobSpec, Shape};
 use yard_core::policy::Policy;
 
+pub(crate) use cases::{cases, mixed};
 pub(crate) use world::World;
 
 /// A node of a test cluster, with what is free of it.
@@ -46,6 +48,7 @@ fn kind(list: &[TestNode], kind: u16) -> serde_json::Value {
     let largest = all().map(|(_, node)| node.devices).max().unwrap_or(0);
     serde_json::json!({
         "by_free": (0..=largest).map(up).collect::<Vec<_>>(),
+        "up": all().filter(|(_, node)| node.up).map(|(_, node)| node.devices).sum::<u32>(),
         "free": all().filter(|(_, node)| node.up).map(|(_, node)| node.free.count_ones()).sum::<u32>(),
         "up": all().filter(|(_, node)| node.up).map(|(_, node)| node.devices).sum::<u32>(),
         "total": all().map(|(_, node)| node.devices).sum::<u32>(),
@@ -77,7 +80,7 @@ pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
     permutations(last).into_iter().flat_map(insert).collect()
 }
 
-fn job(devices: u32, seconds: f64) -> JobSpec {
+pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
     JobSpec {
         name: "job".into(),
         user: None,

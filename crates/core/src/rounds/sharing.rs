@@ -1,0 +1,144 @@
+//! A round of shares of time. Everything is decided anew: shares are taken in order, by counting devices;
+//! then who is no longer among them is stopped, who still is keeps its devices, and the others are placed.
+//! A job with shares in several kinds has whichever of them comes first.
+
+use super::Round;
+use crate::book::ShareId;
+use crate::cluster::{NodeState, Slice};
+use crate::ids::{JobIdx, KindId};
+use crate::job::Shape;
+use crate::turns::Order;
+
+/// A share that should have devices, and the shape it should have them in.
+struct Pick {
+    share: ShareId,
+    option: u16,
+}
+
+/// What is given away while picking.
+struct Counts {
+    /// Devices left, by kind.
+    left: Vec<u32>,
+    /// Jobs that have devices, by row.
+    taken: Vec<bool>,
+}
+
+impl Counts {
+    fn left(&self, kind: KindId) -> u32 {
+        self.left.get(kind.index()).copied().unwrap_or(0)
+    }
+
+    fn fits(&self, shape: &Shape) -> bool {
+        shape.needs.iter().all(|need| self.left(need.kind) >= need.devices)
+    }
+
+    fn are_taken(&self, jobs: &[JobIdx]) -> bool {
+        jobs.iter().any(|job| self.taken[job.index()])
+    }
+
+    fn take(&mut self, jobs: &[JobIdx], devices: impl Iterator<Item = (KindId, u32)>) {
+        jobs.iter().for_each(|job| self.taken[job.index()] = true);
+        for (kind, count) in devices {
+            self.left[kind.index()] -= count;
+        }
+    }
+}
+
+impl Round<'_> {
+    /// Decides one round of shares of time.
+    pub(super) fn share_out(&mut self, order: Order) {
+        if self.repack {
+            self.clear();
+            return self.fill_in(order);
+        }
+        let picks = self.pick(order);
+        let mut placed = true;
+        for pick in picks {
+            let class = self.book.class(self.book.entry(pick.share).class);
+            let shapes = class.shapes.clone();
+            match self.place(&shapes[pick.option as usize]) {
+                Some(placement) => self.promise(pick.share, pick.option, placement),
+                None => placed = false,
+            }
+        }
+        if !placed {
+            // What could not lie together is left to whoever can use it as it lies.
+            let order = self.turning.order(self.book);
+            self.fill_in(order);
+        }
+    }
+
+    /// Gives free devices to waiting shares in order, and stops nobody.
+    pub(super) fn fill_in(&mut self, mut order: Order) {
+        let mut closed = vec![false; self.book.n_classes()];
+        while let Some(share) = order.next(|kind| self.nodes.free(kind) == 0) {
+            let entry = self.book.entry(share);
+            let (class, key) = (entry.class.0 as usize, entry.key);
+            if entry.lease.is_some() || closed[class] || self.book.taken_elsewhere(share) {
+                continue;
+            }
+            // What does not fit here, fits no later share of this class: less is left for those.
+            closed[class] = !self.try_choose(key, false);
+            if self.nodes.is_full() {
+                return;
+            }
+        }
+    }
+
+    /// Counts who should have devices and stops who should not. Returns those that have none yet, in order.
+    fn pick(&mut self, mut order: Order) -> Vec<Pick> {
+        let mut counts = self.counts();
+        let mut stays = vec![false; self.book.n_shares()];
+        self.keep_fixed(&mut counts, &mut stays);
+        let mut picks = Vec::new();
+        while let Some(share) = order.next(|kind| counts.left(kind) == 0) {
+            let Some(option) = self.option(share, &counts) else { continue };
+            let entry = self.book.entry(share);
+            let needs = self.book.class(entry.class).shapes[option as usize].needs.iter();
+            counts.take(&entry.jobs, needs.map(|need| (need.kind, need.devices)));
+            if entry.lease.is_some() && entry.held() == option {
+                stays[share.0 as usize] = true;
+            } else {
+                picks.push(Pick { share, option });
+            }
+            if counts.left.iter().all(|left| *left == 0) {
+                break;
+            }
+        }
+        let chosen: Vec<_> = self.book.chosen_from_last().map(|key| key.share).collect();
+        chosen.into_iter().filter(|share| !stays[share.0 as usize]).for_each(|share| self.stop(share));
+        picks
+    }
+
+    /// The shape in which a share could have devices: the one it has, or the first for which there are enough.
+    fn option(&self, share: ShareId, counts: &Counts) -> Option<u16> {
+        let entry = self.book.entry(share);
+        if counts.are_taken(&entry.jobs) {
+            return None;
+        }
+        let class = self.book.class(entry.class);
+        let fits = |option: &u16| counts.fits(&class.shapes[*option as usize]);
+        let held = entry.lease.map(|_| entry.held()).filter(fits);
+        held.or_else(|| class.options.iter().copied().find(fits))
+    }
+
+    fn counts(&self) -> Counts {
+        let left = self.nodes.kinds().map(|kind| self.nodes.up(kind)).collect();
+        Counts { left, taken: vec![false; self.book.n_jobs()] }
+    }
+
+    /// Sets aside what is not to be stopped: leases that are too young, and those on nodes that drain, from
+    /// which nobody would gain.
+    fn keep_fixed(&self, counts: &mut Counts, stays: &mut [bool]) {
+        for share in self.book.chosen_from_last().map(|key| key.share) {
+            let lease = self.lease_of(share);
+            let up = |slice: &&Slice| self.nodes.get(slice.node).state == NodeState::Up;
+            let usable = lease.placement.0.iter().filter(up);
+            if (self.young)(lease) || usable.clone().next().is_none() {
+                let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
+                counts.take(&lease.jobs, usable.map(|slice| (kind(slice), slice.mask.count_ones())));
+                stays[share.0 as usize] = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Most throughput for the money (Gavel, Narayanan et al., OSDI 2020, section 4.2): maximise
+//! Σ_m speed_m(X) / Σ_m cost_m(X), the ratio that the paper writes. Its optimum serves only what is best value;
+//! everything else runs on devices that would idle. `artifact=true` maximises the sum of each job's own ratio
+//! Σ_m Σ_j speed_mj X_mj / cost_j instead, as the paper's artifact does.
+//!
+//! Objective: steps per second for a dollar per hour. Solved as a market: a handful of sums (Dinkelbach).
+
+use yard_core::allocation::Allocation;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::{Limits, Market, MarketError, Solution};
+
+use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::dollars::{DOLLARS, Dollars};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "cost",
+    family: "fair shares",
+    paper: "Gavel, OSDI 2020",
+    about: "steps a second for each dollar are as many as can be; the rest runs on devices that would idle",
+    params: &[DOLLARS, ARTIFACT],
+    rounds: true,
+    make,
+};
+
+const ARTIFACT: (&str, &str) =
+    ("artifact", "sum up the jobs' own ratios, as the paper's artifact does: true or false [false]");
+
+struct Cost {
+    dollars: Dollars,
+    artifact: bool,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Cost { dollars: Dollars::read(params)?, artifact: params.flag("artifact")? }))
+}
+
+impl Policy for Cost {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
+        let dollars = self.dollars.of(&buyers)?;
+        let solution = if self.artifact { sum(&buyers, &dollars)? } else { ratio(&buyers, &dollars)? };
+        Ok(buyers.allocation(&solution, |_| Rank::default()))
+    }
+}
+
+fn ratio(buyers: &Buyers<'_>, dollars: &[f64]) -> Result<Solution, PolicyError> {
+    let (ones, floor) = (vec![1.0; buyers.rows.len()], vec![0.0; buyers.rows.len()]);
+    let solved = buyers.market.best_ratio(&ones, dollars, &floor, &Limits::default()).map_err(Broken)?;
+    solved.map_err(|_| PolicyError("there are no floors to keep, and yet they are not kept".into()))
+}
+
+fn sum(buyers: &Buyers<'_>, dollars: &[f64]) -> Result<Solution, PolicyError> {
+    let market = per_dollar(&buyers.market, dollars).map_err(Broken)?;
+    let ones = vec![1.0; buyers.rows.len()];
+    let prices = buyers.last_prices();
+    Ok(market.most(&ones, prices.as_deref(), &Limits::default()).map_err(Broken)?)
+}
+
+/// The same market with each option's speed over what its kinds cost.
+fn per_dollar(market: &Market, dollars: &[f64]) -> Result<Market, MarketError> {
+    let mut cheap = Market::new(market.capacity().to_vec())?;
+    for row in 0..market.rows() {
+        cheap.row(market.count(row))?;
+        for option in market.options_of(row) {
+            let uses: Vec<(u16, f64)> =
+                market.uses(option).map(|(kind, devices)| (kind as u16, devices)).collect();
+            let devices: f64 = uses.iter().map(|(_, devices)| devices).sum();
+            let cost: f64 = uses.iter().map(|(kind, devices)| devices * dollars[*kind as usize]).sum();
+            cheap.option(market.speed(option) * devices / cost, &uses)?;
+        }
+    }
+    Ok(cheap)
+}

@@ -1,0 +1,81 @@
+//! Finish-time fairness on mixed kinds (Themis' measure, Mahajan et al., NSDI 2020, as the policy of Gavel,
+//! Narayanan et al., OSDI 2020, section 4.2): minimise the largest ρ_m = (elapsed_m + steps_m / speed_m(X)) /
+//! alone_m. alone_m is what the whole job would take on a 1/n share of the cluster: the time that the share of
+//! each moment would have needed for the progress made, and for the steps left the share of now.
+//!
+//! Objective: the largest ρ, less is better. Solved as a market with a convex need.
+
+use yard_core::allocation::Allocation;
+use yard_core::ids::JobIdx;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::{Finish, Limits};
+
+use crate::buyers::{Broken, Buyers, Row, Rows, Sight};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "finish-time",
+    family: "fair shares",
+    paper: "Gavel, OSDI 2020; Themis, NSDI 2020",
+    about: "the largest finish time over that on a 1/n share alone is as small as can be, on mixed kinds",
+    params: &[crate::params::AGNOSTIC],
+    rounds: true,
+    make,
+};
+
+struct FinishTime {
+    sight: Sight,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(FinishTime { sight: params.sight()? }))
+}
+
+impl Policy for FinishTime {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Single, self.sight)?;
+        let ranks: Vec<Rank> = (0..buyers.rows.len()).map(|row| history(&buyers, row)).collect();
+        let job = |row: &Row| row.jobs[0];
+        let steps = buyers.column(|row| steps_left(view, job(row)));
+        let elapsed = buyers.column(|row| (view.now - view.run(job(row)).submitted).secs());
+        let alone: Vec<f64> = ranks.iter().map(|rank| rank.0).collect();
+        let finish = Finish { steps: &steps, alone: &alone, elapsed: &elapsed };
+        let prices = buyers.last_prices();
+        let solved = buyers.market.finish_time_then_most(
+            &finish,
+            &buyers.normal(),
+            prices.as_deref(),
+            &Limits::default(),
+        );
+        Ok(buyers.allocation(&solved.map_err(Broken)?, |row| ranks[row]))
+    }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
+}
+
+/// A job that is believed done, and has not said so, still has a little to do.
+fn steps_left(view: &View, job: JobIdx) -> f64 {
+    view.steps_left(job).max(1e-9 * view.spec(job).steps)
+}
+
+/// Seconds that the whole job takes on its 1/n share, and the speed of that share now. With both from the last
+/// plan, progress since then is accounted at the speed of then, and nothing else need be remembered.
+fn history(buyers: &Buyers<'_>, row: usize) -> Rank {
+    let (view, job) = (buyers.view, buyers.rows[row].jobs[0]);
+    let (steps, share) = (steps_left(view, job), share_speed(buyers, row));
+    let Rank(alone, speed) = view.run(job).rank;
+    let worked = if speed > 0.0 { (alone - steps / speed).max(0.0) } else { 0.0 };
+    Rank(worked + steps / share, share)
+}
+
+/// Speed of a job on a 1/n share of every kind, within its own time.
+fn share_speed(buyers: &Buyers<'_>, row: usize) -> f64 {
+    let Row { size, even, .. } = &buyers.rows[row];
+    let devices: f64 = buyers.kinds.iter().map(|kind| buyers.view.capacity(*kind) as f64).sum();
+    let time = devices / buyers.rows.len() as f64 / size;
+    even * time.min(1.0)
+}

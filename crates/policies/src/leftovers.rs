@@ -1,0 +1,73 @@
+//! What shares of time leave over. A policy's shares need not fill the cluster, and a job need not be where it
+//! was given a share when devices elsewhere fall free. So each job also gets a share of next to nothing of
+//! every shape it can use: rounds serve those last, and no device idles while a job that could use it waits.
+
+use yard_core::allocation::Share;
+use yard_core::job::Rank;
+use yard_core::view::View;
+
+/// These shares, and leftovers for all living jobs.
+pub(crate) fn with_leftovers(view: &View, mut shares: Vec<Share>) -> Vec<Share> {
+    let mut named: Vec<Named> = vec![Named::default(); view.runs.len()];
+    for share in shares.iter().filter(|share| share.jobs.len() == 1) {
+        named[share.jobs[0].index()].add(share);
+    }
+    for job in view.active() {
+        let own = &named[job.index()];
+        let others = view.spec(job).usable().filter(|shape| !own.holds(*shape));
+        shares.extend(others.map(|shape| Share::leftover(job, shape, own.rank)));
+    }
+    shares
+}
+
+/// The shapes of a job that have a share, bit by bit, and the rank they gave it: leftovers keep it.
+#[derive(Clone, Copy, Default)]
+struct Named {
+    shapes: u128,
+    rank: Rank,
+}
+
+impl Named {
+    fn add(&mut self, share: &Share) {
+        self.shapes |= share.shape.map_or(u128::MAX, bit);
+        self.rank = share.rank;
+    }
+
+    /// Shapes past the last bit count as named: nobody has so many.
+    fn holds(&self, shape: u16) -> bool {
+        bit(shape) == 0 || self.shapes & bit(shape) != 0
+    }
+}
+
+fn bit(shape: u16) -> u128 {
+    1u128.checked_shl(u32::from(shape)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_core::ids::JobIdx;
+
+    use super::*;
+    use crate::testing::mixed;
+
+    #[test]
+    fn every_shape_that_makes_progress_has_one_share() {
+        let view = mixed(&[4, 4, 4], &[(1, &[3.0, 2.0, 0.0]), (2, &[1.0, 1.0, 1.0])], &[10.0, 10.0]);
+        let own = Share { shape: Some(1), ..Share::whole(JobIdx(0), Rank(7.0, 0.0)) };
+        let shares = with_leftovers(&view, vec![own]);
+        let told: Vec<_> =
+            shares.iter().map(|share| (share.jobs[0].0, share.shape, share.fraction)).collect();
+        let tiny = Share::LEFTOVER;
+        assert_eq!(
+            told,
+            [
+                (0, Some(1), 1.0),
+                (0, Some(0), tiny),
+                (1, Some(0), tiny),
+                (1, Some(1), tiny),
+                (1, Some(2), tiny)
+            ]
+        );
+        assert_eq!(shares[1].rank, Rank(7.0, 0.0));
+    }
+}

@@ -1,0 +1,51 @@
+//! Least makespan on mixed kinds (Gavel, Narayanan et al., OSDI 2020, section 4.2): minimise the time in which
+//! all jobs present would be done, max_m steps_m / speed_m(X); one level search over 1 / T rather than the
+//! bisection of the paper, and exact. Of all optima, the one with the largest total normalised throughput.
+//!
+//! Objective: seconds until all are done, less is better. Solved as a market.
+
+use yard_core::allocation::Allocation;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::Limits;
+
+use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "makespan",
+    family: "fair shares",
+    paper: "Gavel, OSDI 2020",
+    about: "all jobs present are done as early as can be, on mixed kinds",
+    params: &[crate::params::AGNOSTIC],
+    rounds: true,
+    make,
+};
+
+struct Makespan {
+    sight: Sight,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Makespan { sight: params.sight()? }))
+}
+
+impl Policy for Makespan {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Single, self.sight)?;
+        let steps = buyers.column(|row| view.steps_left(row.jobs[0]));
+        let prices = buyers.last_prices();
+        let solved =
+            buyers.market.max_min_then_most(&steps, &buyers.normal(), prices.as_deref(), &Limits::default());
+        let mut solution = solved.map_err(Broken)?;
+        if solution.objective > 0.0 {
+            (solution.objective, solution.bound) = (1.0 / solution.objective, 1.0 / solution.bound);
+        }
+        Ok(buyers.allocation(&solution, |_| Rank::default()))
+    }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
+}

@@ -1,0 +1,46 @@
+//! Max-min fairness on mixed kinds, also called heterogeneity-aware LAS (Gavel, Narayanan et al., OSDI 2020,
+//! section 4.1): maximise the smallest normalised throughput, min_m size_m · speed_m(X) / (weight_m · even_m),
+//! where even_m is the job's speed on an even share of all kinds. Of all optima, the one with the largest
+//! total normalised throughput.
+//!
+//! Objective: that minimum. Solved as a market (`yard_solver::market`): tens of passes over the distinct jobs.
+
+use yard_core::allocation::Allocation;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::Limits;
+
+use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "max-min",
+    family: "fair shares",
+    paper: "Gavel, OSDI 2020",
+    about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
+    params: &[crate::params::AGNOSTIC],
+    rounds: true,
+    make,
+};
+
+struct MaxMin {
+    sight: Sight,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(MaxMin { sight: params.sight()? }))
+}
+
+impl Policy for MaxMin {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let (fair, normal, prices) = (buyers.fair(), buyers.normal(), buyers.last_prices());
+        let solved = buyers.market.max_min_then_most(&fair, &normal, prices.as_deref(), &Limits::default());
+        Ok(buyers.allocation(&solved.map_err(Broken)?, |_| Rank::default()))
+    }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
+}

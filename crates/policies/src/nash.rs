@@ -1,0 +1,122 @@
+//! Proportional fairness on mixed kinds: maximise Σ_m weight_m · log(speed_m(X) / even_m), the Nash social
+//! welfare (Gavel's `max_min_fairness_strategy_proof`, Narayanan et al., OSDI 2020; the mechanism is that of
+//! Cole, Gkatzelis and Goel, EC 2013).
+//!
+//! `strategy-proof=true` makes telling the truth the best any job can do: job i receives only the part
+//! Π_k (speed_k with i / speed_k without i)^(weight_k / weight_i) of its shares, the harm that its presence does
+//! to the others. Costs one more solve for each distinct job.
+//!
+//! Objective: the weighted geometric mean of normalised throughputs. Solved as a market.
+
+use yard_core::allocation::Allocation;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::{Limits, Market, MarketError, Solution};
+
+use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "nash",
+    family: "fair shares",
+    paper: "Cole et al., EC 2013; Gavel, OSDI 2020",
+    about: "proportional fairness: the geometric mean of all normalised throughputs is as large as can be",
+    params: &[
+        crate::params::AGNOSTIC,
+        (
+            "strategy-proof",
+            "hold back what a job's presence costs the others, so that lying cannot pay: true or false [false]",
+        ),
+    ],
+    rounds: true,
+    make,
+};
+
+/// Distances of the logarithms' mean.
+const LIMITS: Limits = Limits { passes: 300, gap: 1e-6 };
+
+struct Nash {
+    sight: Sight,
+    strategy_proof: bool,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Nash { sight: params.sight()?, strategy_proof: params.flag("strategy-proof")? }))
+}
+
+impl Policy for Nash {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let weight = buyers.column(|row| row.weight);
+        let prices = buyers.last_prices();
+        let mut solution = buyers.market.nash(&weight, prices.as_deref(), &LIMITS).map_err(Broken)?;
+        geometric(&buyers, &weight, &mut solution);
+        if self.strategy_proof {
+            hold_back(&buyers, &weight, &mut solution).map_err(Broken)?;
+        }
+        Ok(buyers.allocation(&solution, |_| Rank::default()))
+    }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
+}
+
+/// From the sum of logarithms of speeds to the mean of normalised ones; prices to everything costing 1.
+fn geometric(buyers: &Buyers<'_>, weight: &[f64], solution: &mut Solution) {
+    let market = &buyers.market;
+    let budget = |row: usize| weight[row] * market.count(row);
+    let all: f64 = (0..market.rows()).map(budget).sum();
+    let even: f64 = (0..market.rows()).map(|row| budget(row) * libm::log(buyers.rows[row].even)).sum();
+    let mean = |logs: f64| if all > 0.0 { libm::exp((logs - even) / all) } else { 0.0 };
+    (solution.objective, solution.bound) = (mean(solution.objective), mean(solution.bound));
+    let cost: f64 =
+        solution.prices.iter().zip(market.capacity()).map(|(price, devices)| price * devices).sum();
+    solution.prices.iter_mut().for_each(|price| *price /= cost.max(f64::MIN_POSITIVE));
+}
+
+/// Scales each row's shares by what its presence leaves of the others' welfare.
+fn hold_back(buyers: &Buyers<'_>, weight: &[f64], solution: &mut Solution) -> Result<(), MarketError> {
+    let market = &buyers.market;
+    let reached: Vec<f64> = (0..market.rows()).map(|row| market.reached(row, &solution.shares)).collect();
+    let mut kept = vec![1.0; market.rows()];
+    for (row, kept) in kept.iter_mut().enumerate() {
+        let (others, rows) = without(market, row)?;
+        if rows.is_empty() {
+            continue;
+        }
+        let weights: Vec<f64> = rows.iter().map(|other| weight[*other]).collect();
+        let alone = others.nash(&weights, Some(&solution.prices), &LIMITS)?;
+        let harm = |(at, other): (usize, &usize)| {
+            let free = others.reached(at, &alone.shares);
+            weight[*other] * others.count(at) * libm::log(reached[*other] / free)
+        };
+        let logs: f64 = rows.iter().enumerate().map(harm).sum();
+        *kept = libm::exp(logs / weight[row]).min(1.0);
+    }
+    for (row, kept) in kept.iter().enumerate() {
+        solution.shares[market.options_of(row)].iter_mut().for_each(|share| *share *= kept);
+    }
+    Ok(())
+}
+
+/// The market with one buyer of a row less, and which rows are left in it.
+fn without(market: &Market, gone: usize) -> Result<(Market, Vec<usize>), MarketError> {
+    let mut others = Market::new(market.capacity().to_vec())?;
+    let mut rows = Vec::new();
+    for row in 0..market.rows() {
+        let count = market.count(row) - if row == gone { 1.0 } else { 0.0 };
+        if count < 0.5 {
+            continue;
+        }
+        others.row(count)?;
+        rows.push(row);
+        for option in market.options_of(row) {
+            let uses: Vec<(u16, f64)> =
+                market.uses(option).map(|(kind, devices)| (kind as u16, devices)).collect();
+            others.option(market.speed(option), &uses)?;
+        }
+    }
+    Ok((others, rows))
+}

@@ -1,0 +1,46 @@
+//! Water filling on mixed kinds (Gavel, Narayanan et al., OSDI 2020, section 4.3): max-min fairness to the end.
+//! Once the smallest normalised throughput is as large as can be, the next smallest is raised, and so on: the
+//! lexicographic maximum.
+//!
+//! Objective: the smallest normalised throughput, as for `max-min`. Solved as a market, once for each level at
+//! which somebody can rise no further.
+
+use yard_core::allocation::Allocation;
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::market::{Limits, Weights};
+
+use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "water-filling",
+    family: "fair shares",
+    paper: "Gavel, OSDI 2020",
+    about: "max-min fairness to the end: after the smallest throughput the next smallest is raised, and so on",
+    params: &[crate::params::AGNOSTIC],
+    rounds: true,
+    make,
+};
+
+struct WaterFilling {
+    sight: Sight,
+}
+
+fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(WaterFilling { sight: params.sight()? }))
+}
+
+impl Policy for WaterFilling {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let (fair, prices) = (buyers.fair(), buyers.last_prices());
+        let filled = buyers.market.water_fill(&Weights::Fixed(&fair), prices.as_deref(), &Limits::default());
+        Ok(buyers.allocation(&filled.map_err(Broken)?, |_| Rank::default()))
+    }
+
+    fn agnostic(&self) -> bool {
+        self.sight == Sight::Agnostic
+    }
+}
