@@ -4,7 +4,8 @@
 //!
 //! Objective: equal time for all groups, x_gk = min(1, N_k / (n s_g)) on each kind k; with as few pairs as make the
 //! groups fit, those first whose fractions of speed kept add up to most. A pair is kept while they add up to more
-//! than `gain`; taking turns gives 1, and a fifth on top pays for one of the two being held back. A pair of which nothing is known is tried where the belief learns, and
+//! than `gain`. Taking turns gives 1; the default asks for a fifth more, because a pair that gains little holds both
+//! back (chosen among 1 to 2 on Gavel's three traces, not derived). A pair of which nothing is known is tried where the belief learns, and
 //! the measurement decides; the belief is the memory.
 //! Reads: profiles, shapes, leases in common, the belief, devices of each kind. Cost: O(profiles² kinds + jobs).
 //! Only jobs of one size share devices; no migration to better places, no growing and shrinking.
