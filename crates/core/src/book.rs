@@ -138,15 +138,18 @@ impl Entry {
     fn received_in(&self, seconds: f64, jobs: &Jobs<'_>) -> f64 {
         let mut holding = self.jobs.iter().filter(|job| jobs.runs[job.index()].holds());
         let Some(job) = holding.next() else { return 0.0 };
-        let held = (jobs.now - jobs.runs[job.index()].held_since).secs().min(seconds);
-        let speed = jobs.specs[job.index()].speeds[self.held as usize];
+        let run = &jobs.runs[job.index()];
+        let held = (jobs.now - run.held_since).secs().min(seconds);
+        let speed = jobs.specs[job.index()].speeds[run.shape as usize];
         // Gavel counts the time that whole steps took.
         if jobs.turns.is_gavel() && speed > 0.0 { (held * speed).floor() / speed } else { held }
     }
 
     /// Ends the account of a plan that another one replaces.
     fn settle(&mut self) {
-        self.deficit += self.promised - self.received;
+        // Leftovers are promised next to nothing, and that is not to decide between them.
+        let promised = if self.is_leftover() { 0.0 } else { self.promised };
+        self.deficit += promised - self.received;
         (self.promised, self.received) = (0.0, 0.0);
     }
 }

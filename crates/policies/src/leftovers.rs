@@ -15,7 +15,16 @@ pub(crate) fn with_leftovers(view: &View, mut shares: Vec<Share>) -> Vec<Share> 
     for job in view.active() {
         let own = &named[job.index()];
         let others = view.spec(job).usable().filter(|shape| !own.holds(*shape));
-        shares.extend(others.map(|shape| Share::leftover(job, shape, own.rank)));
+        let left = view.steps_left(job);
+        // Of those that wait, who would be done soonest is served first.
+        let leftover = |shape| {
+            let hours = left / view.speed(job, shape) / 3600.0;
+            Share {
+                fraction: Share::LEFTOVER / (1.0 + 4.0 * hours * hours),
+                ..Share::leftover(job, shape, own.rank)
+            }
+        };
+        shares.extend(others.map(leftover));
     }
     shares
 }
