@@ -42,6 +42,15 @@ pub(crate) enum Sight {
     Agnostic,
 }
 
+/// Where what the fair level leaves goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// To the largest total normalised throughput.
+    Most,
+    /// To nobody: rounds give it out as leftovers.
+    None,
+}
+
 /// One row: jobs that are alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -265,9 +274,17 @@ impl<'v> Buyers<'v> {
         options.flat_map(sliver).collect()
     }
 
-    /// What is left once every row is sure of `floor`: to the largest total normalised throughput, or evenly
-    /// where all devices are one pool and each is worth the same to all. Nothing is left to a solver's taste.
-    pub(crate) fn give_rest(&self, solution: &mut Solution, floor: &[f64]) -> Result<(), PolicyError> {
+    /// Gives out what is left once every row is sure of `floor`: evenly where all devices are one pool and each is
+    /// worth the same to all. Nothing is left to a solver's taste.
+    pub(crate) fn give_rest(
+        &self,
+        solution: &mut Solution,
+        floor: &[f64],
+        rest: Rest,
+    ) -> Result<(), PolicyError> {
+        if rest == Rest::None {
+            return Ok(());
+        }
         let (shares, limits) = (std::mem::take(&mut solution.shares), Limits::default());
         let rest = match self.sight {
             Sight::Aware => self.market.most_from(&self.normal(), floor, shares, &limits),

@@ -12,7 +12,7 @@ use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::{Finish, Limits};
 
-use crate::buyers::{Broken, Buyers, Row, Rows, Sight};
+use crate::buyers::{Broken, Buyers, Rest, Row, Rows, Sight};
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -20,17 +20,18 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020; Themis, NSDI 2020",
     about: "the largest finish time over that on a 1/n share alone is as small as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC],
+    params: &[crate::params::AGNOSTIC, crate::params::REST],
     rounds: true,
     make,
 };
 
 struct FinishTime {
     sight: Sight,
+    rest: Rest,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(FinishTime { sight: params.sight()? }))
+    Ok(Box::new(FinishTime { sight: params.sight()?, rest: params.rest()? }))
 }
 
 impl Policy for FinishTime {
@@ -46,7 +47,7 @@ impl Policy for FinishTime {
         let solved = buyers.market.finish_time(&finish, prices.as_deref(), &Limits::default());
         let mut solution = solved.map_err(Broken)?;
         let floor: Vec<f64> = (0..steps.len()).map(|row| finish.speed(row, solution.objective)).collect();
-        buyers.give_rest(&mut solution, &floor)?;
+        buyers.give_rest(&mut solution, &floor, self.rest)?;
         Ok(buyers.allocation(&solution, |row| ranks[row]))
     }
 

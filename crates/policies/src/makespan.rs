@@ -10,7 +10,7 @@ use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::Limits;
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -18,17 +18,18 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "all jobs present are done as early as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC],
+    params: &[crate::params::AGNOSTIC, crate::params::REST],
     rounds: true,
     make,
 };
 
 struct Makespan {
     sight: Sight,
+    rest: Rest,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Makespan { sight: params.sight()? }))
+    Ok(Box::new(Makespan { sight: params.sight()?, rest: params.rest()? }))
 }
 
 impl Policy for Makespan {
@@ -39,7 +40,7 @@ impl Policy for Makespan {
         let solved = buyers.market.max_min(&steps, prices.as_deref(), &Limits::default());
         let mut solution = solved.map_err(Broken)?;
         let floor: Vec<f64> = steps.iter().map(|steps| steps * solution.objective).collect();
-        buyers.give_rest(&mut solution, &floor)?;
+        buyers.give_rest(&mut solution, &floor, self.rest)?;
         if solution.objective > 0.0 {
             (solution.objective, solution.bound) = (1.0 / solution.objective, 1.0 / solution.bound);
         }

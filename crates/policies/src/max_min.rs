@@ -11,7 +11,7 @@ use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::Limits;
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -19,17 +19,18 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC],
+    params: &[crate::params::AGNOSTIC, crate::params::REST],
     rounds: true,
     make,
 };
 
 struct MaxMin {
     sight: Sight,
+    rest: Rest,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(MaxMin { sight: params.sight()? }))
+    Ok(Box::new(MaxMin { sight: params.sight()?, rest: params.rest()? }))
 }
 
 impl Policy for MaxMin {
@@ -39,7 +40,7 @@ impl Policy for MaxMin {
         let solved = buyers.market.max_min(&fair, prices.as_deref(), &Limits::default());
         let mut solution = solved.map_err(Broken)?;
         let floor: Vec<f64> = fair.iter().map(|speed| speed * solution.objective).collect();
-        buyers.give_rest(&mut solution, &floor)?;
+        buyers.give_rest(&mut solution, &floor, self.rest)?;
         Ok(buyers.allocation(&solution, |_| Rank::default()))
     }
 

@@ -6,12 +6,18 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::Entry;
-use crate::buyers::Sight;
+use crate::buyers::{Rest, Sight};
 
 /// The parameter of policies that may be told to see no difference between kinds.
 pub(crate) const AGNOSTIC: (&str, &str) = (
     "agnostic",
     "take all kinds to be equally fast, as schedulers that know no kinds do: true or false [false]",
+);
+
+/// The parameter of policies whose fair level leaves something.
+pub(crate) const REST: (&str, &str) = (
+    "rest",
+    "what the fair level leaves goes to the largest total throughput (most) or evenly to all (even) [most]",
 );
 
 /// A policy's parameters.
@@ -131,6 +137,15 @@ impl Params {
         };
         let all: Option<BTreeMap<_, _>> = text.split('/').map(one).collect();
         all.ok_or_else(|| bad(key, text, "names with numbers above 0, written a*2/b*1"))
+    }
+
+    /// Where what the fair level leaves goes.
+    pub(crate) fn rest(&self) -> Result<Rest, ParamError> {
+        match self.text("rest") {
+            None | Some("most") => Ok(Rest::Most),
+            Some("none") => Ok(Rest::None),
+            Some(text) => Err(bad("rest", text, "most or none")),
+        }
     }
 
     /// Whether kinds are told apart.

@@ -49,6 +49,8 @@ pub(crate) struct Check {
     ours: f64,
     /// Largest difference allowed, as a fraction of the reference; below 1e-9 a few units of the last digit.
     tolerance: f64,
+    /// Whether being lower is as good, because a rule differs on purpose.
+    lower_is_fine: bool,
     pub(crate) ok: bool,
 }
 
@@ -62,17 +64,25 @@ impl Check {
         tolerance: f64,
     ) -> Check {
         let ok = (ours - reference).abs() <= tolerance * reference.abs();
-        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance, ok }
+        let lower_is_fine = false;
+        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance, lower_is_fine, ok }
     }
 
     /// Equal to so many decimals.
     fn decimals(suite: &'static str, policy: &str, figure: &'static str, reference: f64, ours: f64) -> Check {
         let ok = (ours - reference).abs() < 0.5e-4;
-        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance: 0.0, ok }
+        Check { ok, ..Check::new(suite, policy, figure, reference, ours, 0.0) }
+    }
+
+    /// Lower is as good.
+    fn or_lower(self) -> Check {
+        let ok = self.ok || self.ours < self.reference;
+        Check { lower_is_fine: true, ok, ..self }
     }
 
     fn allowed(&self) -> String {
         match self.tolerance {
+            tolerance if self.lower_is_fine => format!("{} % or lower", tolerance * 100.0),
             0.0 => "4 decimals".into(),
             SIX_DIGITS => "6 digits".into(),
             tolerance => format!("{} %", tolerance * 100.0),
@@ -222,10 +232,28 @@ fn blox_trace(text: &str) -> anyhow::Result<(String, Vec<f64>)> {
 
 /// Gavel's simulator (commit c4fa400) on its 96 jobs, twelve GPUs of each of three kinds.
 fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
-    // The artifact's name, avg JCT, makespan and how close; none: not compared. Which kind comes first is drawn by
-    // lot in `isolated` and the agnostic policies, and optimal shares are not unique, so that orders differ.
-    const REFERENCE: [(&str, Option<f64>, Option<f64>, f64); 2] =
-        [("isolated", Some(19_011.5), None, 0.04), ("fifo_perf", Some(20_396.2), None, 0.025)];
+    // The artifact's name (or ours), avg JCT, makespan in hours and how close; none: not compared. Which kind comes
+    // first is drawn by lot in `isolated` and the agnostic policies, and optimal shares are not unique, so that
+    // orders differ. What the fair level leaves goes to the largest total throughput here, and to a solver's taste
+    // there: `max_min_fairness_perf` and `finish_time_fairness_perf` so come out lower; left to
+    // rounds (`rest=none`) they come nearer.
+    type Row = (&'static str, Option<f64>, Option<f64>, f64);
+    const REFERENCE: [Row; 13] = [
+        ("max_min_fairness_perf", Some(14_981.3), None, 0.025),
+        ("max-min:rest=none", Some(14_981.3), None, 0.05),
+        ("max_min_fairness_water_filling_perf", Some(14_558.5), None, 0.025),
+        ("finish_time_fairness_perf", Some(15_839.9), None, 0.025),
+        ("finish-time:rest=none", Some(15_839.9), None, 0.05),
+        ("max_sum_throughput_perf", Some(16_823.5), None, 0.025),
+        ("fifo_perf", Some(20_396.2), None, 0.025),
+        ("min_total_duration_perf", None, Some(17.09), 0.015),
+        ("max_min_fairness", Some(19_145.2), None, 0.04),
+        ("max_min_fairness_water_filling", Some(19_230.0), None, 0.04),
+        ("finish_time_fairness", Some(20_962.7), None, 0.04),
+        ("isolated", Some(19_011.5), None, 0.04),
+        ("min_total_duration", None, Some(19.88), 0.015),
+    ];
+    const LOWER: [&str; 2] = ["max_min_fairness_perf", "finish_time_fairness_perf"];
     let trace = data.join("gavel/max_min_fairness.trace");
     let table = data.join("gavel/simulation_throughputs.json");
     let policies = REFERENCE.map(|row| row.0).join(",");
@@ -235,9 +263,11 @@ fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     let checks = REFERENCE.iter().zip(&runs).flat_map(|((policy, jct, makespan, tolerance), run)| {
         let ours = results::summary(&plan, run);
         let check = |figure, reference: &Option<f64>, ours: Option<f64>| {
-            Some(Check::new("gavel", policy, figure, (*reference)?, ours.unwrap_or(0.0), *tolerance))
+            let check = Check::new("gavel", policy, figure, (*reference)?, ours.unwrap_or(0.0), *tolerance);
+            Some(if LOWER.contains(policy) { check.or_lower() } else { check })
         };
-        [check("avg JCT s", jct, ours.avg_jct_s), check("makespan s", makespan, ours.makespan_s)]
+        let hours = ours.makespan_s.map(|seconds| seconds / 3600.0);
+        [check("avg JCT s", jct, ours.avg_jct_s), check("makespan h", makespan, hours)]
     });
     Ok(Some(checks.flatten().collect()))
 }
