@@ -4,14 +4,17 @@
 //! total normalised throughput.
 //!
 //! Objective: that minimum. Solved as a market (`yard_solver::market`): tens of passes over the distinct jobs.
+//! With `packed=true` (section 4.4) pairs of jobs may share devices: see `packs`.
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::Limits;
+use yard_solver::packed;
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -19,21 +22,25 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC],
+    params: &[crate::params::AGNOSTIC, crate::params::PACKED],
     rounds: true,
     make,
 };
 
 struct MaxMin {
     sight: Sight,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(MaxMin { sight: params.sight()? }))
+    Ok(Box::new(MaxMin { sight: params.sight()?, packed: params.packed()? }))
 }
 
 impl Policy for MaxMin {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return Packs::new(view)?.level(packed::max_min);
+        }
         let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
         let (fair, prices) = (buyers.fair(), buyers.last_prices());
         let solved = buyers.market.max_min(&fair, prices.as_deref(), &Limits::default());
