@@ -264,3 +264,171 @@ impl Found<'_> {
         self.packs.buyers.rows.iter().enumerate().flat_map(of_row)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use yard_core::allocation::Shares;
+    use yard_core::belief::Belief;
+    use yard_core::ids::KindId;
+
+    use super::*;
+    use crate::testing::{mixed, policy};
+
+    /// Jobs as (profile, size, twice the weight, steps), of profiles as (speeds on two kinds).
+    #[derive(Clone, Debug)]
+    struct Case {
+        devices: [u32; 2],
+        speeds: Vec<[f64; 2]>,
+        jobs: Vec<(usize, u32, u32, f64)>,
+        /// What a profile keeps beside another, by profile, other and kind; 0 where nothing is known.
+        kept: Vec<f64>,
+    }
+
+    const PROFILES: usize = 4;
+
+    fn case() -> impl Strategy<Value = Case> {
+        let speed = prop_oneof![1 => Just(0.0), 9 => 0.2..5.0f64];
+        let kept = prop_oneof![1 => Just(0.0), 4 => 0.2..1.0f64, 1 => Just(1.0)];
+        (
+            [0u32..6, 1u32..6],
+            prop::collection::vec([speed.boxed(), (0.2..5.0f64).boxed()], PROFILES),
+            prop::collection::vec((0..PROFILES, 1u32..3, 1u32..4, 1.0..100.0f64), 1..14),
+            prop::collection::vec(kept, PROFILES * PROFILES * 2),
+        )
+            .prop_map(|(devices, speeds, jobs, kept)| Case { devices, speeds, jobs, kept })
+    }
+
+    impl Case {
+        /// The first profile is the unknown one. Apart: every job has a profile of its own, with the same beliefs.
+        fn view(&self, apart: bool) -> View {
+            let jobs: Vec<(u32, &[f64])> =
+                self.jobs.iter().map(|(profile, size, ..)| (*size, &self.speeds[*profile][..])).collect();
+            let steps: Vec<f64> = self.jobs.iter().map(|job| job.3).collect();
+            let mut view = mixed(&self.devices, &jobs, &steps);
+            let name = |at: usize, profile: usize| match profile {
+                0 => ProfileId::default(),
+                _ if apart => ProfileId((1 + at * PROFILES + profile) as u32),
+                _ => ProfileId(profile as u32),
+            };
+            let mut belief = Belief::default();
+            for (at, job) in self.jobs.iter().enumerate() {
+                let spec = Arc::make_mut(&mut Arc::make_mut(&mut view.specs)[at]);
+                (spec.profile, spec.weight) = (name(at, job.0), f64::from(job.2) / 2.0);
+                for (beside, other) in self.jobs.iter().enumerate() {
+                    for kind in 0..2 {
+                        let kept = self.kept[(job.0 * PROFILES + other.0) * 2 + kind];
+                        if kept > 0.0 {
+                            let pair = (name(at, job.0), name(beside, other.0));
+                            belief.set_beside(pair.0, pair.1, KindId(kind as u16), kept);
+                        }
+                    }
+                }
+            }
+            view.belief = Arc::new(belief);
+            view
+        }
+    }
+
+    fn allocate(spec: &str, view: &View) -> (Vec<Share>, f64, f64) {
+        let allocation = policy(spec).allocate(view).expect("an answer");
+        let Shares::All(shares) = allocation.shares else { panic!("it answers in full") };
+        let proof = allocation.certificate.expect("a certificate");
+        (shares, proof.objective, proof.bound)
+    }
+
+    /// What the engine asks of shares, and that there are devices for them.
+    fn acceptable(view: &View, shares: &[Share]) -> Result<(), TestCaseError> {
+        let (mut time, mut used) = (vec![0.0; view.runs.len()], [0.0; 2]);
+        for share in shares {
+            prop_assert!(share.fraction > 0.0 && share.fraction <= 1.0);
+            prop_assert!((1..share.jobs.len()).all(|at| !share.jobs[..at].contains(&share.jobs[at])));
+            let shape = &view.spec(share.jobs[0]).shapes[share.shape.expect("it names a shape") as usize];
+            for job in &share.jobs {
+                time[job.index()] += share.fraction;
+                prop_assert!(view.spec(*job).way(shape).is_some(), "{:?}", share);
+                prop_assert!(share.jobs.len() == 1 || view.spec(*job).profile != ProfileId::default());
+            }
+            for need in &shape.needs {
+                used[need.kind.index()] += share.fraction * f64::from(need.devices);
+            }
+        }
+        prop_assert!(time.iter().all(|time| *time <= 1.0 + 1e-6), "{:?}", time);
+        // Leftovers are promised beside the rest: they count for nothing.
+        let room = |kind: usize| f64::from(view.capacity(KindId(kind as u16))) + 1e-5;
+        prop_assert!((0..2).all(|kind| used[kind] <= room(kind)), "{:?}", used);
+        Ok(())
+    }
+
+    /// Steps a second that the shares of jobs that can run give them, from the view alone.
+    fn speeds(view: &View, shares: &[Share]) -> Vec<f64> {
+        let mut speeds = vec![0.0; view.runs.len()];
+        for share in shares {
+            let shape = share.shape.expect("it names a shape");
+            match share.jobs[..] {
+                [job] => speeds[job.index()] += share.fraction * view.speed(job, shape),
+                [a, b] => {
+                    let both = view.packed(a, b, shape).expect("a pair that is known");
+                    speeds[a.index()] += share.fraction * both[0];
+                    speeds[b.index()] += share.fraction * both[1];
+                }
+                _ => panic!("more than two"),
+            }
+        }
+        speeds
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-5 * a.abs().max(b.abs())
+    }
+
+    proptest! {
+        /// Classes lose nothing: with every job a class of its own, the level is the same. It is never below that
+        /// without sharing, and proven.
+        #[test]
+        fn the_level_is_that_of_jobs_by_themselves(case in case()) {
+            let (together, apart) = (case.view(false), case.view(true));
+            for name in ["max-min", "water-filling", "max-throughput", "max-throughput:normalised=true"] {
+                let packed = format!("{name}:packed=true");
+                let (shares, level, bound) = allocate(&packed, &together);
+                acceptable(&together, &shares)?;
+                prop_assert!(near(level, bound), "{}: {} of {}", packed, level, bound);
+                prop_assert!(near(level, allocate(&packed, &apart).1), "{}: {}", packed, level);
+                prop_assert!(level >= allocate(name, &together).1 * (1.0 - 1e-6), "{}: {}", packed, level);
+            }
+        }
+
+        /// What is certified is what the shares give. With jobs by themselves it is the optimum; as classes, it may
+        /// miss it by what like jobs of different needs cannot spend with themselves, and never proves too much.
+        #[test]
+        fn times_are_measured_and_proven(case in case()) {
+            let (together, apart) = (case.view(false), case.view(true));
+            for name in ["makespan", "finish-time"] {
+                let packed = format!("{name}:packed=true");
+                let (shares, time, bound) = allocate(&packed, &together);
+                acceptable(&together, &shares)?;
+                let (_, best, proven) = allocate(&packed, &apart);
+                prop_assert!(near(best, proven), "{}: {} of {}", packed, best, proven);
+                prop_assert!(bound <= best * (1.0 + 1e-6) && time >= best * (1.0 - 1e-6), "{}: {}", packed, best);
+                prop_assert!(best <= allocate(name, &together).1 * (1.0 + 1e-6), "{}: {}", packed, best);
+                if name == "makespan" {
+                    let speeds = speeds(&together, &shares);
+                    let ends = case.jobs.iter().zip(&speeds).filter(|(_, speed)| **speed > 1e-6);
+                    let last = ends.map(|(job, speed)| job.3 / speed).fold(0.0, f64::max);
+                    prop_assert!((last - time).abs() <= 1e-4 * time, "{}: {} for {}", packed, last, time);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sharing_is_refused_where_kinds_are_not_told_apart() {
+        for name in ["max-min", "water-filling", "makespan", "finish-time"] {
+            let made = crate::make(&format!("{name}:packed=true:agnostic=true"), Arc::from([]));
+            let said = made.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains("packed=true: must be false where agnostic=true"), "{said}");
+        }
+    }
+}
