@@ -401,6 +401,17 @@ fn gandivas_pairs_do_no_harm() {
 }
 
 #[test]
+fn jobs_that_share_devices_are_done_no_later() {
+    for compat in ["", "--compat gavel"] {
+        for policy in ["max-min", "water-filling", "finish-time", "makespan"] {
+            let Some(runs) = gavel(&format!("{policy},{policy}:packed=true"), compat) else { return };
+            let [alone, packed] = [&runs[0], &runs[1]].map(|run| number(run, "avg_jct_s"));
+            assert!(runs[1]["finished"] == 96 && packed <= alone, "{policy}: {packed} for {alone}");
+        }
+    }
+}
+
+#[test]
 fn what_is_learned_comes_near_the_truth() {
     let Some(runs) = gavel("round-robin,gandiva", "--belief learned") else { return };
     for run in &runs {

@@ -15,7 +15,7 @@ use yard_solver::market::{Limits, Market, MarketError, Solution};
 use crate::leftovers::with_leftovers;
 
 /// Shares below this are rounding, not meant.
-const SHARE_MIN: f64 = 1e-7;
+pub(crate) const SHARE_MIN: f64 = 1e-7;
 
 /// Options that are dearer than they are worth by less than this part of a device's price are all as good.
 const DEAR_MIN: f64 = 1e-2;
@@ -185,6 +185,11 @@ impl<'v> Buyers<'v> {
         if mean > 0.0 { mean } else { self.market.best(row) }
     }
 
+    /// The shape behind an option, where each kind has its own.
+    pub(crate) fn shape(&self, option: usize) -> u16 {
+        self.shapes[option][0].0
+    }
+
     /// A number for each row.
     pub(crate) fn column(&self, of: impl Fn(&Row) -> f64) -> Vec<f64> {
         self.rows.iter().map(of).collect()
@@ -256,7 +261,8 @@ impl<'v> Buyers<'v> {
             }
         }
         let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
-        allocation.certificate = Some(Box::new(self.certificate(solution)));
+        let certificate = self.certificate(solution.objective, solution.bound, &solution.prices);
+        allocation.certificate = Some(Box::new(certificate));
         allocation
     }
 
@@ -296,15 +302,15 @@ impl<'v> Buyers<'v> {
         Ok(())
     }
 
-    fn certificate(&self, solution: &Solution) -> Certificate {
+    /// How good an answer is; its prices, by kind of the market, scaled so that all devices cost 1.
+    pub(crate) fn certificate(&self, objective: f64, bound: f64, of_kinds: &[f64]) -> Certificate {
         let mut prices = vec![0.0; self.view.kinds.ids().count()];
         let devices = |kind: &KindId| self.view.capacity(*kind) as f64;
-        let all: f64 =
-            self.kinds.iter().zip(&solution.prices).map(|(kind, price)| devices(kind) * price).sum();
-        for (kind, price) in self.kinds.iter().zip(&solution.prices) {
+        let all: f64 = self.kinds.iter().zip(of_kinds).map(|(kind, price)| devices(kind) * price).sum();
+        for (kind, price) in self.kinds.iter().zip(of_kinds) {
             prices[kind.index()] = if all > 0.0 { price / all } else { 0.0 };
         }
-        Certificate { objective: solution.objective, bound: solution.bound, prices, unmet: Vec::new() }
+        Certificate { objective, bound, prices, unmet: Vec::new() }
     }
 }
 

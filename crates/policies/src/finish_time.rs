@@ -3,7 +3,8 @@
 //! alone_m. alone_m is what the whole job would take on a 1/n share of the cluster: the time that the share of
 //! each moment would have needed for the progress made, and for the steps left the share of now.
 //!
-//! Objective: the largest ρ, less is better. Solved as a market with a convex need.
+//! Objective: the largest ρ, less is better. Solved as a market with a convex need. With `packed=true` pairs of
+//! jobs may share devices (see `packs`); the share alone is still that of a job by itself.
 
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
@@ -11,8 +12,10 @@ use yard_core::job::Rank;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::{Finish, Limits};
+use yard_solver::reference::Progress;
 
 use crate::buyers::{Broken, Buyers, Rest, Row, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -20,7 +23,7 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020; Themis, NSDI 2020",
     about: "the largest finish time over that on a 1/n share alone is as small as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC, crate::params::REST],
+    params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
     make,
 };
@@ -28,19 +31,25 @@ pub(crate) const ENTRY: Entry = Entry {
 struct FinishTime {
     sight: Sight,
     rest: Rest,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(FinishTime { sight: params.sight()?, rest: params.rest()? }))
+    let (sight, rest, packed) = (params.sight()?, params.rest()?, params.packed()?);
+    Ok(Box::new(FinishTime { sight, rest, packed }))
 }
 
 impl Policy for FinishTime {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return packed(view);
+        }
         let buyers = Buyers::new(view, Rows::Single, self.sight)?;
-        let ranks: Vec<Rank> = (0..buyers.rows.len()).map(|row| history(&buyers, row)).collect();
+        let n = buyers.rows.len();
         let job = |row: &Row| row.jobs[0];
+        let ranks: Vec<Rank> = (0..n).map(|row| history(&buyers, row, job(&buyers.rows[row]), n)).collect();
         let steps = buyers.column(|row| steps_left(view, job(row)));
-        let elapsed = buyers.column(|row| (view.now - view.run(job(row)).submitted).secs());
+        let elapsed = buyers.column(|row| elapsed(view, job(row)));
         let alone: Vec<f64> = ranks.iter().map(|rank| rank.0).collect();
         let finish = Finish { steps: &steps, alone: &alone, elapsed: &elapsed };
         let prices = buyers.last_prices();
@@ -56,25 +65,42 @@ impl Policy for FinishTime {
     }
 }
 
+/// The same where jobs may share devices.
+fn packed(view: &View) -> Result<Allocation, PolicyError> {
+    let packs = Packs::new(view)?;
+    let n = packs.jobs();
+    let rank = |row: usize, job: JobIdx| history(&packs.buyers, row, job, n);
+    let progress = |row: usize, job: JobIdx| Progress {
+        steps: steps_left(view, job),
+        isolated: rank(row, job).0,
+        elapsed: elapsed(view, job),
+    };
+    packs.finish_time(progress, rank)
+}
+
+fn elapsed(view: &View, job: JobIdx) -> f64 {
+    (view.now - view.run(job).submitted).secs()
+}
+
 /// A job that is believed done, and has not said so, still has a little to do.
-fn steps_left(view: &View, job: JobIdx) -> f64 {
+pub(crate) fn steps_left(view: &View, job: JobIdx) -> f64 {
     view.steps_left(job).max(1e-9 * view.spec(job).steps)
 }
 
 /// Seconds that the whole job takes on its 1/n share, and the speed of that share now. With both from the last
 /// plan, progress since then is accounted at the speed of then, and nothing else need be remembered.
-fn history(buyers: &Buyers<'_>, row: usize) -> Rank {
-    let (view, job) = (buyers.view, buyers.rows[row].jobs[0]);
-    let (steps, share) = (steps_left(view, job), share_speed(buyers, row));
+fn history(buyers: &Buyers<'_>, row: usize, job: JobIdx, n: usize) -> Rank {
+    let view = buyers.view;
+    let (steps, share) = (steps_left(view, job), share_speed(buyers, row, n));
     let Rank(alone, speed) = view.run(job).rank;
     let worked = if speed > 0.0 { (alone - steps / speed).max(0.0) } else { 0.0 };
     Rank(worked + steps / share, share)
 }
 
 /// Speed of a job on a 1/n share of every kind, within its own time.
-fn share_speed(buyers: &Buyers<'_>, row: usize) -> f64 {
+fn share_speed(buyers: &Buyers<'_>, row: usize, n: usize) -> f64 {
     let Row { size, even, .. } = &buyers.rows[row];
     let devices: f64 = buyers.kinds.iter().map(|kind| buyers.view.capacity(*kind) as f64).sum();
-    let time = devices / buyers.rows.len() as f64 / size;
+    let time = devices / n as f64 / size;
     even * time.min(1.0)
 }

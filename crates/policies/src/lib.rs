@@ -35,6 +35,7 @@ mod makespan;
 mod max_min;
 mod max_throughput;
 mod nash;
+mod packs;
 mod params;
 pub mod placers;
 #[cfg(test)]

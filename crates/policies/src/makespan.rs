@@ -2,7 +2,8 @@
 //! all jobs present would be done, max_m steps_m / speed_m(X); one level search over 1 / T rather than the
 //! bisection of the paper, and exact. Of all optima, the one with the largest total normalised throughput.
 //!
-//! Objective: seconds until all are done, less is better. Solved as a market.
+//! Objective: seconds until all are done, less is better. Solved as a market. With `packed=true` pairs of jobs may share
+//! devices: see `packs`.
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
@@ -11,6 +12,7 @@ use yard_core::view::View;
 use yard_solver::market::Limits;
 
 use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -18,7 +20,7 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "all jobs present are done as early as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC, crate::params::REST],
+    params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
     make,
 };
@@ -26,14 +28,19 @@ pub(crate) const ENTRY: Entry = Entry {
 struct Makespan {
     sight: Sight,
     rest: Rest,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Makespan { sight: params.sight()?, rest: params.rest()? }))
+    let (sight, rest, packed) = (params.sight()?, params.rest()?, params.packed()?);
+    Ok(Box::new(Makespan { sight, rest, packed }))
 }
 
 impl Policy for Makespan {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return Packs::new(view)?.makespan();
+        }
         let buyers = Buyers::new(view, Rows::Single, self.sight)?;
         let steps = buyers.column(|row| view.steps_left(row.jobs[0]));
         let prices = buyers.last_prices();

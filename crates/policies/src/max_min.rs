@@ -4,14 +4,17 @@
 //! total normalised throughput.
 //!
 //! Objective: that minimum. Solved as a market (`yard_solver::market`): tens of passes over the distinct jobs.
+//! With `packed=true` (section 4.4) pairs of jobs may share devices: see `packs`.
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::Limits;
+use yard_solver::packed;
 
 use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -19,7 +22,7 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
-    params: &[crate::params::AGNOSTIC, crate::params::REST],
+    params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
     make,
 };
@@ -27,14 +30,19 @@ pub(crate) const ENTRY: Entry = Entry {
 struct MaxMin {
     sight: Sight,
     rest: Rest,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(MaxMin { sight: params.sight()?, rest: params.rest()? }))
+    let (sight, rest, packed) = (params.sight()?, params.rest()?, params.packed()?);
+    Ok(Box::new(MaxMin { sight, rest, packed }))
 }
 
 impl Policy for MaxMin {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return Packs::new(view)?.level(packed::max_min);
+        }
         let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
         let (fair, prices) = (buyers.fair(), buyers.last_prices());
         let solved = buyers.market.max_min(&fair, prices.as_deref(), &Limits::default());

@@ -2,7 +2,7 @@
 //! in steps a second as the paper writes it, or each job's relative to its even share (`normalised=true`),
 //! which does not favour models with small steps.
 //!
-//! Objective: that sum. Solved as a market.
+//! Objective: that sum. Solved as a market. With `packed=true` pairs of jobs may share devices: see `packs`.
 
 use yard_core::allocation::Allocation;
 use yard_core::policy::{Policy, PolicyError};
@@ -10,6 +10,7 @@ use yard_core::view::View;
 use yard_solver::market::Limits;
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -17,21 +18,28 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "the steps a second of all jobs together are as many as can be, on mixed kinds",
-    params: &[("normalised", "count each job's speed over that of an even share: true or false [false]")],
+    params: &[
+        ("normalised", "count each job's speed over that of an even share: true or false [false]"),
+        crate::params::PACKED,
+    ],
     rounds: true,
     make,
 };
 
 struct MaxThroughput {
     normalised: bool,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(MaxThroughput { normalised: params.flag("normalised")? }))
+    Ok(Box::new(MaxThroughput { normalised: params.flag("normalised")?, packed: params.packed()? }))
 }
 
 impl Policy for MaxThroughput {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return Packs::new(view)?.most(self.normalised);
+        }
         let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
         let value = if self.normalised { buyers.normal() } else { vec![1.0; buyers.rows.len()] };
         let solved = buyers.market.most(&value, buyers.last_prices().as_deref(), &Limits::default());

@@ -17,8 +17,11 @@ pub(crate) const AGNOSTIC: (&str, &str) = (
 /// The parameter of policies whose fair level leaves something.
 pub(crate) const REST: (&str, &str) = (
     "rest",
-    "what the fair level leaves goes to the largest total throughput (most) or evenly to all (even) [most]",
+    "what the fair level leaves goes to the largest total throughput (most), or to nobody until rounds give it out (none) [most]",
 );
+/// The parameter of policies that may be told to put several jobs on the same devices.
+pub(crate) const PACKED: (&str, &str) =
+    ("packed", "share devices between jobs where the belief says that it pays: true or false [false]");
 
 /// A policy's parameters.
 #[derive(Clone, Debug)]
@@ -151,6 +154,19 @@ impl Params {
     /// Whether kinds are told apart.
     pub(crate) fn sight(&self) -> Result<Sight, ParamError> {
         Ok(if self.flag("agnostic")? { Sight::Agnostic } else { Sight::Aware })
+    }
+
+    /// Whether jobs may share devices. What two jobs do together is known for each kind, so it is of no use to a
+    /// policy that tells no kinds apart.
+    pub(crate) fn packed(&self) -> Result<bool, ParamError> {
+        match (self.flag("packed")?, self.flag("agnostic")?) {
+            (true, true) => Err(bad(
+                "packed",
+                "true",
+                "false where agnostic=true: jobs that share devices differ by kind",
+            )),
+            (packed, _) => Ok(packed),
+        }
     }
 
     /// A number above zero.

@@ -2,13 +2,16 @@
 //! nothing, answering twice is harmless, and the numbers are fit to be used.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Share};
-use yard_core::ids::JobIdx;
+use yard_core::belief::Belief;
+use yard_core::ids::{JobIdx, KindId, ProfileId};
 use yard_core::policy::Policy;
 
 use crate::ALL;
+use crate::params::PACKED;
 use crate::testing::{World, policy};
 
 /// What happens between two plans.
@@ -43,12 +46,32 @@ fn happen(world: &mut World, happening: &Happening) {
         Happening::Submit { devices, seconds, deadline } => {
             world.submit_all(&[(*devices, f64::from(*seconds))]);
             let row = world.view.changed.added.last().map_or(0, |job| job.index());
+            // Four profiles, one of them unknown.
+            let spec = &mut Arc::make_mut(&mut world.view.specs)[row];
+            Arc::make_mut(spec).profile = ProfileId(seconds % 4);
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
         Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
         Happening::Settle => world.settle(),
         Happening::Lose => {}
     }
+}
+
+/// Some pairs do well together, some do not, and of one nothing is known.
+fn pairs() -> Belief {
+    let mut belief = Belief::default();
+    for (a, b, kept) in [(1, 1, 0.8), (1, 2, 0.9), (2, 1, 0.7), (2, 2, 0.4), (2, 3, 1.0), (3, 2, 0.6)] {
+        belief.set_beside(ProfileId(a), ProfileId(b), KindId(0), kept);
+    }
+    belief
+}
+
+/// Every policy as it is, and with what else changes much in it.
+fn variants() -> impl Iterator<Item = String> {
+    let packed = ALL.iter().filter(|entry| entry.params.contains(&PACKED));
+    let packed = packed.map(|entry| format!("{}:packed=true", entry.name));
+    let plain = ALL.iter().map(|entry| entry.name.to_owned());
+    plain.chain(packed).chain(["tiresias:thresholds=20/60/100".to_owned()])
 }
 
 /// The answer of a policy that has never seen this cluster.
@@ -69,6 +92,7 @@ fn well_formed(shares: &BTreeMap<JobIdx, Share>) -> bool {
 fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
     let mut world = World::new(&[4, 2]);
     world.reuse = true;
+    world.view.belief = Arc::new(pairs());
     let mut indexed: Box<dyn Policy> = policy(spec);
     for happening in life {
         happen(&mut world, happening);
@@ -92,20 +116,20 @@ fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn an_index_changes_nothing(life in prop::collection::vec(happening(), 1..40)) {
-        for entry in ALL {
-            check(entry.name, &life)?;
+        for spec in variants() {
+            check(&spec, &life)?;
         }
-        check("tiresias:thresholds=20/60/100", &life)?;
     }
 }
 
 #[test]
 fn every_policy_brings_every_job_to_its_end() {
-    for entry in ALL {
+    for spec in variants() {
         let mut world = World::new(&[4, 2]);
+        world.view.belief = Arc::new(pairs());
         for at in 0..30u32 {
             world.submit_at(f64::from(at * 7 % 40), 1 + at * 5 % 6, f64::from(5 + at * 11 % 50));
         }
-        assert_eq!(crate::testing::run(entry.name, &mut world).len(), 30, "{}", entry.name);
+        assert_eq!(crate::testing::run(&spec, &mut world).len(), 30, "{spec}");
     }
 }

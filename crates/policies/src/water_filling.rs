@@ -3,15 +3,17 @@
 //! lexicographic maximum.
 //!
 //! Objective: the smallest normalised throughput, as for `max-min`. Solved as a market, once for each level at
-//! which somebody can rise no further.
+//! which somebody can rise no further. With `packed=true` pairs of jobs may share devices: see `packs`.
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Weights};
+use yard_solver::packed;
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::packs::Packs;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -19,21 +21,25 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     about: "max-min fairness to the end: after the smallest throughput the next smallest is raised, and so on",
-    params: &[crate::params::AGNOSTIC],
+    params: &[crate::params::AGNOSTIC, crate::params::PACKED],
     rounds: true,
     make,
 };
 
 struct WaterFilling {
     sight: Sight,
+    packed: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(WaterFilling { sight: params.sight()? }))
+    Ok(Box::new(WaterFilling { sight: params.sight()?, packed: params.packed()? }))
 }
 
 impl Policy for WaterFilling {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if self.packed {
+            return Packs::new(view)?.level(packed::water_filling);
+        }
         let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
         let (fair, prices) = (buyers.fair(), buyers.last_prices());
         let filled = buyers.market.water_fill(&Weights::Fixed(&fair), prices.as_deref(), &Limits::default());

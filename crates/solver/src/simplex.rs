@@ -27,8 +27,10 @@ const HAIR: f64 = 1e-13;
 const SMALL: f64 = 1e-6;
 /// Pivots between two recomputations of the inverse.
 const FRESH: usize = 100;
-/// Columns searched before the best of them is taken.
-const BLOCK: usize = 1000;
+/// The fewest columns searched before the best of them is taken.
+const BLOCK: usize = 100;
+/// Entries of the inverse whose update takes as long as looking at a column.
+const COLUMN: usize = 20;
 /// Idle pivots before Bland's rule takes over.
 const IDLE: usize = 60;
 
@@ -211,16 +213,18 @@ impl Simplex {
 
     /// A column that gains. Blocks of the list are searched in turn, from where the last search ended, and
     /// the best of the first block that has one is taken (the first of equals): looking at all of many
-    /// columns costs more than the pivots it saves. Bland's rule wants the first of all.
+    /// columns costs more than the pivots it saves, so a block is what can be looked at in the time of a pivot.
+    /// Bland's rule wants the first of all.
     fn entering(&mut self, cost: &dyn Fn(usize) -> f64, dual: &[f64], first: bool) -> Option<Name> {
         let all = self.columns.len() + self.rows;
         if first {
             let gains = |name: &Name| self.may_enter(*name) && self.reduced(*name, cost, dual) > ZERO;
             return (0..all).map(|at| self.name(at)).find(gains);
         }
+        let block = (self.rows * self.rows / COLUMN).max(BLOCK);
         let (mut best, mut most) = (None, ZERO);
         for searched in 0..all {
-            if searched % BLOCK == 0 && best.is_some() {
+            if searched % block == 0 && best.is_some() {
                 break;
             }
             let name = self.name(self.cursor);
