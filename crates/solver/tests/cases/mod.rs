@@ -104,6 +104,11 @@ impl Case {
         self.weight.iter().all(|weight| *weight * 100.0 >= most)
     }
 
+    /// Whether a gang is larger than a kind.
+    pub(crate) fn is_oversized(&self) -> bool {
+        matches!(self.family, Family::Oversized)
+    }
+
     /// The same with ten to these powers as much of each kind.
     pub(crate) fn scaled(&self, powers: &[f64]) -> Case {
         let mut case = self.clone();
