@@ -36,6 +36,7 @@ fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUN
 	$(YARD) fuzz --seed $(SEED) --count $(COUNT)
 
 bench: build ## Measure everything and rewrite bench/RESULTS.md
+	$(CARGO) build --release --locked -p yard-solver --example packed
 	bench/all.sh
 
 validation: build ## Compare with published results and rewrite docs/validation.md

@@ -39,6 +39,8 @@ enum Command {
     Validate(cmd::validate::ValidateArgs),
     /// Try random clusters, jobs and faults, checking every invariant after every step
     Fuzz(cmd::fuzz::FuzzArgs),
+    /// Measure the solvers on problems of any size
+    Bench(cmd::bench::BenchArgs),
     /// Print a completion script for your shell
     #[command(
         after_help = "Examples:\n  yard completions bash > ~/.local/share/bash-completion/completions/yard\n  yard completions fish > ~/.config/fish/completions/yard.fish"
@@ -71,6 +73,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Policies(args) => cmd::policies::run(&args, out),
         Command::Validate(args) => cmd::validate::run(&args, out),
         Command::Fuzz(args) => cmd::fuzz::run(&args, out),
+        Command::Bench(args) => cmd::bench::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "yard", &mut script);

@@ -15,7 +15,7 @@ fn start(dir: &Dir, line: &str) -> Child {
 
 // Help.
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "",
     "sim",
     "plan",
@@ -26,6 +26,8 @@ const COMMANDS: [&str; 11] = [
     "policies",
     "validate",
     "fuzz",
+    "bench",
+    "bench market",
     "completions",
 ];
 

@@ -1,6 +1,5 @@
 //! The commands, one a file.
 
-#[expect(dead_code, reason = "registered in main.rs together with the solvers it measures")]
 pub(crate) mod bench;
 pub(crate) mod fuzz;
 pub(crate) mod plan;
