@@ -49,7 +49,7 @@ fn view(case: &Value) -> View {
     for name in ["v100", "p100", "k80"] {
         let kind = kinds.intern(name);
         for at in 0..case["cluster"][name].as_u64().unwrap_or(0) {
-            nodes.add(NodeSpec { name: format!("{name}-{at}").into(), kind, devices: 1, rack: 0 });
+            nodes.add(NodeSpec { name: format!("{name}-{at}"), kind, devices: 1, rack: 0 });
         }
     }
     let (mut specs, mut runs) = (Vec::new(), Vec::new());
