@@ -148,9 +148,9 @@ proptest! {
             Ok(solution) => {
                 prop_assert!(all > 1.0);
                 certified(&market, &solution, solution.bound)?;
-                for row in 0..market.rows() {
+                for (row, floor) in floor.iter().enumerate() {
                     let speed = market.reached(row, &solution.shares);
-                    prop_assert!(speed >= floor[row] * (1.0 - 1e-9), "row {}: {} below {}", row, speed, floor[row]);
+                    prop_assert!(speed >= floor * (1.0 - 1e-9), "row {}: {} below {}", row, speed, floor);
                 }
                 let reached = worth(&market, &case.value, &solution.shares);
                 let values = case.values(&case.value, reached);
@@ -306,13 +306,13 @@ fn ratio(
         terms.push((inverse, -capacity));
         lp.row(terms, Sense::Le, 0.0);
     }
-    for row in 0..market.rows() {
+    for (row, floor) in floor.iter().enumerate() {
         let options = market.options_of(row);
         let with = |of: &dyn Fn(usize) -> f64, right: f64| {
             options.clone().map(|option| (option, of(option))).chain([(inverse, -right)]).collect::<Vec<_>>()
         };
         lp.row(with(&|_| 1.0, market.count(row)), Sense::Le, 0.0);
-        lp.row(with(&|option| market.speed(option), floor[row] * market.count(row)), Sense::Ge, 0.0);
+        lp.row(with(&|option| market.speed(option), floor * market.count(row)), Sense::Ge, 0.0);
     }
     lp.row(dollars, Sense::Eq, 1.0);
     Ok(lp.solve(accuracy)?.objective)
