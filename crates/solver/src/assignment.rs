@@ -132,7 +132,8 @@ impl<'a> Paths<'a> {
     fn relax(&self, row: usize, so_far: f64, search: &mut Search) {
         for column in search.open.iter().copied() {
             // In this order of additions, so that what is equal elsewhere is equal here.
-            let distance = so_far + self.costs.get(row, column) - self.row_price[row] - self.column_price[column];
+            let distance =
+                so_far + self.costs.get(row, column) - self.row_price[row] - self.column_price[column];
             if distance < search.distance[column] {
                 (search.distance[column], search.from[column]) = (distance, row);
             }
@@ -260,7 +261,10 @@ mod tests {
         };
         assert_eq!(columns(4, 6, |_, _| 1.0), [0, 1, 2, 3]);
         assert_eq!(columns(5, 15, |row, column| ((column / 3 + 1) * (5 - row)) as f64), [0, 1, 2, 3, 4]);
-        assert_eq!(columns(6, 12, |row, column| ((column / 2 + 1) * (row % 3 + 1)) as f64), [5, 2, 0, 4, 3, 1]);
+        assert_eq!(
+            columns(6, 12, |row, column| ((column / 2 + 1) * (row % 3 + 1)) as f64),
+            [5, 2, 0, 4, 3, 1]
+        );
         assert_eq!(columns(7, 9, |row, column| ((row * 5 + column * 3) % 4) as f64), [0, 1, 2, 3, 4, 5, 6]);
     }
 
