@@ -52,7 +52,7 @@ pub(crate) struct Entry {
     pub(crate) restart: Span,
     /// Seconds promised and not received under earlier plans (`Turns::Gavel`).
     pub(crate) deficit: f64,
-    /// The allocation that named it last.
+    /// The allocation that named it last; 0: none has yet.
     stamp: u64,
     alive: bool,
 }
@@ -109,6 +109,11 @@ impl Entry {
         self.fraction <= Share::LEFTOVER
     }
 
+    /// Whether no plan has named it yet.
+    pub(crate) fn is_newcomer(&self) -> bool {
+        self.stamp == 0
+    }
+
     /// The shape it holds, while it has a lease.
     pub(crate) fn held(&self) -> u16 {
         self.held
@@ -147,9 +152,9 @@ impl Entry {
 
     /// Ends the account of a plan that another one replaces.
     fn settle(&mut self) {
-        // Leftovers are promised next to nothing, and that is not to decide between them.
-        let promised = if self.is_leftover() { 0.0 } else { self.promised };
-        self.deficit += promised - self.received;
+        // What nobody else wants is not owed to anybody.
+        let owed = if self.is_leftover() { 0.0 } else { self.promised };
+        self.deficit += owed - self.received;
         (self.promised, self.received) = (0.0, 0.0);
     }
 }
@@ -389,11 +394,13 @@ impl Book {
             return;
         }
         if self.mode != Mode::Fractions {
-            self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
+            let row = self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
+            self.entry_mut(row).stamp = 0;
             return;
         }
         for shape in specs[job.index()].usable() {
-            self.insert(&Share::leftover(job, shape, Rank::default()), now, specs, runs);
+            let row = self.insert(&Share::leftover(job, shape, Rank::default()), now, specs, runs);
+            self.entry_mut(row).stamp = 0;
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
         }
         Mode::Fractions => {
             let order = round.turning.order(round.book);
-            round.decision.head = order.first();
+            round.decision.head = order.first().filter(|share| !round.stays_out(*share));
             round.share_out(order);
         }
     }

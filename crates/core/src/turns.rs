@@ -26,7 +26,8 @@ pub enum Turns {
 pub struct GavelTurns {
     /// Serves the kinds in an order drawn anew each round from this seed, not in the order of their names.
     pub shuffle: Option<u64>,
-    /// Whether jobs without a share, newcomers among them, may have what is left.
+    /// Whether jobs without a share may have what is left. Newcomers then take their places among those, but
+    /// nothing runs there: a job starts only once a plan has named it.
     pub leftovers: bool,
 }
 

@@ -7,7 +7,9 @@
 //! Only the first job on each device is started; the others are matched anew at the next event.
 //! `alpha` below 1 lets only that part of the waiting jobs in, the longest waiting first (at least as many as
 //! there are free devices). `pin=running`: who runs is left alone. `pin=allocated`: as in Gavel's artifact, who
-//! was once given a kind has it for life, and rounds may stop it; the rank in force carries the shape.
+//! was once given a kind has it for life, and rounds may stop it; the rank in force carries the shape. Devices are
+//! then matched one by one: which jobs queue behind each other on a device is all the same to the sum, but decides
+//! who starts now, and with jobs that never move that tells for weeks.
 //! A gang of s devices counts as s · seconds on one: the same device time. Gangs are then started as far as
 //! devices reach, small ones past large ones, and the optimum is no longer proven.
 //! Reads: steps left, speeds, free devices. Cost: O(n² m) for n waiting jobs and m = Σ_k n / free_k places.
@@ -107,7 +109,11 @@ impl Policy for AlloX {
         let mut starts: Vec<Start> = view.active().filter_map(pin).collect();
         let free = self.free(view, &starts);
         let jobs = self.waiting(view, free.total());
-        starts.extend(first_on_each(view, &jobs, free));
+        let matched = match self.pin {
+            Pin::Running => matched(view, &jobs, &free),
+            Pin::Allocated => first_by_device(view, &jobs, &free),
+        };
+        starts.extend(as_far_as_devices_reach(view, matched, free));
         let whole = |(job, shape): Start| {
             let rank = Rank(f64::from(shape) + 1.0, 0.0);
             Share { jobs: smallvec![job], shape: Some(shape), fraction: 1.0, rank }
@@ -120,9 +126,8 @@ impl Policy for AlloX {
     }
 }
 
-/// Matches jobs to places; who is the first on some device, and in which shape.
-fn first_on_each(view: &View, jobs: &[JobIdx], mut free: Counts) -> Vec<Start> {
-    let mut matched = matched(view, jobs, &free);
+/// Of matched jobs those that are first on some device, and in which shape.
+fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, mut free: Counts) -> Vec<Start> {
     // The larger the position from the end, the earlier; which of the devices of a kind are then left to which
     // of those one behind is all the same to the sum, and the shorter go first.
     matched.sort_by(|a, b| b.position.cmp(&a.position).then(a.seconds.total_cmp(&b.seconds)));
@@ -153,17 +158,50 @@ fn matched(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
     let open = view.kinds.ids().filter(|kind| free.of(*kind) > 0);
     let places: Vec<(KindId, usize)> = open.flat_map(reach).collect();
     let room: Vec<usize> = places.iter().map(|(kind, _)| free.of(*kind) as usize).collect();
+    match_to(view, jobs, &places, &room).into_iter().map(|(_, matched)| matched).collect()
+}
+
+/// The same, device by device; of each device the job that goes first.
+fn first_by_device(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
+    let devices = view.kinds.ids().flat_map(|kind| vec![kind; free.of(kind) as usize]);
+    let devices: Vec<(usize, KindId)> = devices.enumerate().collect();
+    // One position after the other, in each all devices of kinds that have so many: columns past that would never
+    // be reached, and leaving them out does not change in which order the others are looked at.
+    let reach = |kind| jobs.len().div_ceil(free.of(kind) as usize);
+    let at = |position| {
+        devices.iter().filter(move |one| position <= reach(one.1)).map(move |one| (*one, position))
+    };
+    let columns: Vec<((usize, KindId), usize)> = (1..=jobs.len()).flat_map(at).collect();
+    let places: Vec<(KindId, usize)> =
+        columns.iter().map(|((_, kind), position)| (*kind, *position)).collect();
+    let mut first: Vec<Option<Matched>> = devices.iter().map(|_| None).collect();
+    for (column, matched) in match_to(view, jobs, &places, &vec![1; places.len()]) {
+        let device = &mut first[columns[column].0.0];
+        if device.as_ref().is_none_or(|other| other.position < matched.position) {
+            *device = Some(matched);
+        }
+    }
+    first.into_iter().flatten().collect()
+}
+
+/// The cheapest matching of jobs to places with room for so many, with the place of each.
+fn match_to(
+    view: &View,
+    jobs: &[JobIdx],
+    places: &[(KindId, usize)],
+    room: &[usize],
+) -> Vec<(usize, Matched)> {
     let ways: Vec<Vec<Option<(u16, f64)>>> =
         jobs.iter().map(|job| view.kinds.ids().map(|kind| way(view, *job, kind)).collect()).collect();
     let costs = Costs::new(jobs.len(), places.len(), |row, column| {
         let (kind, position) = places[column];
         ways[row][kind.index()].map_or(f64::INFINITY, |(_, seconds)| seconds * position as f64)
     });
-    let columns = assign(&costs, &room).columns;
+    let columns = assign(&costs, room).columns;
     let at = |(row, column): (usize, &Option<usize>)| {
         let (kind, position) = places[(*column)?];
         let (shape, seconds) = ways[row][kind.index()]?;
-        Some(Matched { job: jobs[row], shape, position, seconds })
+        Some(((*column)?, Matched { job: jobs[row], shape, position, seconds }))
     };
     columns.iter().enumerate().filter_map(at).collect()
 }

@@ -5,6 +5,12 @@
 //! Rows are added one by one along shortest augmenting paths over reduced costs (Kuhn 1955; Jonker and
 //! Volgenant, Computing 38, 1987; capacities as in Ford and Fulkerson's transportation problem). The dual
 //! prices that come out prove the optimum: see `Assignment::bound`. Cost: O(n²m) for n rows and m columns.
+//!
+//! Many assignments may cost the same. Which one comes out is part of the contract, because plans follow from it:
+//! columns are looked at from the last to the first, one with room goes before a full one that is as near, and a
+//! column that is done with gives its turn to the one looked at last. That is the order of Crouse ("On
+//! Implementing 2D Rectangular Assignment Algorithms", IEEE TAES 52, 2016) as numerical libraries have it, so
+//! that results published with those can be had again.
 
 /// Costs of rows on columns, row after row; infinite where a row cannot go.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +44,7 @@ pub struct Assignment {
     pub bound: f64,
 }
 
-/// The cheapest assignment of as many rows as can be had. Equal costs go to the column that comes first.
+/// The cheapest assignment of as many rows as can be had. Where all costs are equal, rows fill the first columns.
 pub fn assign(costs: &Costs, room: &[usize]) -> Assignment {
     assert_eq!(costs.columns, room.len(), "each column has room for some number of rows");
     let mut paths = Paths::new(costs, room);
@@ -61,15 +67,33 @@ struct Paths<'a> {
 struct Search {
     distance: Vec<f64>,
     from: Vec<usize>,
-    settled: Vec<bool>,
+    /// Columns still to be settled, in the order in which they are looked at.
+    open: Vec<usize>,
+    settled: Vec<usize>,
 }
 
 impl Search {
-    /// The nearest column that is not settled, if any can be reached.
-    fn nearest(&self) -> Option<usize> {
-        let open = (0..self.distance.len()).filter(|column| !self.settled[*column]);
-        let nearest = open.min_by(|a, b| self.distance[*a].total_cmp(&self.distance[*b]))?;
-        self.distance[nearest].is_finite().then_some(nearest)
+    fn new(row: usize, columns: usize) -> Search {
+        Search {
+            distance: vec![f64::INFINITY; columns],
+            from: vec![row; columns],
+            open: (0..columns).rev().collect(),
+            settled: Vec::new(),
+        }
+    }
+
+    /// Settles the nearest open column, if any can be reached; of those as near, the last that has room.
+    fn settle(&mut self, has_room: impl Fn(usize) -> bool) -> Option<usize> {
+        let (mut at, mut least) = (None, f64::INFINITY);
+        for (place, column) in self.open.iter().enumerate() {
+            let distance = self.distance[*column];
+            if distance < least || (distance == least && has_room(*column)) {
+                (at, least) = (Some(place), distance);
+            }
+        }
+        let column = self.open.swap_remove(at.filter(|_| least.is_finite())?);
+        self.settled.push(column);
+        Some(column)
     }
 }
 
@@ -85,19 +109,12 @@ impl<'a> Paths<'a> {
         }
     }
 
-    fn reduced(&self, row: usize, column: usize) -> f64 {
-        self.costs.get(row, column) - self.row_price[row] - self.column_price[column]
-    }
-
     /// Assigns one more row, moving others where that is cheaper; leaves all as it was where it cannot.
     fn add(&mut self, row: usize) {
-        let n = self.room.len();
-        let mut search =
-            Search { distance: vec![f64::INFINITY; n], from: vec![row; n], settled: vec![false; n] };
+        let mut search = Search::new(row, self.room.len());
         self.relax(row, 0.0, &mut search);
-        while let Some(column) = search.nearest() {
-            search.settled[column] = true;
-            if self.members[column].len() < self.room[column] {
+        while let Some(column) = search.settle(|column| self.has_room(column)) {
+            if self.has_room(column) {
                 self.reprice(row, column, &search);
                 return self.augment(row, column, &search);
             }
@@ -107,11 +124,17 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Looks from a row at all columns.
+    fn has_room(&self, column: usize) -> bool {
+        self.members[column].len() < self.room[column]
+    }
+
+    /// Looks from a row at all open columns.
     fn relax(&self, row: usize, so_far: f64, search: &mut Search) {
-        for column in 0..self.room.len() {
-            let distance = so_far + self.reduced(row, column);
-            if !search.settled[column] && distance < search.distance[column] {
+        for column in search.open.iter().copied() {
+            // In this order of additions, so that what is equal elsewhere is equal here.
+            let distance =
+                so_far + self.costs.get(row, column) - self.row_price[row] - self.column_price[column];
+            if distance < search.distance[column] {
                 (search.distance[column], search.from[column]) = (distance, row);
             }
         }
@@ -121,7 +144,7 @@ impl<'a> Paths<'a> {
     fn reprice(&mut self, row: usize, end: usize, search: &Search) {
         let length = search.distance[end];
         self.row_price[row] += length;
-        for column in (0..self.room.len()).filter(|column| search.settled[*column]) {
+        for column in search.settled.iter().copied() {
             let ahead = length - search.distance[column];
             self.column_price[column] -= ahead;
             for member in &self.members[column] {
@@ -227,6 +250,22 @@ mod tests {
             let (full, small) = (assign(&full, &vec![1; n * jobs]), assign(&small, &room));
             prop_assert!((full.cost - small.cost).abs() < 1e-9 * full.cost, "{} {}", full.cost, small.cost);
         }
+    }
+
+    /// Where many assignments cost the same; the expected ones are those of scipy 1.17.
+    #[test]
+    fn ties_fall_as_in_crouse() {
+        let columns = |rows, columns, cost: fn(usize, usize) -> f64| {
+            let found = assign(&Costs::new(rows, columns, cost), &vec![1; columns]).columns;
+            found.into_iter().map(|column| column.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(4, 6, |_, _| 1.0), [0, 1, 2, 3]);
+        assert_eq!(columns(5, 15, |row, column| ((column / 3 + 1) * (5 - row)) as f64), [0, 1, 2, 3, 4]);
+        assert_eq!(
+            columns(6, 12, |row, column| ((column / 2 + 1) * (row % 3 + 1)) as f64),
+            [5, 2, 0, 4, 3, 1]
+        );
+        assert_eq!(columns(7, 9, |row, column| ((row * 5 + column * 3) % 4) as f64), [0, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

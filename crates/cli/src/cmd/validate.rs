@@ -269,7 +269,16 @@ fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         let hours = ours.makespan_s.map(|seconds| seconds / 3600.0);
         [check("avg JCT s", jct, ours.avg_jct_s), check("makespan h", makespan, hours)]
     });
-    Ok(Some(checks.flatten().collect()))
+    Ok(Some(checks.flatten().chain(gavel_allox(data, &more)?).collect()))
+}
+
+/// AlloX in Gavel's simulator, on jobs that keep coming: the mean over the 100th to the 200th.
+fn gavel_allox(data: &Path, table: &[&str]) -> anyhow::Result<Option<Check>> {
+    let trace = data.join("gavel/continuous_single_seed0_lam1928.5714.csv");
+    let more = [table, &["--jobs", "100..200"]].concat();
+    let simulated = simulate_with(&trace, "v100:12,p100:12,k80:12", "allox", "gavel", &more)?;
+    let mean = |(plan, runs): (Plan, Vec<Run>)| results::summary(&plan, &runs[0]).avg_jct_s.unwrap_or(0.0);
+    Ok(simulated.map(|done| Check::new("gavel", "allox", "avg JCT s", 77_738.86, mean(done), 0.001)))
 }
 
 /// Runs policies as `yard sim` would; `None` where the trace is absent.

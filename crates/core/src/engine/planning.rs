@@ -173,7 +173,7 @@ impl Engine {
         state.ledger.rounds += 1;
         state.loose = false;
         state.last_round = Some(state.now);
-        // In Gavel's simulator whoever is there takes part in a round, planned for or not.
+        // In Gavel's simulator whoever is there counts in a round, planned for or not.
         if matches!(state.settings.turns, Turns::Gavel(GavelTurns { leftovers: true, .. })) {
             state.admit_newcomers();
         }

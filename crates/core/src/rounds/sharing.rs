@@ -74,7 +74,8 @@ impl Round<'_> {
         while let Some(share) = order.next(|kind| self.nodes.free(kind) == 0) {
             let entry = self.book.entry(share);
             let (class, key) = (entry.class.0 as usize, entry.key);
-            if entry.lease.is_some() || closed[class] || self.book.taken_elsewhere(share) {
+            let settled = entry.lease.is_some() || self.stays_out(share);
+            if settled || closed[class] || self.book.taken_elsewhere(share) {
                 continue;
             }
             // What does not fit here, fits no later share of this class: less is left for those.
@@ -98,7 +99,7 @@ impl Round<'_> {
             counts.take(&entry.jobs, needs.map(|need| (need.kind, need.devices)));
             if entry.lease.is_some() && entry.held() == option {
                 stays[share.0 as usize] = true;
-            } else {
+            } else if !self.stays_out(share) {
                 picks.push(Pick { share, option });
             }
             if counts.left.iter().all(|left| *left == 0) {
@@ -108,6 +109,12 @@ impl Round<'_> {
         let chosen: Vec<_> = self.book.chosen_from_last().map(|key| key.share).collect();
         chosen.into_iter().filter(|share| !stays[share.0 as usize]).for_each(|share| self.stop(share));
         picks
+    }
+
+    /// Whether a share has its place in the order but may not run: in Gavel's simulator jobs that came after the
+    /// last plan are counted when devices are given away, and left out when they are placed.
+    pub(super) fn stays_out(&self, share: ShareId) -> bool {
+        self.turning.turns.is_gavel() && self.book.entry(share).is_newcomer()
     }
 
     /// The shape in which a share could have devices: the one it has, or the first for which there are enough.

@@ -119,15 +119,30 @@ fn in_gavels_order_accounts_begin_anew_with_each_plan_and_deficits_break_ties() 
 }
 
 #[test]
-fn in_gavels_order_newcomers_take_part_before_they_are_planned_for() {
-    for (leftovers, expected) in [(true, "a: 0 1"), (false, "a: 0 . | waits 1")] {
+fn in_gavels_order_newcomers_do_not_run_before_they_are_planned_for() {
+    for leftovers in [true, false] {
         let plan_gap = Span::from_secs(300.0);
         let mut world = world(Settings { plan_gap, ..gavel(None, leftovers) }, "a:2", &[&[1.0], &[1.0]]);
         world.script("wait 60; submit 1; wait 70; submit 1; wait 60");
-        assert_eq!(world.picture(), expected, "leftovers: {leftovers}");
+        assert_eq!(world.picture(), "a: 0 . | waits 1", "leftovers: {leftovers}");
         world.script("wait 300");
         assert_eq!(world.picture(), "a: 0 1");
     }
+}
+
+#[test]
+fn in_gavels_order_newcomers_keep_others_from_what_is_left() {
+    // Job 0 belongs on the slow device and has had more than it was owed of the fast one.
+    let plan_gap = Span::from_secs(300.0);
+    let settings = Settings { plan_gap, ..gavel(None, true) };
+    let mut world = world(settings, "a:1 b:1:slow", &[&[0.0, 1.0], &[1.0, 0.0]]);
+    world.script("wait 60; submit 1|1slow; wait 70");
+    assert_eq!(world.picture(), "a: 0 | b: .");
+    world.engine.policy_is_new();
+    world.script("wait 360; submit 1|1slow; wait 60");
+    assert_eq!(world.picture(), "a: . | b: 0 | waits 1");
+    world.script("wait 300");
+    assert_eq!(world.picture(), "a: 1 | b: 0");
 }
 
 #[test]
