@@ -269,11 +269,15 @@ impl<'v> Buyers<'v> {
     fn slivers(&self, row: usize, solution: &Solution, value: f64) -> Parts {
         let (market, count) = (&self.market, self.rows[row].jobs.len() as f64);
         let options = market.options_of(row).filter(|option| solution.shares[*option] / count <= SHARE_MIN);
-        let sliver = |option: usize| {
+        let loss = |option: usize| {
             let cost: f64 = market.uses(option).map(|(kind, n)| n * solution.prices[kind]).sum();
+            cost - value * market.speed(option)
+        };
+        let least = market.options_of(row).map(loss).fold(0.0, f64::min);
+        let sliver = |option: usize| {
             let one = market.uses(option).next().map_or(0.0, |(kind, _)| solution.prices[kind]);
-            // By how many devices' price it is dearer than it is worth.
-            let dear = (cost - value * market.speed(option)).max(0.0) / one.max(f64::MIN_POSITIVE);
+            // By how many devices' price it is worse than the best for its job.
+            let dear = (loss(option) - least) / one.max(f64::MIN_POSITIVE);
             let part = Share::LEFTOVER * (1.5 + 1.0 / (dear + DEAR_MIN));
             self.shapes[option].iter().map(move |(shape, _)| (*shape, part))
         };

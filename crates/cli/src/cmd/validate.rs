@@ -234,17 +234,15 @@ fn blox_trace(text: &str) -> anyhow::Result<(String, Vec<f64>)> {
 fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     // The artifact's name (or ours), avg JCT, makespan in hours and how close; none: not compared. Which kind comes
     // first is drawn by lot in `isolated` and the agnostic policies, and optimal shares are not unique, so that
-    // orders differ. What the fair level leaves goes to the largest total throughput here, and to a solver's taste
-    // there: `max_min_fairness_perf` and `finish_time_fairness_perf` so come out lower; left to
-    // rounds (`rest=none`) they come nearer.
+    // orders differ. What finish-time fairness leaves goes to the largest total throughput here, and wherever the
+    // solver happens to put it there: it so comes out lower, and near where rounds give it out (`rest=none`).
     type Row = (&'static str, Option<f64>, Option<f64>, f64);
-    const REFERENCE: [Row; 13] = [
+    const REFERENCE: [Row; 12] = [
         ("max_min_fairness_perf", Some(14_981.3), None, 0.025),
-        ("max-min:rest=none", Some(14_981.3), None, 0.05),
         ("max_min_fairness_water_filling_perf", Some(14_558.5), None, 0.025),
         ("finish_time_fairness_perf", Some(15_839.9), None, 0.025),
-        ("finish-time:rest=none", Some(15_839.9), None, 0.05),
-        ("max_sum_throughput_perf", Some(16_823.5), None, 0.025),
+        ("finish-time:rest=none", Some(15_839.9), None, 0.025),
+        ("max_sum_throughput_perf", Some(16_823.5), None, 0.03),
         ("fifo_perf", Some(20_396.2), None, 0.025),
         ("min_total_duration_perf", None, Some(17.09), 0.015),
         ("max_min_fairness", Some(19_145.2), None, 0.04),
@@ -253,7 +251,7 @@ fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         ("isolated", Some(19_011.5), None, 0.04),
         ("min_total_duration", None, Some(19.88), 0.015),
     ];
-    const LOWER: [&str; 2] = ["max_min_fairness_perf", "finish_time_fairness_perf"];
+    const LOWER: [&str; 1] = ["finish_time_fairness_perf"];
     let trace = data.join("gavel/max_min_fairness.trace");
     let table = data.join("gavel/simulation_throughputs.json");
     let policies = REFERENCE.map(|row| row.0).join(",");
