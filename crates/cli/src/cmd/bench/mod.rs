@@ -19,7 +19,10 @@ const PASSES: u32 = 400;
 
 /// What to measure.
 #[derive(clap::Args)]
-#[command(subcommand_required = true)]
+#[command(
+    subcommand_required = true,
+    after_help = "Examples:\n  yard bench market --jobs 100000 --kinds 4 --against lp"
+)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
