@@ -74,3 +74,25 @@ fn per_dollar(market: &Market, dollars: &[f64]) -> Result<Market, MarketError> {
     }
     Ok(cheap)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{mixed, policy, speeds_of};
+
+    #[test]
+    fn only_the_best_value_has_a_share_and_the_ratio_is_its_own() {
+        let view = mixed(&[1, 1], &[(1, &[4.0, 3.0]), (1, &[1.0, 1.0])], &[9.0, 9.0]);
+        let allocation = policy("cost:dollars=kind0*2/kind1*1").allocate(&view).unwrap();
+        let certificate = allocation.certificate.as_ref().unwrap();
+        // Three steps for a dollar on the cheap kind against two on the dear one.
+        assert!((certificate.objective - 3.0).abs() < 1e-6 && certificate.gap() < 1e-6, "{certificate:?}");
+        assert!(speeds_of(&view, &allocation)[1] == 0.0);
+    }
+
+    #[test]
+    fn a_kind_whose_price_nobody_knows_is_named() {
+        let view = mixed(&[1, 1], &[(1, &[1.0, 1.0])], &[9.0]);
+        let said = policy("cost:dollars=kind0*2").allocate(&view).unwrap_err().to_string();
+        assert!(said.contains("what kind1 costs") && said.contains("price_per_hour"), "{said}");
+    }
+}

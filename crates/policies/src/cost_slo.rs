@@ -114,3 +114,63 @@ fn burden(buyers: &Buyers<'_>, row: usize, floor: f64) -> f64 {
     };
     market.options_of(row).map(part).fold(f64::INFINITY, f64::min) * floor
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use yard_core::Time;
+
+    use super::*;
+    use crate::testing::{mixed, policy, speeds_of};
+
+    /// Jobs on two kinds with deadlines in seconds; 0: none.
+    fn view(jobs: &[(u32, &[f64])], steps: &[f64], deadlines: &[f64]) -> View {
+        let mut view = mixed(&[1, 1], jobs, steps);
+        let specs = view.specs.iter().zip(deadlines).map(|(spec, deadline)| {
+            let mut spec = (**spec).clone();
+            spec.deadline = (*deadline > 0.0).then(|| Time::from_secs(*deadline));
+            Arc::new(spec)
+        });
+        view.specs = Arc::new(specs.collect());
+        view
+    }
+
+    fn answer(view: &View) -> (Vec<f64>, Vec<u32>) {
+        let allocation = policy("cost-slo:dollars=kind0*2/kind1*1").allocate(view).unwrap();
+        let unmet = allocation.certificate.as_ref().unwrap().unmet.iter().map(|job| job.0).collect();
+        (speeds_of(view, &allocation), unmet)
+    }
+
+    #[test]
+    fn deadlines_that_fit_are_met_before_money_counts() {
+        // The second job is the better value on both kinds, and yet the first gets its pace.
+        let view = view(&[(1, &[2.0, 1.0]), (1, &[9.0, 9.0])], &[150.0, 900.0], &[100.0, 0.0]);
+        let (speeds, unmet) = answer(&view);
+        assert!(unmet.is_empty() && speeds[0] >= 1.5 - 1e-6, "{speeds:?} {unmet:?}");
+    }
+
+    #[test]
+    fn one_that_cannot_be_met_is_named_and_costs_the_others_nothing() {
+        let jobs: [(u32, &[f64]); 3] = [(1, &[2.0, 1.0]), (1, &[2.0, 1.0]), (1, &[1.0, 1.0])];
+        let (speeds, unmet) = answer(&view(&jobs, &[1e6, 100.0, 50.0], &[100.0, 100.0, 100.0]));
+        assert_eq!(unmet, [0]);
+        assert!(speeds[1] >= 1.0 - 1e-6 && speeds[2] >= 0.5 - 1e-6, "{speeds:?}");
+    }
+
+    #[test]
+    fn where_not_all_fit_together_as_many_as_can_be_are_kept() {
+        // Each alone could be met; on two devices one of the three cannot, and it is the one that needs most.
+        let jobs: [(u32, &[f64]); 3] = [(1, &[1.0, 1.0]), (1, &[1.0, 1.0]), (1, &[1.0, 1.0])];
+        let (speeds, unmet) = answer(&view(&jobs, &[90.0, 95.0, 80.0], &[100.0, 100.0, 100.0]));
+        assert_eq!(unmet, [1]);
+        assert!(speeds[0] >= 0.9 - 1e-6 && speeds[2] >= 0.8 - 1e-6, "{speeds:?}");
+    }
+
+    #[test]
+    fn a_deadline_that_has_passed_is_named_too() {
+        let mut view = view(&[(1, &[1.0, 1.0])], &[10.0], &[5.0]);
+        view.now = Time::from_secs(6.0);
+        assert_eq!(answer(&view).1, [0]);
+    }
+}

@@ -113,3 +113,42 @@ impl Hierarchical {
 fn name(spec: &JobSpec) -> &str {
     spec.tenant.as_deref().or(spec.user.as_deref()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::{mixed, policy, speeds_of};
+
+    fn speeds(spec: &str) -> Vec<f64> {
+        let mut view = mixed(&[2], &[(1, &[1.0]), (1, &[1.0]), (1, &[1.0]), (1, &[1.0])], &[9.0; 4]);
+        let tenants = ["a", "a", "a", "b"];
+        let named = view.specs.iter().zip(tenants).map(|(spec, tenant)| {
+            let mut spec = (**spec).clone();
+            spec.tenant = Some(tenant.into());
+            Arc::new(spec)
+        });
+        view.specs = Arc::new(named.collect());
+        let allocation = policy(spec).allocate(&view).unwrap();
+        speeds_of(&view, &allocation)
+    }
+
+    fn about(found: &[f64], wanted: &[f64]) {
+        assert!(
+            found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-4),
+            "{found:?} instead of {wanted:?}"
+        );
+    }
+
+    #[test]
+    fn tenants_share_first_and_their_jobs_after() {
+        about(&speeds("hierarchical"), &[1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 1.0]);
+        about(&speeds("hierarchical:weights=a*9/b*1"), &[0.6, 0.6, 0.6, 0.2]);
+    }
+
+    #[test]
+    fn inside_a_tenant_the_first_may_come_first() {
+        about(&speeds("hierarchical:inside=fifo"), &[1.0, 0.0, 0.0, 1.0]);
+    }
+}

@@ -120,3 +120,52 @@ fn without(market: &Market, gone: usize) -> Result<(Market, Vec<usize>), MarketE
     }
     Ok((others, rows))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{mixed, policy, speeds_of};
+
+    #[test]
+    fn equal_jobs_get_equal_parts_and_weights_count() {
+        let mut view = mixed(&[2], &[(1, &[1.0]), (1, &[1.0]), (1, &[1.0])], &[9.0, 9.0, 9.0]);
+        let even = speeds_of(&view, &policy("nash").allocate(&view).unwrap());
+        assert!(even.iter().all(|speed| (speed - 2.0 / 3.0).abs() < 1e-4), "{even:?}");
+        // Spending in proportion to weight: 3/5 · 2 is above what one job can use, so it has all of its time.
+        let mut specs = (*view.specs).clone();
+        std::sync::Arc::make_mut(&mut specs[0]).weight = 3.0;
+        view.specs = std::sync::Arc::new(specs);
+        let weighted = speeds_of(&view, &policy("nash").allocate(&view).unwrap());
+        assert!((weighted[0] - 1.0).abs() < 1e-3 && (weighted[1] - 0.5).abs() < 1e-3, "{weighted:?}");
+    }
+
+    /// Two jobs on one device: each would have all of it without the other, and half with it. What i does to k is
+    /// a half, so that each receives a half of its half.
+    #[test]
+    fn what_a_job_costs_others_is_held_back() {
+        let view = mixed(&[1], &[(1, &[1.0]), (1, &[1.0])], &[9.0, 9.0]);
+        let speeds = speeds_of(&view, &policy("nash:strategy-proof=true").allocate(&view).unwrap());
+        assert!(speeds.iter().all(|speed| (speed - 0.25).abs() < 1e-4), "{speeds:?}");
+    }
+
+    /// Saying that one is faster on a kind than one is gains nothing, whatever is said.
+    #[test]
+    fn lying_does_not_pay() {
+        let truth: [&[f64]; 3] = [&[3.0, 1.0], &[2.0, 2.0], &[1.0, 1.5]];
+        let gain = |said: &[f64]| {
+            let jobs: [(u32, &[f64]); 3] = [(1, said), (1, truth[1]), (1, truth[2])];
+            let view = mixed(&[1, 1], &jobs, &[9.0, 9.0, 9.0]);
+            let allocation = policy("nash:strategy-proof=true").allocate(&view).unwrap();
+            let yard_core::allocation::Shares::All(shares) = &allocation.shares else { panic!("all shares") };
+            let own = shares.iter().filter(|share| share.jobs[0].0 == 0 && share.fraction > 1e-6);
+            let kind = |share: &yard_core::allocation::Share| {
+                view.spec(share.jobs[0]).shapes[share.shape.unwrap() as usize].needs[0].kind.index()
+            };
+            own.map(|share| share.fraction * truth[0][kind(share)]).sum::<f64>()
+        };
+        let honest = gain(truth[0]);
+        for said in [[3.0, 3.0], [1.0, 1.0], [9.0, 1.0], [3.0, 0.1], [1.0, 3.0]] {
+            assert!(gain(&said) <= honest * (1.0 + 1e-3), "{said:?}: {} above {honest}", gain(&said));
+        }
+    }
+}

@@ -38,6 +38,17 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     }
 }
 
+/// The speed that an allocation gives each job of a view, leftovers aside.
+pub(crate) fn speeds_of(view: &View, allocation: &Allocation) -> Vec<f64> {
+    let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
+    let mut speeds = vec![0.0; view.runs.len()];
+    for share in shares.iter().filter(|share| share.fraction > 1e-6) {
+        let job = share.jobs[0];
+        speeds[job.index()] += share.fraction * view.speed(job, share.shape.expect("a market names shapes"));
+    }
+    speeds
+}
+
 /// Only the shapes that can run, as a trace with a throughput table makes them.
 fn spec(devices: u32, speeds: &[f64], steps: f64) -> JobSpec {
     let ways = (0..).zip(speeds).filter(|(_, speed)| **speed > 0.0);
