@@ -4,6 +4,9 @@
 //! Who cannot rise is read off the prices: at the optimum all needs together cost exactly what there is, so a
 //! row whose next unit of speed costs anything cannot have it without taking from a level already reached.
 //! Work: one search for each distinct level at which somebody is frozen, each begun from the last prices.
+//!
+//! Where a row's gang is larger than a kind it may use, frozen rows can leave the next search next to no room, and
+//! it may then end with its passes, below the optimum of that level. The first level is certified in any case.
 
 use super::Solution;
 use super::hull::{Answer, Ask, answer};

@@ -91,6 +91,15 @@ impl Market {
         Ok(Market { capacity, first: vec![0], ..Market::default() })
     }
 
+    /// Makes room for so many rows and options, where their number is known: large columns then never move.
+    pub fn reserve(&mut self, rows: usize, options: usize) {
+        self.count.reserve_exact(rows);
+        self.first.reserve_exact(rows);
+        self.speed.reserve_exact(options);
+        self.kind.reserve_exact(options);
+        self.effort.reserve_exact(options);
+    }
+
     /// Adds a row of `count` like buyers; the options that follow are theirs.
     pub fn row(&mut self, count: f64) -> Result<(), MarketError> {
         self.count.push(positive("count", self.rows(), count)?);

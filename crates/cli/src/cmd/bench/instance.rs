@@ -40,6 +40,7 @@ impl Instance {
         let sizes: Vec<f64> = (0..jobs).map(|_| size(random.unit())).collect();
         let scale = sizes.iter().sum::<f64>() / DEMAND / raw.iter().sum::<f64>();
         let mut market = Market::new(raw.into_iter().map(|part| part * scale).collect())?;
+        market.reserve(jobs, jobs * kinds);
         let (mut weights, mut speeds) = (Vec::with_capacity(jobs), vec![0.0; kinds]);
         for size in sizes {
             weights.push(draw(&mut speeds, &mut random));
