@@ -23,7 +23,7 @@ function drawPrices() {
     "prices",
     "Price per kind over time",
     "What one device of a kind costs for all of the time, when all devices together cost 1. " +
-      "A kind that nobody has to wait for costs nothing.",
+      "While jobs are held back by their own best speed and no kind is short, prices say nothing.",
     select,
   );
   const draw = () => priceChart(body, shown);
