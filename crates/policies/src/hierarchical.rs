@@ -118,7 +118,6 @@ fn name(spec: &JobSpec) -> &str {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
     use crate::testing::{mixed, policy, speeds_of};
 
     fn speeds(spec: &str) -> Vec<f64> {

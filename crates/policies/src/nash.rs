@@ -123,7 +123,6 @@ fn without(market: &Market, gone: usize) -> Result<(Market, Vec<usize>), MarketE
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::{mixed, policy, speeds_of};
 
     #[test]

@@ -9,7 +9,7 @@
 use super::hull::{Answer, Ask};
 use super::pass::{Tally, least};
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, normalise};
+use super::search::{Goal, Limits, Search, Start, known, normalise};
 use super::{Solution, sample};
 
 /// What a level asks of each row: a convex, growing function of it.
@@ -164,11 +164,7 @@ pub(crate) fn first_prices<N: Needs>(
     given: Option<&[f64]>,
     limits: &Limits,
 ) -> Vec<Vec<f64>> {
-    let known = given.filter(|prices| prices.len() == market.kinds());
-    let spend = known.map(|prices| prices.iter().zip(&market.capacity).map(|(price, n)| price.max(0.0) * n));
-    if let Some(mut spend) = spend.map(Iterator::collect::<Vec<f64>>)
-        && normalise(&mut spend)
-    {
+    if let Some(spend) = known(market, given) {
         return vec![spend];
     }
     sample::prices(market, needs, limits).unwrap_or_else(|| vec![by_speed(market)])

@@ -7,7 +7,7 @@ use super::Solution;
 use super::hull::{Answer, Ask};
 use super::pass::Tally;
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, normalise};
+use super::search::{Goal, Limits, Search, Start, relative};
 
 /// The weights.
 #[derive(Clone, Copy, Debug)]
@@ -62,15 +62,7 @@ pub(crate) fn most(market: &Market, nash: Nash<'_>, prices: Option<&[f64]>, limi
     };
     let mut search = Search::new(market, &nash, start, f64::INFINITY);
     // All budgets spent evenly over the kinds, or as the given prices say.
-    let given = prices.filter(|prices| prices.len() == market.kinds());
-    let mut first: Vec<f64> = match given {
-        Some(prices) => prices.iter().zip(&market.capacity).map(|(price, n)| price.max(0.0) * n).collect(),
-        None => vec![1.0; market.kinds()],
-    };
-    if !normalise(&mut first) {
-        first.fill(1.0 / market.kinds().max(1) as f64);
-    }
-    first.iter_mut().for_each(|spend| *spend *= nash.budget);
+    let first: Vec<f64> = relative(market, prices).iter().map(|part| part * nash.budget).collect();
     search.ask(&first, 0.0);
     search.run(limits);
     let shares = search.shares();

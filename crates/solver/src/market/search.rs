@@ -217,6 +217,19 @@ impl<'a, G: Goal> Search<'a, G> {
     }
 }
 
+/// What all of each kind costs at these prices, everything together costing 1; even without prices that tell.
+pub(crate) fn relative(market: &Market, prices: Option<&[f64]>) -> Vec<f64> {
+    known(market, prices).unwrap_or_else(|| vec![1.0 / market.kinds().max(1) as f64; market.kinds()])
+}
+
+/// The same, where there are prices that tell.
+pub(crate) fn known(market: &Market, prices: Option<&[f64]>) -> Option<Vec<f64>> {
+    let prices = prices.filter(|prices| prices.len() == market.kinds())?;
+    let mut spend: Vec<f64> =
+        prices.iter().zip(&market.capacity).map(|(price, n)| price.max(0.0) * n).collect();
+    normalise(&mut spend).then_some(spend)
+}
+
 /// Scales to a sum of 1; false where there is nothing to scale.
 pub(crate) fn normalise(spend: &mut [f64]) -> bool {
     let sum: f64 = spend.iter().sum();

@@ -7,7 +7,7 @@ use super::Solution;
 use super::hull::{Answer, Ask};
 use super::pass::Tally;
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, normalise};
+use super::search::{Goal, Limits, Search, Start, relative};
 
 /// What speed is worth to each row, and what each must have.
 #[derive(Clone, Copy, Debug)]
@@ -100,13 +100,5 @@ pub(crate) fn most(
 
 /// First prices, of which only the given ratios count: everything costs what it could be worth.
 fn first(market: &Market, prices: Option<&[f64]>, free: f64) -> Vec<f64> {
-    let given = prices.filter(|prices| prices.len() == market.kinds());
-    let mut spend: Vec<f64> = match given {
-        Some(prices) => prices.iter().zip(&market.capacity).map(|(price, n)| price.max(0.0) * n).collect(),
-        None => vec![1.0; market.kinds()],
-    };
-    if !normalise(&mut spend) {
-        spend.fill(1.0 / market.kinds().max(1) as f64);
-    }
-    spend.iter().map(|part| part * free).collect()
+    relative(market, prices).iter().map(|part| part * free).collect()
 }
