@@ -2,32 +2,18 @@
 //! these tests say so and pass). Optima need not be unique, so objectives are compared, and speeds where the
 //! optimum determines them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use yard_core::allocation::{Allocation, Shares};
+use yard_core::allocation::Allocation;
 use yard_core::belief::Belief;
 use yard_core::cluster::{Kinds, NodeSpec, Nodes};
-use yard_core::ids::{JobId, JobIdx, ProfileId};
+use yard_core::ids::{JobId, ProfileId};
 use yard_core::job::{JobRun, Shape};
 use yard_core::view::{Changed, View};
 use yard_core::{Span, Time};
 
-use crate::testing;
-
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel/policy_cases.json");
-
-fn cases(policy: &str) -> Vec<Value> {
-    let Ok(text) = std::fs::read_to_string(PATH) else {
-        println!("skipped: policy_cases.json is not beside the project");
-        return Vec::new();
-    };
-    // Python writes an objective of minus infinity in its own way.
-    let all: Vec<Value> =
-        serde_json::from_str(&text.replace("-Infinity", "null").replace("Infinity", "null")).unwrap();
-    all.into_iter().filter(|case| case["policy"] == policy).collect()
-}
+use crate::testing::{self, speeds_of, stored};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
@@ -43,7 +29,7 @@ fn jobs(case: &Value) -> Vec<(u64, &Value)> {
 }
 
 /// The case as a view: kinds in the order v100, p100, k80, one device a node.
-fn view(case: &Value) -> View {
+pub(crate) fn view(case: &Value) -> View {
     let mut kinds = Kinds::default();
     let mut nodes = Nodes::default();
     for name in ["v100", "p100", "k80"] {
@@ -113,24 +99,13 @@ fn allocate(policy: &str, view: &View) -> Allocation {
     policy.allocate(view).unwrap()
 }
 
-/// Speeds that an allocation gives, by job.
-fn speeds(view: &View, allocation: &Allocation) -> BTreeMap<JobIdx, f64> {
-    let Shares::All(shares) = &allocation.shares else { panic!("all shares") };
-    let mut speeds = BTreeMap::new();
-    for share in shares.iter().filter(|share| share.fraction > 1e-6) {
-        let job = share.jobs[0];
-        *speeds.entry(job).or_default() += share.fraction * view.speed(job, share.shape.unwrap());
-    }
-    speeds
-}
-
 fn close(what: &str, found: f64, wanted: f64, tolerance: f64) {
     assert!((found - wanted).abs() <= tolerance * wanted.abs(), "{what}: {found} instead of {wanted}");
 }
 
 /// Compares the objective.
 fn same_objective(artifact: &str, policy: &str, tolerance: f64) {
-    for case in cases(artifact) {
+    for case in stored(artifact) {
         let Some(wanted) = case["last_cvxpy_objective"].as_f64().filter(|value| *value != 0.0) else {
             continue;
         };
@@ -145,11 +120,10 @@ fn same_objective(artifact: &str, policy: &str, tolerance: f64) {
 /// Compares every job's speed.
 fn same_speeds(case: &Value, policy: &str, tolerance: f64) {
     let view = view(case);
-    let found = speeds(&view, &allocate(policy, &view));
+    let found = speeds_of(&view, &allocate(policy, &view));
     for (at, (id, _)) in jobs(case).iter().enumerate() {
         let wanted = number(&case["effective_throughput"][id.to_string()]);
-        let found = found.get(&JobIdx(at as u32)).copied().unwrap_or(0.0);
-        close(&format!("{} {policy} job {id}", case["case"]), found, wanted, tolerance);
+        close(&format!("{} {policy} job {id}", case["case"]), found[at], wanted, tolerance);
     }
 }
 
@@ -181,7 +155,7 @@ fn most_throughput() {
 
 #[test]
 fn water_filling_and_hierarchies_reach_the_same_speeds() {
-    for case in cases("max_min_fairness_water_filling_perf") {
+    for case in stored("max_min_fairness_water_filling_perf") {
         let plain = case["extra"].as_object().is_none_or(|extra| extra.is_empty());
         let policy = if plain { "water-filling" } else { "hierarchical:weights=e0*1/e1*2/e2*3" };
         same_speeds(&case, policy, 2e-4);
@@ -196,7 +170,7 @@ fn makespan() {
 }
 
 fn least_makespan(artifact: &str, policy: &str) {
-    for case in cases(artifact) {
+    for case in stored(artifact) {
         let certificate = allocate(policy, &view(&case)).certificate.unwrap();
         let time = |(id, _): &(u64, &Value)| {
             number(&case["steps_remaining"][id.to_string()])

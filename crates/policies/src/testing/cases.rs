@@ -62,18 +62,9 @@ const KINDS: [&str; 3] = ["v100", "p100", "k80"];
 
 /// Compares a policy's shares with those of the artifact's, by job and kind, in all stored cases of a name.
 pub(crate) fn cases(theirs: &str, ours: &str, within: f64) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel/policy_cases.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("SKIPPED: {theirs}: ../shared/data/gavel/policy_cases.json is absent");
-        return;
-    };
-    // Python writes numbers that JSON does not have.
-    let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
-    let all: Vec<Value> = serde_json::from_str(&text).expect("a list of cases");
-    let mut seen = 0;
-    for case in all.iter().filter(|case| case["policy"] == theirs) {
-        seen += 1;
-        let view = view(case);
+    let all = stored(theirs);
+    for case in &all {
+        let view = crate::cases::view(case);
         let got = policy(ours).allocate(&view).expect("an answer");
         let got = by_kind(&view, &got);
         for (row, speeds) in (0..).zip(rows(case)) {
@@ -88,25 +79,27 @@ pub(crate) fn cases(theirs: &str, ours: &str, within: f64) {
             }
         }
     }
-    assert!(seen > 0, "there is no case of {theirs}");
+}
+
+/// The stored cases of one of the artifact's policies; none, loudly, where they are not beside the project.
+pub(crate) fn stored(theirs: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel/policy_cases.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("SKIPPED: {theirs}: ../shared/data/gavel/policy_cases.json is absent");
+        return Vec::new();
+    };
+    // Python writes numbers that JSON does not have.
+    let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
+    let all: Vec<Value> = serde_json::from_str(&text).expect("a list of cases");
+    let found: Vec<Value> = all.into_iter().filter(|case| case["policy"] == theirs).collect();
+    assert!(!found.is_empty(), "there is no case of {theirs}");
+    found
 }
 
 fn rows(case: &Value) -> Vec<[f64; 3]> {
     let table = case["throughputs"].as_object().expect("speeds by job");
     let row = |job: usize| KINDS.map(|kind| table[&job.to_string()][kind].as_f64().expect("a speed"));
     (0..table.len()).map(row).collect()
-}
-
-/// The view that a case describes.
-pub(crate) fn view(case: &Value) -> View {
-    let rows = rows(case);
-    let number = |value: &Value| value.as_f64().expect("a number");
-    let devices = KINDS.map(|kind| number(&case["cluster"][kind]) as u32);
-    let gang = |job: usize| number(&case["scale_factors"][job.to_string()]) as u32;
-    let jobs: Vec<(u32, &[f64])> = rows.iter().enumerate().map(|(job, row)| (gang(job), &row[..])).collect();
-    let steps: Vec<f64> =
-        (0..rows.len()).map(|job| number(&case["steps_remaining"][job.to_string()])).collect();
-    mixed(&devices, &jobs, &steps)
 }
 
 /// Fractions by job and kind, leftovers aside.
