@@ -13,6 +13,7 @@ mod invariants;
 pub mod job;
 mod leases;
 pub mod message;
+pub mod part;
 pub mod policy;
 mod rounds;
 pub mod state;
