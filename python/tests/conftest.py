@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 
+import child
 import pytest
 from fake_agent import FakeAgent
 
@@ -19,6 +20,7 @@ def no_scheduler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name)
     handler = signal.getsignal(signal.SIGTERM)
     yield
+    child.end_all()
     if _session._session is not None:
         _session._session.close()
         _session._session = None

@@ -25,7 +25,7 @@ def rank_main(rank: int, path: str, folder: str, barrier: Any, ends: Any, slow_s
         100_000, save=lambda p: p.write_text(str(done[0])), load=lambda p: done.__setitem__(0, int(p.read_text()))
     ):
         time.sleep(slow_s if rank == RANKS - 1 else 0.0005)
-        barrier.wait(30)
+        barrier.wait(120)
         done[0] = step + 1
     ends.put((rank, done[0], switchyard.stopped()))
 
@@ -49,9 +49,9 @@ def one_start(folder: Path, rng: random.Random, slow_s: float) -> int:
     at: int = max(answer["step"] for answer in agent.said("boundary"))
     agent.stop(at=at)
     for rank in ranks:
-        rank.join(60)
+        rank.join(120)
     assert [rank.exitcode for rank in ranks] == [0] * RANKS
-    assert sorted(ends.get(timeout=10) for _ in ranks) == [(rank, at, True) for rank in range(RANKS)]
+    assert sorted(ends.get(timeout=120) for _ in ranks) == [(rank, at, True) for rank in range(RANKS)]
     agent.wait(lambda: all(agent.said("checkpointed", rank) for rank in range(RANKS)))
     assert {one["step"] for one in agent.said("checkpointed")} == {at}
     agent.close()

@@ -95,7 +95,7 @@ def test_ranks_that_wait_for_each_other_stop_at_the_same_step(seed: int) -> None
     """Threads stand for ranks, a barrier for the all-reduce inside each step; the hold comes at any moment."""
     rng = random.Random(seed)
     ranks = 4
-    inside = threading.Barrier(ranks, timeout=30)
+    inside = threading.Barrier(ranks, timeout=120)
     boundaries: list[int] = []
     gates = [Gate(boundaries.append) for _ in range(ranks)]
     ends = [-1] * ranks

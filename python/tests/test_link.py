@@ -69,9 +69,12 @@ def test_a_forked_child_dies_of_the_signal_as_it_would_without_us() -> None:
     program = """
 import os, signal, switchyard
 switchyard.should_stop()
+ready, say_ready = os.pipe()
 child = os.fork()
 if child == 0:
+    os.write(say_ready, b".")
     signal.pause()
+os.read(ready, 1)
 os.kill(child, signal.SIGTERM)
 print(os.WTERMSIG(os.waitpid(child, 0)[1]), switchyard.should_stop())
 """

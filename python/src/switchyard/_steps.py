@@ -10,8 +10,10 @@ from typing import Callable
 from . import _env, _session
 from ._checkpoint import Checkpoints, Saved
 
-# How long a rank that does not write waits for the one that does, where nobody said how long there is.
+# How long a rank that does not write waits for the one that does: most of the time there is, since it must still
+# get to exit by itself, or this where nobody said how long there is.
 _WAIT_S = 30.0
+_WAIT_PART = 0.8
 
 
 def steps(
@@ -124,7 +126,7 @@ class _Saver:
             self._write(step)
             return
         told = _session.current().gate.told()
-        wait_s = told.grace_s if told is not None and told.grace_s is not None else _WAIT_S
+        wait_s = _WAIT_PART * told.grace_s if told is not None and told.grace_s is not None else _WAIT_S
         if self._checkpoints.wait_for(step, wait_s):
             _session.current().checkpointed(step, 0.0)
 
