@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 from pathlib import Path
+from typing import Any, Callable
 
 import pytest
 
 from switchyard import CheckpointError, Checkpoints
-from switchyard._checkpoint import _steps_in
 
 
-def writer(text: str):  # type: ignore[no-untyped-def]
+def writer(text: str) -> Callable[[Path], int]:
     return lambda path: path.write_text(text)
 
 
@@ -16,6 +19,10 @@ def read_back(checkpoints: Checkpoints) -> tuple[int, str] | None:
     texts: list[str] = []
     found = checkpoints.load(lambda path: texts.append(path.read_text()))
     return None if found is None else (found.step, texts[0])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.glob("step-*"))
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
@@ -29,7 +36,16 @@ def test_the_previous_one_is_kept_and_older_ones_are_not(tmp_path: Path) -> None
     checkpoints = Checkpoints(tmp_path)
     for step in (2, 9, 10, 11):
         checkpoints.save(step, writer(str(step)))
-    assert _steps_in(tmp_path) == [11, 10]
+    assert names(tmp_path) == ["step-10", "step-11"]
+
+
+def test_a_step_can_be_saved_again(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, writer("one"))
+    checkpoints.save(1, writer("one again"))
+    assert read_back(checkpoints) == (1, "one again") and names(tmp_path) == ["step-1.1"]
+    checkpoints.save(1, writer("and again"))
+    assert read_back(checkpoints) == (1, "and again") and names(tmp_path) == ["step-1.2"]
 
 
 def test_a_folder_can_be_a_checkpoint(tmp_path: Path) -> None:
@@ -59,7 +75,7 @@ def test_a_folder_can_be_a_checkpoint(tmp_path: Path) -> None:
         lambda place: (place / "manifest.json").unlink(),
     ],
 )
-def test_a_damaged_one_falls_back_to_the_one_before(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_one_falls_back_to_the_one_before(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(10, writer("ten"))
     checkpoints.save(11, writer("eleven"))
@@ -92,6 +108,35 @@ def test_a_save_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert read_back(checkpoints) == (1, "one")
 
 
+def test_a_save_that_dies_at_any_moment_leaves_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call that changes names or removes files is one where the process may die."""
+
+    class Died(BaseException):
+        pass
+
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, writer("one"))
+    for calls_left in range(12):
+        budget = [calls_left]
+
+        def dying(call: Any, budget: list[int] = budget) -> Any:
+            def wrapped(*arguments: Any, **options: Any) -> Any:
+                budget[0] -= 1
+                if budget[0] < 0:
+                    raise Died
+                return call(*arguments, **options)
+
+            return wrapped
+
+        with monkeypatch.context() as patch, contextlib.suppress(Died):
+            patch.setattr(Path, "rename", dying(Path.rename))
+            patch.setattr(os, "fsync", dying(os.fsync))
+            patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+            checkpoints.save(1, writer("again"))
+        assert read_back(checkpoints) in [(1, "one"), (1, "again")]
+    assert budget[0] >= 0, "the last save was not disturbed any more"
+
+
 def test_drafts_of_a_killed_process_are_cleared_away(tmp_path: Path) -> None:
     draft = tmp_path / ".writing-5-1"
     draft.mkdir()
@@ -113,14 +158,23 @@ def test_ranks_with_their_own_use_the_newest_that_all_have(tmp_path: Path, monke
     for rank in (0, 1):
         assert read_back(shards(tmp_path, monkeypatch, rank)) == (10, f"{rank} at 10")
     # What only one rank had is out of the way, so it cannot push out what both have.
-    assert _steps_in(tmp_path / "rank-0") == [10]
+    assert names(tmp_path / "rank-0") == ["step-10"]
+
+
+def test_if_a_rank_never_saved_all_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards(tmp_path, monkeypatch, 0).save(10, writer("x"))
+    for rank in (1, 0):
+        assert read_back(shards(tmp_path, monkeypatch, rank)) is None
 
 
 def test_ranks_with_their_own_cannot_change_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for rank in (0, 1):
         shards(tmp_path, monkeypatch, rank).save(10, writer("x"))
-    with pytest.raises(CheckpointError, match="2 ranks and this run has 4"):
-        read_back(shards(tmp_path, monkeypatch, 0, world=4))
+    for rank in (0, 3):
+        with pytest.raises(CheckpointError, match="2 ranks and this run has 4"):
+            read_back(shards(tmp_path, monkeypatch, rank, world=4))
+    with pytest.raises(CheckpointError, match="2 ranks and this run has 1"):
+        read_back(shards(tmp_path, monkeypatch, 0, world=1))
 
 
 def test_a_damaged_shard_costs_one_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,16 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, NoReturn
 
 from . import _env
 
 _KEPT = 2
 _VERSION = 1
 _MANIFEST = "manifest.json"
+_NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 Manifest = dict[str, Any]
 
@@ -62,8 +64,9 @@ class Checkpoints:
         _remove(draft)
         try:
             draft.mkdir()
-            _fill(draft, step, write, began)
-            self._publish(draft, step)
+            _fill(draft, step, _env.world_size() if self.per_rank else None, write, began)
+            draft.rename(_free_place(self._own, step))
+            _sync(self._own)
         finally:
             _remove(draft)
         self._prune()
@@ -71,87 +74,94 @@ class Checkpoints:
 
     def load(self, read: Callable[[Path], object]) -> Saved | None:
         """Let `read(path)` read the newest whole checkpoint. `None`: there are none."""
-        found = self.newest()
+        place, found = self._newest()
         if self.writes:
-            self._discard(lambda step: found is None or step > found.step)
-        if found is not None:
-            read(_place(self._own, found.step) / "data")
+            self._clear(lambda step: found is None or step > found.step)
+        if place is not None:
+            read(place / "data")
         return found
 
     def newest(self) -> Saved | None:
         """The newest whole checkpoint."""
-        steps = self._candidates()
-        for step in steps:
-            manifest = _verified(_place(self._own, step))
-            if manifest is not None:
-                return Saved(step, float(manifest.get("seconds", 0.0)))
-            if self.per_rank:
-                self._give_up_shard(step)
-        if steps:
-            raise CheckpointError(f"every checkpoint in {self._own} is damaged; remove them to begin anew")
-        return None
+        return self._newest()[1]
 
     def wait_for(self, step: int, seconds: float) -> bool:
         """Whether the checkpoint after `step` steps, written by another rank, is there within the time."""
         until = time.monotonic() + seconds
-        while not (_place(self._own, step) / _MANIFEST).is_file():
+        while all(_name_of(place)[0] != step for place in _places(self._own)):
             if time.monotonic() >= until:
                 return False
             time.sleep(0.02)
         return True
 
-    def _publish(self, draft: Path, step: int) -> None:
-        place = _place(self._own, step)
-        if place.exists():  # left by a life of the job that went further than its last whole checkpoint
-            _set_aside(place)
-        draft.rename(place)
-        _sync(self._own)
+    def _newest(self) -> tuple[Path | None, Saved | None]:
+        places = self._candidates()
+        for place in places:
+            manifest = _verified(place)
+            if manifest is not None:
+                return place, Saved(manifest["step"], float(manifest.get("seconds", 0.0)))
+            if self.per_rank:
+                _give_up_shard(place)
+        if places:
+            raise CheckpointError(f"every checkpoint in {self._own} is damaged; remove them to begin anew")
+        return None, None
 
     def _prune(self) -> None:
-        for step in _steps_in(self._own)[_KEPT:]:
-            _remove(_place(self._own, step))
+        """Keep the last two steps, each as it was saved last."""
+        kept: list[int] = []
+        for place in _places(self._own):
+            step = _name_of(place)[0]
+            if step in kept or len(kept) == _KEPT:
+                _remove(place)
+            else:
+                kept.append(step)
 
-    def _discard(self, unwanted: Callable[[int], bool]) -> None:
+    def _clear(self, unwanted: Callable[[int], bool]) -> None:
         """Put out of the way what a former life left: drafts, and checkpoints that nobody will resume from."""
-        for step in filter(unwanted, _steps_in(self._own)):
-            _set_aside(_place(self._own, step))
+        for place in _places(self._own):
+            if unwanted(_name_of(place)[0]):
+                _set_aside(place)
         for draft in self._own.glob(".writing-*"):
             _remove(draft)
 
-    def _candidates(self) -> list[int]:
-        own = _steps_in(self._own)
+    def _candidates(self) -> list[Path]:
+        own = _places(self._own)
         if not self.per_rank:
             return own
-        world = len(list(self.folder.glob("rank-*")))
-        if world not in (0, _env.world_size()):
-            raise CheckpointError(
-                f"{self.folder} holds checkpoints of {world} ranks and this run has {_env.world_size()}: "
-                "checkpoints per rank cannot change their number; run with as many, or remove them to begin anew"
-            )
-        return self._common(own)
-
-    def _common(self, own: list[int]) -> list[int]:
-        others = [set(_steps_in(self.folder / f"rank-{rank}")) for rank in range(_env.world_size())]
-        common = [step for step in own if all(step in other for other in others)]
+        self._refuse_other_sizes()
+        ranks = [self.folder / f"rank-{rank}" for rank in range(_env.world_size())]
+        others = [{_name_of(place)[0] for place in _places(folder)} for folder in ranks]
+        common = [place for place in own if all(_name_of(place)[0] in steps for steps in others)]
         if not common and all(others):
             raise CheckpointError(f"no step in {self.folder} was saved by all ranks; remove it to begin anew")
         return common
 
-    def _give_up_shard(self, step: int) -> None:
-        """Other ranks have begun to load theirs, so this start is lost; at the next none will see this step."""
-        _set_aside(_place(self._own, step))
-        raise CheckpointError(
-            f"{_place(self._own, step)} is damaged and was set aside; start again to resume all ranks before it"
-        )
+    def _refuse_other_sizes(self) -> None:
+        """Shards of four ranks are no good to two, nor to eight."""
+        for place in self.folder.glob("rank-*/step-*"):
+            saved_by = _read_manifest(place).get("world", _env.world_size())
+            if saved_by != _env.world_size():
+                raise CheckpointError(
+                    f"{place} was saved by {saved_by} ranks and this run has {_env.world_size()}; "
+                    "checkpoints per rank cannot change their number: run with as many, or remove them to begin anew"
+                )
 
 
-def _fill(draft: Path, step: int, write: Callable[[Path], object], began: float) -> None:
+def _give_up_shard(place: Path) -> NoReturn:
+    """Other ranks have begun to load theirs, so this start is lost; at the next, none will see this step."""
+    _set_aside(place)
+    raise CheckpointError(f"{place} is damaged and was set aside; start again to resume all ranks before it")
+
+
+def _fill(draft: Path, step: int, world: int | None, write: Callable[[Path], object], began: float) -> None:
     write(draft / "data")
     if not (draft / "data").exists():
         raise CheckpointError("save(path) returned without writing anything at path; write a file or folder there")
     files = {str(file.relative_to(draft)): _digest(file, sync=True) for file in _files(draft / "data")}
     seconds = time.monotonic() - began
-    manifest = {"version": _VERSION, "step": step, "seconds": round(seconds, 3), "files": files}
+    manifest: Manifest = {"version": _VERSION, "step": step, "seconds": round(seconds, 3), "files": files}
+    if world is not None:
+        manifest["world"] = world
     with open(draft / _MANIFEST, "w", encoding="utf-8") as out:
         json.dump(manifest, out)
         out.flush()
@@ -162,12 +172,21 @@ def _fill(draft: Path, step: int, write: Callable[[Path], object], began: float)
 
 def _verified(place: Path) -> Manifest | None:
     """The manifest, if everything is as it says."""
+    manifest = _read_manifest(place)
+    try:
+        whole = all(_digest(place / name) == digest for name, digest in manifest["files"].items())
+        return manifest if whole and manifest["step"] == _name_of(place)[0] else None
+    except (OSError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _read_manifest(place: Path) -> Manifest:
+    """What it says; nothing where it is damaged."""
     try:
         manifest = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
-        whole = all(_digest(place / name) == digest for name, digest in manifest["files"].items())
-        return manifest if whole and manifest["step"] == _step_of(place) else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _digest(file: Path, sync: bool = False) -> str:
@@ -199,22 +218,21 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _place(folder: Path, step: int) -> Path:
-    return folder / f"step-{step}"
+def _free_place(folder: Path, step: int) -> Path:
+    """A name that is free: the same step may be saved again, and the first is not removed before the second is safe."""
+    taken = [_name_of(place)[1] for place in _places(folder) if _name_of(place)[0] == step]
+    return folder / (f"step-{step}.{max(taken) + 1}" if taken else f"step-{step}")
 
 
-def _step_of(place: Path) -> int | None:
-    word, _, number = place.name.partition("-")
-    return int(number) if word == "step" and number.isdecimal() else None
+def _places(folder: Path) -> list[Path]:
+    """The checkpoints there, newest first; damaged ones as well."""
+    return sorted((place for place in folder.glob("step-*") if _NAME.fullmatch(place.name)), key=_name_of, reverse=True)
 
 
-def _steps_in(folder: Path) -> list[int]:
-    """The steps that have a checkpoint, newest first; damaged ones as well."""
-    try:
-        found = [_step_of(place) for place in folder.iterdir()]
-    except FileNotFoundError:
-        return []
-    return sorted((step for step in found if step is not None), reverse=True)
+def _name_of(place: Path) -> tuple[int, int]:
+    """The step, and how often it had been saved before."""
+    step, again = _NAME.fullmatch(place.name).groups("0")  # type: ignore[union-attr]  # only such are asked about
+    return int(step), int(again)
 
 
 def _set_aside(place: Path) -> None:

@@ -74,6 +74,9 @@ class Link:
             return False
         greeting = self._greet()
         with self._sending:
+            if self._closed.is_set():
+                connection.close()
+                return False
             self._socket = connection
             return all(self._write(connection, message) for message in greeting)
 
