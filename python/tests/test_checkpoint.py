@@ -48,6 +48,13 @@ def test_a_step_can_be_saved_again(tmp_path: Path) -> None:
     assert read_back(checkpoints) == (1, "and again") and names(tmp_path) == ["step-1.2"]
 
 
+def test_a_program_that_begins_anew_without_loading_leaves_the_old_run_behind(tmp_path: Path) -> None:
+    for step in (100, 101):
+        Checkpoints(tmp_path).save(step, writer("old"))
+    Checkpoints(tmp_path).save(5, writer("new"))
+    assert read_back(Checkpoints(tmp_path)) == (5, "new")
+
+
 def test_a_folder_can_be_a_checkpoint(tmp_path: Path) -> None:
     def write(path: Path) -> None:
         (path / "deep").mkdir(parents=True)

@@ -59,7 +59,7 @@ class Checkpoints:
         If it raises, so does this, and the checkpoints are as they were.
         """
         began = time.monotonic()
-        self._own.mkdir(parents=True, exist_ok=True)
+        _make(self._own)
         draft = self._own / f".writing-{step}-{os.getpid()}"
         _remove(draft)
         try:
@@ -69,6 +69,7 @@ class Checkpoints:
             _sync(self._own)
         finally:
             _remove(draft)
+        self._clear(lambda other: other > step)  # a program that did not load is at it again from an earlier step
         self._prune()
         return Saved(step, time.monotonic() - began)
 
@@ -208,6 +209,14 @@ def _files(path: Path) -> list[Path]:
 def _folders(path: Path) -> list[Path]:
     """Deepest first, so that what a folder holds is safe before the folder is."""
     return [Path(folder) for folder, _, _ in os.walk(path, topdown=False)]
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, so that they are still there after a power cut."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _sync(one.parent)
 
 
 def _sync(folder: Path) -> None:
