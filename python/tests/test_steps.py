@@ -143,6 +143,14 @@ def test_the_agent_hears_of_it_all(agent: FakeAgent, tmp_path: Path, monkeypatch
     assert agent.said("checkpointed")[0]["step"] == 1000 and agent.said("checkpointed")[0]["seconds"] > 0
 
 
+def test_below_a_launcher_the_agent_hears_the_rank_it_gave(agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_PROCID", "1")  # from the agent: the second node
+    monkeypatch.setenv("RANK", "11")  # from torchrun: the fourth of eight processes there
+    switchyard.progress(1)
+    agent.wait_for("hello")
+    assert agent.said("hello")[0]["rank"] == 1 and switchyard.rank() == 11
+
+
 def test_told_to_stop_it_saves_and_stops(agent: FakeAgent, tmp_path: Path) -> None:
     log = Log()
     for step in run(log, None, directory=tmp_path):

@@ -11,6 +11,14 @@ def rank() -> int:
     return _number(("RANK", "SLURM_PROCID"), 0)
 
 
+def agent_rank() -> int:
+    """Which of the processes that the agent started this belongs to.
+
+    A launcher such as torchrun starts more below it and gives them ranks of its own, but leaves this variable alone.
+    """
+    return _number(("SLURM_PROCID", "RANK"), 0)
+
+
 def local_rank() -> int:
     """Which of the job's processes on this node this is, from 0."""
     return _number(("LOCAL_RANK", "SLURM_LOCALID"), 0)

@@ -94,7 +94,7 @@ class Session:
         self._send({"boundary": {"step": step}})
 
     def _greet(self) -> list[Message]:
-        hello: Message = {"hello": {"rank": _env.rank(), "pid": os.getpid()}}
+        hello: Message = {"hello": {"rank": _env.agent_rank(), "pid": os.getpid()}}
         return [hello] if self._progress is None else [hello, self._progress]
 
     def _hear(self, message: Message | None) -> None:
