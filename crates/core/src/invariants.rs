@@ -42,6 +42,10 @@ fn devices_held_once(state: &State) {
     for (id, node) in state.nodes.iter() {
         assert!(held[id.index()] == node.all() & !node.idle, "node {id}: held devices do not match");
         assert!(promised[id.index()] == node.all() & !node.free, "node {id}: promised devices do not match");
+        assert!(
+            promised[id.index()] & node.bad == 0,
+            "node {id}: a device that is out of service is promised"
+        );
     }
 }
 

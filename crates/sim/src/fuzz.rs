@@ -156,7 +156,16 @@ impl Scenario {
         let every_round = policy.cadence() == Cadence::EveryRound;
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease: Span::from_whole_secs(1_000) }
+        Settings {
+            round,
+            every_round,
+            repack,
+            fill,
+            turns,
+            plan_gap,
+            lease: Span::from_whole_secs(1_000),
+            ..Settings::default()
+        }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
@@ -231,6 +240,8 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             costs,
             profile: ProfileId(at as u32 % PROFILES),
             failures_max: 1_000,
+            pausable: true,
+            not_before: None,
         };
         jobs.push((Time::from_secs(now), spec));
     }

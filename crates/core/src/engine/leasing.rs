@@ -56,6 +56,7 @@ impl Engine {
             }
             (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
             run.become_state(now, JobState::Suspending);
+            run.stopping = Some(why);
             self.state.stints.entry(*job).and_modify(|stint| stint.until = Some(now));
             let run = self.state.run_mut(*job);
             match why {

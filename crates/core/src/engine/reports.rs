@@ -122,7 +122,7 @@ impl JobRun {
         let span = now - self.held_since;
         self.attained += span.0 * self.devices as u64;
         self.executed += span;
-        (self.lease, self.devices, self.last_stop) = (None, 0, Some(now));
+        (self.lease, self.devices, self.last_stop, self.stopping) = (None, 0, Some(now), None);
     }
 }
 
@@ -131,6 +131,7 @@ fn after_stop(run: &JobRun, outcome: Outcome, given_up: bool) -> JobState {
     match outcome {
         Outcome::Finished => JobState::Succeeded,
         _ if run.cancelled => JobState::Cancelled,
+        Outcome::Expired => JobState::Failed,
         Outcome::Crashed if given_up => JobState::Failed,
         Outcome::Saved if run.state == JobState::Suspending => JobState::Suspended,
         Outcome::Saved | Outcome::Lost | Outcome::Crashed => JobState::Pending,

@@ -307,6 +307,8 @@ impl World {
             costs: self.costs,
             profile: Default::default(),
             failures_max: self.failures_max,
+            pausable: true,
+            not_before: None,
         }
     }
 
@@ -335,9 +337,15 @@ impl World {
         self.step(Input::Planned { plan: *plan, answer });
     }
 
+    /// A driver begins anew: the policy is asked about everything.
+    pub(crate) fn begin(&mut self) {
+        let settings = self.engine.settings().clone();
+        self.step(Input::Begin(Box::new(settings)));
+    }
+
     /// Has the policy asked again although nothing happened, as when its order changes with time.
     pub(crate) fn replan(&mut self) {
-        self.engine.policy_is_new();
+        self.begin();
         self.settle();
     }
 
@@ -360,7 +368,7 @@ impl World {
             ["submit", ref shapes @ ..] => self.submit_all(shapes, None),
             ["rank", job, rank] => {
                 self.policy.ranks.insert(number(job) as u64, number(rank));
-                self.engine.policy_is_new();
+                self.begin();
             }
             ["end", job] => self.stopped(number(job) as u64, Outcome::Finished),
             ["crash", job] => self.stopped(number(job) as u64, Outcome::Crashed),

@@ -77,6 +77,8 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             costs: Costs { save: Span::from_whole_secs(cost), ..Costs::default() },
             profile: Default::default(),
             failures_max,
+            pausable: true,
+            not_before: None,
         },
     )
 }
@@ -148,6 +150,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         turns,
         plan_gap,
         lease: Span::from_whole_secs(100),
+        backoff: Span::ZERO,
     })
 }
 
