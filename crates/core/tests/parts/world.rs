@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_core::ids::{JobId, LeaseId};
+use yard_core::part::PartId;
 use yard_core::{Span, Time};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Process};
 use crate::server::{DEVICES, Server};
 
 /// Chance from a seed (splitmix64).
@@ -132,11 +133,11 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        let done = |agent: &Agent| {
-            agent.up
-                && agent.holder.parts().is_empty()
-                && agent.processes.values().all(|process| process.frozen)
+        let rests = |((part, _), process): (&(PartId, u32), &Process)| {
+            process.frozen && self.server.waiting.contains(&part.job)
         };
+        let done =
+            |agent: &Agent| agent.up && agent.holder.parts().is_empty() && agent.processes.iter().all(rests);
         self.server.is_idle() && self.agents.iter().all(done)
     }
 
