@@ -246,6 +246,8 @@ impl Agent {
     pub(crate) fn pass(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
         if self.up && self.holder.deadline().is_some_and(|due| due <= now) {
             self.step(now, Happening::Tick, rng, tally, calm);
+            let due = self.holder.deadline().filter(|_| self.up);
+            assert!(due.is_none_or(|due| due > now), "a tick leaves nothing due: {:?}", self.holder);
         }
         if self.connected && now >= self.next_beat {
             self.next_beat = now + Span::from_whole_secs(2);
