@@ -114,6 +114,11 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
+    pub(super) fn rank(&mut self, rank: u32) -> Option<&mut Rank> {
+        let at = rank.checked_sub(self.start.ranks.first)?;
+        self.ranks.get_mut(at as usize)
+    }
+
     /// Whether its processes are just what this order asks for.
     pub(super) fn fits(&self, start: &Start) -> bool {
         let count = |start: &Start| -> u32 { start.devices.iter().map(|held| held.mask.count_ones()).sum() };

@@ -80,6 +80,10 @@ impl Holder {
     }
 
     pub(super) fn silent(&mut self, id: PartId, rank: u32, out: &mut Vec<Act>) {
+        let frozen = self.frozen.get_mut(&id.job).filter(|frozen| frozen.part == id);
+        if let Some(rank) = frozen.and_then(|frozen| frozen.rank(rank)) {
+            rank.speaks = false;
+        }
         let Some((id, part)) = self.live(id) else { return };
         let Some(rank) = part.rank(rank) else { return };
         rank.speaks = false;

@@ -442,6 +442,16 @@ fn a_gang_stops_before_the_last_of_its_boundaries() {
 }
 
 #[test]
+fn a_gang_whose_time_is_up_on_one_node_stops_on_all_before_the_same_step() {
+    let (mut gangs, id) = (Gangs::default(), part(1, 1));
+    grant(&mut gangs, 1, gang(1, &[0, 1]));
+    let stop = Order::Stop { part: id, why: Why::Drained };
+    assert!(orders(&told(&mut gangs, 0, id, Told::Boundary { step: 7 })).contains(&(1, stop)));
+    let stop = Order::StopAt { part: id, step: 9 };
+    assert_eq!(orders(&told(&mut gangs, 1, id, Told::Boundary { step: 9 })), [(0, stop.clone()), (1, stop)]);
+}
+
+#[test]
 fn a_part_that_fails_stops_the_others_and_one_that_is_done_does_not() {
     let (mut gangs, id) = (Gangs::default(), part(1, 1));
     grant(&mut gangs, 1, gang(1, &[0, 1]));
