@@ -47,6 +47,8 @@ pub(crate) enum Down {
 #[derive(Default)]
 pub(crate) struct Agent {
     number: usize,
+    /// Its processes all talk and do as they are told.
+    pub(crate) tame: bool,
     pub(crate) holder: Holder,
     pub(crate) up: bool,
     pub(crate) connected: bool,
@@ -63,6 +65,8 @@ pub(crate) struct Agent {
     next_beat: Time,
     /// Steps that each job saved here, ever.
     pub(crate) checkpoints: BTreeMap<JobId, BTreeSet<u64>>,
+    /// The steps before which ranks stopped as they were told.
+    pub(crate) stopped: Vec<(PartId, u64)>,
 }
 
 /// How long the node's lease is.
@@ -148,14 +152,15 @@ impl Agent {
             let failed = Happening::SpawnFailed { part, code, message: "no such program".into() };
             return self.inbox.push_back(failed);
         }
-        let speaks = rng.chance(2, 3);
-        let mixed = rng.chance(1, 6);
+        let speaks = self.tame || rng.chance(2, 3);
+        let mixed = !self.tame && rng.chance(1, 6);
         for rank in start.ranks.first..start.ranks.first + start.ranks.count {
             if !calm && rng.chance(1, 200) {
                 return self.crash(tally);
             }
             let speaks = speaks && !(mixed && rank % 2 == 1);
-            self.processes.insert((part, rank), process(&start, speaks, rng));
+            let stubborn = !self.tame && rng.chance(1, 8);
+            self.processes.insert((part, rank), process(&start, speaks, stubborn));
         }
         self.inbox.push_back(Happening::Spawned { part });
     }
@@ -306,6 +311,7 @@ impl Agent {
             process.connected = true;
             self.inbox.push_back(Happening::Hello { part, rank });
         } else if process.stop.is_some_and(|at| at.is_none_or(|at| step >= at) && !process.stubborn) {
+            self.stopped.push((part, step));
             self.save(key, step, talks);
             self.exit(key, (Some(0), None));
         } else if !calm && rng.chance(1, 80) {
@@ -333,19 +339,19 @@ impl Agent {
     }
 }
 
-fn process(start: &Start, speaks: bool, rng: &mut Rng) -> Process {
+fn process(start: &Start, speaks: bool, stubborn: bool) -> Process {
     Process {
         devices: start.devices.iter().map(|held| held.mask).fold(0, |all, mask| all | mask),
         frozen: false,
         grace: start.grace,
         speaks,
-        stubborn: rng.chance(1, 8),
+        stubborn,
         connected: false,
         signalled: false,
         hold: None,
         stop: None,
         step: 0,
-        total: 3 + rng.below(20),
+        total: 3 + start.part.job.0 * 7 % 20,
     }
 }
 

@@ -55,3 +55,18 @@ fn whatever_breaks_devices_have_one_lease_and_jobs_end() {
     let missing: Vec<_> = SEEN.iter().filter(|what| !tally.counts.contains_key(**what)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?} in {tally:?}");
 }
+
+#[test]
+fn where_nothing_breaks_all_ranks_of_a_job_stop_before_the_same_step() {
+    let mut gangs = 0;
+    for seed in 0..500 {
+        let (mut world, mut tally) = (World::tame(seed), Tally::default());
+        (0..600).for_each(|_| world.step(&mut tally));
+        assert!(world.settle(&mut tally), "seed {seed}: something never ends\n{}", world.describe());
+        let stopped = world.stopped();
+        let torn = stopped.iter().find(|(_, steps)| steps.len() > 1);
+        assert!(torn.is_none(), "seed {seed}: ranks stopped before different steps: {torn:?}");
+        gangs += tally.counts.get("order stop at").copied().unwrap_or(0);
+    }
+    assert!(gangs > 100, "gangs over several agents were stopped: {gangs}");
+}

@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) over: BTreeSet<JobId>,
     starts: BTreeMap<JobId, u32>,
     next_lease: u64,
+    /// How long jobs have to stop, in seconds, at least and at most.
+    pub(crate) grace: (u64, u64),
     // Not durable.
     gangs: Gangs,
     reports: Vec<(PartId, GangNews)>,
@@ -51,6 +53,7 @@ impl Server {
             over: BTreeSet::new(),
             starts: BTreeMap::new(),
             next_lease: 1,
+            grace: (0, 12),
             gangs: Gangs::default(),
             reports: Vec::new(),
             connected: vec![None; agents],
@@ -239,7 +242,7 @@ impl Server {
             job,
             instance: *starts,
             pause: [Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Auto][job.0 as usize % 4],
-            grace: Span::from_whole_secs(rng.below(12)),
+            grace: Span::from_whole_secs(self.grace.0 + rng.below(self.grace.1 - self.grace.0)),
             limit: rng.chance(1, 5).then(|| Span::from_whole_secs(1 + rng.below(30))),
             parts: places.iter().zip(Ranks::split(&counts)).map(part).collect(),
         }
