@@ -43,8 +43,9 @@ fn run(seed: u64, tally: &mut Tally) {
 fn check(seed: u64, tally: &mut Tally) {
     let safely = |tally: &mut Tally| catch_unwind(AssertUnwindSafe(|| run(seed, tally))).is_ok();
     if !safely(tally) {
-        safely(&mut Tally { tracing: true, ..Tally::default() });
-        panic!("seed {seed} failed, as said above");
+        let mut again = Tally { tracing: true, ..Tally::default() };
+        safely(&mut again);
+        panic!("seed {seed} failed, as said above, after this:\n{}", again.log.join("\n"));
     }
 }
 

@@ -228,7 +228,7 @@ impl Server {
 
     fn gang(&mut self, job: JobId, places: &[(AgentId, u128)], rng: &mut Rng) -> GangJob {
         let counts: Vec<u32> = places.iter().map(|(_, mask)| mask.count_ones()).collect();
-        let card = job.0 % 3 == 0;
+        let card = job.0.is_multiple_of(3);
         let part = |((agent, mask), ranks): (&(AgentId, u128), Ranks)| GangPart {
             agent: *agent,
             address: format!("node{agent}"),

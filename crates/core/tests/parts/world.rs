@@ -40,6 +40,7 @@ impl Rng {
 pub(crate) struct Tally {
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) tracing: bool,
+    pub(crate) log: Vec<String>,
 }
 
 impl Tally {
@@ -50,9 +51,9 @@ impl Tally {
         }
     }
 
-    pub(crate) fn note(&self, what: impl Fn() -> String) {
+    pub(crate) fn note(&mut self, what: impl Fn() -> String) {
         if self.tracing {
-            println!("{}", what());
+            self.log.push(what());
         }
     }
 }
