@@ -9,6 +9,8 @@ mod book;
 pub mod cluster;
 pub mod engine;
 pub mod explain;
+pub mod gang;
+pub mod holder;
 pub mod ids;
 mod invariants;
 pub mod job;
