@@ -8,6 +8,8 @@ pub mod belief;
 mod book;
 pub mod cluster;
 pub mod engine;
+pub mod gang;
+pub mod holder;
 pub mod ids;
 mod invariants;
 pub mod job;

@@ -49,6 +49,20 @@ pub struct Ranks {
     pub nodes: u32,
 }
 
+impl Ranks {
+    /// The ranks of a job with so many on each of its nodes, in order.
+    pub fn split(counts: &[u32]) -> Vec<Ranks> {
+        let (world, nodes) = (counts.iter().sum(), counts.len() as u32);
+        let mut first = 0;
+        let mut ranks = Vec::with_capacity(counts.len());
+        for (node_rank, count) in counts.iter().enumerate() {
+            ranks.push(Ranks { first, count: *count, world, node_rank: node_rank as u32, nodes });
+            first += count;
+        }
+        ranks
+    }
+}
+
 /// Where the ranks of a job meet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Master {
@@ -84,6 +98,8 @@ pub struct Start {
     pub grace: Span,
     /// How long it may still run, over all its starts.
     pub limit: Option<Span>,
+    /// Whether the devices are cards, which processes would keep to themselves where they lie stopped.
+    pub card: bool,
     /// Whether the job's processes lie stopped on this agent and should go on.
     pub thaw: bool,
 }
@@ -138,6 +154,8 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
+    /// The order to start came, and nothing stands against it.
+    Accepted,
     /// A part of a gang could start now.
     Ready {
         /// A port for the ranks to meet at, should this be the first node.
@@ -187,13 +205,13 @@ pub struct Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
-    /// Every rank exited with 0 and nobody had told it to stop.
+    /// Every rank exited with 0, and nobody had told it to stop or it had done all its steps.
     Finished,
-    /// It was told to stop, saved and exited.
+    /// It was told to stop and did, or had to be killed: not its fault, and what is safe is what it saved.
     Saved,
     /// It was told to stop; its processes lie stopped here.
     Paused,
-    /// A rank failed, or it had to be killed.
+    /// A rank failed.
     Crashed,
     /// It used up the time it was given.
     Expired,
