@@ -1,6 +1,6 @@
 //! Everything the engine knows, in one value that serialises with a version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,8 @@ pub struct State {
     /// Whether devices or jobs became free since somebody last looked, and jobs no policy has ranked yet.
     pub(crate) loose: bool,
     pub(crate) newcomers: Vec<JobIdx>,
+    /// Jobs that are held back, by when they come in.
+    pub(crate) delayed: BTreeSet<(Time, JobIdx)>,
     pub(crate) replan_at: Option<Time>,
     /// When a plan was last asked for.
     pub(crate) last_plan: Option<Time>,
@@ -168,6 +170,7 @@ impl State {
             dirty: false,
             loose: false,
             newcomers: Vec::new(),
+            delayed: BTreeSet::new(),
             replan_at: None,
             last_plan: None,
             last_round: None,

@@ -4,6 +4,7 @@
 
 mod beginning;
 mod believing;
+mod delays;
 mod held;
 mod jobs;
 mod leasing;
@@ -98,7 +99,8 @@ impl Engine {
         let state = &self.state;
         let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
         let fill = state.fills().then_some(state.now);
-        self.next_round().into_iter().chain(lapse).chain(fill).min().map(|time| time.max(state.now))
+        let wishes = self.next_round().into_iter().chain(lapse).chain(fill).chain(self.next_entry());
+        wishes.min().map(|time| time.max(state.now))
     }
 
     /// Takes one input at `now` and appends what it wants done.

@@ -3,7 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod delays;
+mod fixed;
 mod groups;
+mod health;
 mod leases;
 mod life;
 mod nodes;
