@@ -42,6 +42,11 @@ pub(super) struct Gang {
 
 impl Gang {
     pub(super) fn new(job: GangJob, thaw: bool, stop: Option<Why>) -> Gang {
+        let twice = |at: usize| job.parts[..at].iter().any(|part| part.agent == job.parts[at].agent);
+        assert!(
+            !job.parts.is_empty() && !(0..job.parts.len()).any(twice),
+            "each agent has one part of a job"
+        );
         let known = vec![Known::default(); job.parts.len()];
         Gang {
             job,
@@ -239,7 +244,6 @@ impl Gang {
     fn ending(&self) -> Ending {
         let all = || self.known.iter().filter_map(|known| known.ending.as_ref());
         let first = |which: fn(How) -> bool| all().find(|ending| which(ending.how));
-        let step = all().filter_map(|ending| ending.step).min();
         let told = first(|how| how == How::Expired)
             .map(|ending| (How::Expired, ending))
             .or_else(|| Some((How::Lost, first(|how| matches!(how, How::Lost | How::Refused))?)))
@@ -247,6 +251,8 @@ impl Gang {
             .or_else(|| Some((How::Saved, first(|how| how != How::Finished)?)))
             .or_else(|| Some((How::Finished, all().next()?)));
         let (how, ending) = told.expect("a gang that ended has parts");
+        let step =
+            if how == How::Finished { ending.step } else { self.known.iter().filter_map(Known::kept).min() };
         Ending { how, step, ..ending.clone() }
     }
 
@@ -264,6 +270,12 @@ impl Gang {
 }
 
 impl Known {
+    /// Steps that are safe in a part that ended. One that finished says how far it came, not what it saved.
+    fn kept(&self) -> Option<u64> {
+        let ending = self.ending.as_ref().filter(|ending| ending.how != How::Finished);
+        ending.map_or(self.safe, |ending| ending.step)
+    }
+
     fn is_paused(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| ending.how == How::Paused)
     }

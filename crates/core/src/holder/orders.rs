@@ -138,6 +138,7 @@ impl Holder {
         if current {
             self.over.insert(id, part.start.devices);
         }
+        out.extend(part.was.map(|was| Act::Forget { part: was }));
         if !self.frozen.values().any(|frozen| frozen.part == id) {
             out.push(Act::Forget { part: id });
         }

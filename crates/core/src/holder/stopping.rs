@@ -16,14 +16,16 @@ const KILL_AGAIN: Span = Span::from_whole_secs(10);
 impl Holder {
     /// Stops a part that is not over; where it is already being stopped, that goes on.
     pub(super) fn stop(&mut self, now: Time, id: PartId, cause: Cause, out: &mut Vec<Act>) {
+        // The server counts from when the lease lapsed, whenever that was noticed.
+        let from = if cause == Cause::Lapsed { self.valid_until } else { now };
         let Some((id, part)) = self.live(id) else { return };
         if part.stop.is_some() {
             return;
         }
         let grace =
             if cause == Cause::Failed { part.start.grace.min(FAILED_GRACE) } else { part.start.grace };
-        let hurry = Some(now + Span(grace.0 / 2));
-        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill: now + grace });
+        let hurry = Some(from + Span(grace.0 / 2));
+        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill: from + grace });
         if !part.has_processes() {
             let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
             part.end(id, ending, out);

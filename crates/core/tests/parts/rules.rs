@@ -1,0 +1,1 @@
+//! Single rules, one at a time.
