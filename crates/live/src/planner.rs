@@ -62,11 +62,7 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// `cap` is how long a plan may take, `rest` how long after a breakdown the next policy is tried.
-    pub(crate) fn new(
-        make: MakePolicy,
-        cap: Span,
-        rest: Span,
-    ) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
+    pub(crate) fn new(make: MakePolicy, cap: Span, rest: Span) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
         let (answers, receiver) = mpsc::unbounded_channel();
         let planner = Planner {
             make,
@@ -240,7 +236,9 @@ mod tests {
         Engine::new(Settings::default(), Kinds::default(), Box::new(Nowhere)).view()
     }
 
-    fn planner(answer: fn() -> Result<Allocation, PolicyError>) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
+    fn planner(
+        answer: fn() -> Result<Allocation, PolicyError>,
+    ) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
         let make: MakePolicy = Arc::new(move || Box::new(Scripted(answer)));
         Planner::new(make, Span::from_whole_secs(10), Span::from_whole_secs(5))
     }
@@ -294,14 +292,19 @@ mod tests {
         assert!(!planner.rested(at(3)));
         assert!(planner.rested(at(6)));
         assert_eq!(planner.ask(at(6), PlanId(3), view()), None);
-        assert!(matches!(planner.hear(at(7), answers.blocking_recv().unwrap()), Verdict::Broken(PlanId(3), _)));
+        assert!(matches!(
+            planner.hear(at(7), answers.blocking_recv().unwrap()),
+            Verdict::Broken(PlanId(3), _)
+        ));
     }
 
     #[test]
     fn a_late_answer_is_given_up_and_a_policy_that_hangs_is_replaced() {
         // Never asked to end: its thread waits for an answer nobody reads.
-        let (mut planner, mut answers) = planner(|| loop {
-            std::thread::park();
+        let (mut planner, mut answers) = planner(|| {
+            loop {
+                std::thread::park();
+            }
         });
         planner.ask(at(0), PlanId(1), view());
         assert_eq!(planner.deadline(), Some(at(10)));

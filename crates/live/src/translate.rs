@@ -254,7 +254,11 @@ mod tests {
         let mut only_cpu = Kinds::default();
         only_cpu.intern("cpu");
         let spec = translate("ann", &request(), &only_cpu, &Blank).unwrap();
-        assert_eq!(spec.shapes[0], Shape::of(KindId(0), 1), "or a processor slot where there is nothing else");
+        assert_eq!(
+            spec.shapes[0],
+            Shape::of(KindId(0), 1),
+            "or a processor slot where there is nothing else"
+        );
     }
 
     #[test]

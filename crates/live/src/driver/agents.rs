@@ -94,7 +94,9 @@ impl Agent {
 
     /// Whether a group's devices are cards, which processes keep to themselves.
     pub(super) fn has_cards(&self, group: u32) -> bool {
-        self.groups.get(group as usize).is_some_and(|group| group.devices.iter().any(|card| card.uuid.is_some()))
+        self.groups
+            .get(group as usize)
+            .is_some_and(|group| group.devices.iter().any(|card| card.uuid.is_some()))
     }
 
     pub(super) fn hold(&mut self, group: u32, device: u32, job: JobId) {
@@ -133,7 +135,11 @@ impl Agent {
     /// Its state as people call it, and why.
     pub(super) fn state_now(&self) -> (&'static str, Option<String>) {
         if self.state == NodeState::Down {
-            let reason = if self.leaving { "it left" } else { "it was silent for so long that its jobs were given up" };
+            let reason = if self.leaving {
+                "it left"
+            } else {
+                "it was silent for so long that its jobs were given up"
+            };
             return ("down", Some(reason.into()));
         }
         if !self.is_there() {
@@ -282,8 +288,10 @@ mod tests {
 
     fn hello(name: &str, groups: &[(&str, usize)]) -> Hello {
         let device = Device { name: "d".into(), uuid: None, memory_mib: None, problem: None };
-        let group =
-            |(kind, count): &(&str, usize)| Group { kind: (*kind).into(), devices: vec![device.clone(); *count] };
+        let group = |(kind, count): &(&str, usize)| Group {
+            kind: (*kind).into(),
+            devices: vec![device.clone(); *count],
+        };
         Hello {
             version: WIRE_VERSION,
             name: name.into(),

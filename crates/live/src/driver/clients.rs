@@ -27,9 +27,9 @@ impl Driver {
             Ok(None) => {}
             Err(refusal) => return drop(reply.send(Err(refusal))),
         }
-        let spec = self.room_for(&who.user).and_then(|()| {
-            translate(&who.user, &request, self.kinds(), &*self.config.catalog)
-        });
+        let spec = self
+            .room_for(&who.user)
+            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog));
         match spec {
             Ok(spec) => {
                 let id = self.next_job();
@@ -43,7 +43,9 @@ impl Driver {
     /// The job that was submitted under a key, if it was the same.
     fn of_key(&self, user: &str, key: &str, request: &JobRequest) -> Result<Option<JobId>, Refusal> {
         let conflict = |job: JobId| {
-            Refusal::Conflict(format!("the key {key:?} was used for job {job}, which asks for something else"))
+            Refusal::Conflict(format!(
+                "the key {key:?} was used for job {job}, which asks for something else"
+            ))
         };
         if let Some((job, before)) = self.staged.of_key(user, key) {
             return if *before == *request { Ok(Some(job)) } else { Err(conflict(job)) };
@@ -63,7 +65,9 @@ impl Driver {
             return Err(Refusal::Unavailable(format!("{most} jobs wait or run already; try again later")));
         }
         let own = self.records.of_user(user);
-        if own + staged >= limits.jobs_per_user && own + self.staged.submissions_of(user) >= limits.jobs_per_user {
+        if own + staged >= limits.jobs_per_user
+            && own + self.staged.submissions_of(user) >= limits.jobs_per_user
+        {
             let most = limits.jobs_per_user;
             let message = format!("{user} has {most} jobs that wait or run; cancel some, or wait for them");
             return Err(Refusal::Unavailable(message));
@@ -71,7 +75,13 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn take_cancel(&mut self, who: &Who, job: JobId, reason: Option<String>, reply: Reply<JobView>) {
+    pub(super) fn take_cancel(
+        &mut self,
+        who: &Who,
+        job: JobId,
+        reason: Option<String>,
+        reply: Reply<JobView>,
+    ) {
         let answer = match self.records.all.get(&job).filter(|record| may(who, &record.view.user)) {
             Some(record) => {
                 let mut facts = record.facts.clone();

@@ -1,6 +1,8 @@
 //! What the driver is run with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use yard_core::Settings;
 use yard_core::units::Span;
@@ -35,7 +37,31 @@ pub struct Config {
     pub retry: Span,
     /// Inputs from one snapshot to the next.
     pub snapshot_every: u64,
+    /// Who counts what the driver does.
+    pub meter: Arc<dyn Meter>,
 }
+
+/// Counts what the driver does. Must not wait for anything.
+pub trait Meter: Send + Sync {
+    /// Jobs were accepted.
+    fn submitted(&self, _jobs: u64) {}
+    /// Jobs were stopped for others.
+    fn preempted(&self, _jobs: u64) {}
+    /// A job is over, in this state.
+    fn ended(&self, _state: &str) {}
+    /// A round was decided, or devices were given out.
+    fn round(&self, _took: Duration) {}
+    /// The policy answered.
+    fn plan(&self, _took: Duration) {}
+    /// Inputs became durable.
+    fn commit(&self, _took: Duration) {}
+}
+
+/// Counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {}
 
 /// How much is accepted.
 #[derive(Clone, Debug)]
@@ -81,6 +107,7 @@ impl Config {
             progress: seconds(10),
             retry: Span(500_000),
             snapshot_every: 20_000,
+            meter: Arc::new(NoMeter),
         }
     }
 }

@@ -4,10 +4,11 @@ use yard_core::cluster::Placement;
 use yard_core::gang::ToGang;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobState};
-use yard_core::message::{Effect, Event, Input, News};
+use yard_core::message::{Effect, Event, Input, News, Why};
 use yard_core::units::Time;
 
 use super::Driver;
+use super::clock::Stopwatch;
 use super::jobs::devices;
 use crate::planner::Verdict;
 use crate::store::EndedJob;
@@ -44,8 +45,13 @@ impl Driver {
         {
             record.ended_run(outcome);
         }
+        let decides = matches!(input, Input::Tick | Input::Planned { .. });
+        let watch = Stopwatch::start();
         let mut effects = Vec::new();
         self.engine.step(now, input, &mut effects);
+        if decides && !effects.is_empty() {
+            self.config.meter.round(watch.took());
+        }
         let mut n = 0;
         for effect in &effects {
             if let Effect::Publish(event) = effect {
@@ -83,7 +89,11 @@ impl Driver {
                 self.put_down(*job);
                 self.end_job(now, *job, before, *state, None);
             }
-            Event::Submitted { job } | Event::Started { job } | Event::Stopping { job, .. } => {
+            Event::Stopping { job, why } => {
+                self.config.meter.preempted((*why == Why::Preempted) as u64);
+                self.changed_jobs.insert(*job);
+            }
+            Event::Submitted { job } | Event::Started { job } => {
                 self.changed_jobs.insert(*job);
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),
@@ -132,6 +142,7 @@ impl Driver {
     ) {
         if let Some(mut record) = self.records.remove(job) {
             record.end(before.filter(|run| run.id == job), state, reason, now);
+            self.config.meter.ended(&record.view.state);
             self.derived.ended.push(EndedJob { ended: now, view: record.view });
         }
         let mut out = Vec::new();

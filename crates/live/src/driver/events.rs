@@ -23,7 +23,15 @@ impl Driver {
             let id = self.seq * EVENTS_PER_INPUT + (*n).min(EVENTS_PER_INPUT - 1);
             *n += 1;
             let (event, job) = (name.to_owned(), job.map(|job| job.0));
-            self.derived.events.push(Arc::new(EventView { id, time: now.secs(), event, job, node, detail, user }));
+            self.derived.events.push(Arc::new(EventView {
+                id,
+                time: now.secs(),
+                event,
+                job,
+                node,
+                detail,
+                user,
+            }));
         }
     }
 
@@ -51,10 +59,13 @@ impl Driver {
             }
             Event::Started { job: id } => job("started", id, json!({})),
             Event::Stopping { job: id, why } => job("stopping", id, json!({ "why": why })),
-            Event::Stopped { job: id, steps, outcome } => job("stopped", id, self.stop(*id, *steps, *outcome)),
+            Event::Stopped { job: id, steps, outcome } => {
+                job("stopped", id, self.stop(*id, *steps, *outcome))
+            }
             Event::Ended { job: id, state } => {
                 let ended = self.derived.ended.iter().rfind(|ended| ended.view.id == id.0);
-                let (code, reason) = ended.map(|ended| (ended.view.exit_code, ended.view.reason.clone())).unzip();
+                let (code, reason) =
+                    ended.map(|ended| (ended.view.exit_code, ended.view.reason.clone())).unzip();
                 let detail = json!({ "state": state_name(*state), "exit_code": code.flatten(), "reason": reason.flatten() });
                 job("ended", id, detail)
             }
@@ -65,7 +76,8 @@ impl Driver {
             Event::Planned { plan, certificate, unmet } => {
                 let unmet: Vec<_> = unmet.iter().map(|job| job.0).collect();
                 let (objective, bound) = (certificate.objective, certificate.bound);
-                let detail = json!({ "plan": plan.0, "objective": objective, "bound": bound, "unmet": unmet });
+                let detail =
+                    json!({ "plan": plan.0, "objective": objective, "bound": bound, "unmet": unmet });
                 vec![("planned", None, None, detail)]
             }
             Event::PlanFailed { plan, reason } => {
@@ -92,7 +104,11 @@ impl Driver {
         })
     }
 
-    fn node_line(&self, node: NodeId, change: NodeNews) -> (&'static str, Option<JobId>, Option<String>, Value) {
+    fn node_line(
+        &self,
+        node: NodeId,
+        change: NodeNews,
+    ) -> (&'static str, Option<JobId>, Option<String>, Value) {
         let agent = self.agents.of_node(node).map(|(agent, _)| self.agents.get(agent));
         let reason = agent.and_then(|agent| agent.state_now().1);
         let name = self.engine.nodes().get(node).spec.name.clone();

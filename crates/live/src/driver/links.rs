@@ -121,7 +121,9 @@ impl Driver {
             FromAgent::Beat { seq } => self.beat(agent, seq),
             FromAgent::Told { part, told } => self.told(now, agent, part, told),
             FromAgent::Health { group, device, problem } => self.health(agent, group, device, problem),
-            FromAgent::Logs { request, text, end, error } => self.logs.piece(agent, request, text, end, error),
+            FromAgent::Logs { request, text, end, error } => {
+                self.logs.piece(agent, request, text, end, error)
+            }
         }
     }
 
@@ -142,7 +144,8 @@ impl Driver {
 
     fn health(&mut self, id: AgentId, group: u32, device: u32, problem: Option<String>) {
         let agent = self.agents.get_mut(id);
-        let known = agent.groups.get_mut(group as usize).and_then(|group| group.devices.get_mut(device as usize));
+        let known =
+            agent.groups.get_mut(group as usize).and_then(|group| group.devices.get_mut(device as usize));
         let Some(known) = known else { return };
         known.problem = problem;
         let row = agent.row();
@@ -211,7 +214,8 @@ impl Driver {
         if self.agents.get(id).retiring.is_empty() || self.staged.is_waiting() {
             return;
         }
-        let held: Vec<_> = self.engine.leases().flat_map(|held| held.placement.0).map(|slice| slice.node).collect();
+        let held: Vec<_> =
+            self.engine.leases().flat_map(|held| held.placement.0).map(|slice| slice.node).collect();
         let agent = self.agents.get_mut(id);
         agent.retiring.retain(|node| held.contains(node));
         if agent.retiring.is_empty() {

@@ -33,7 +33,14 @@ impl Logs {
     }
 
     /// An agent sent a piece.
-    pub(super) fn piece(&mut self, agent: AgentId, request: u64, text: String, end: bool, error: Option<String>) {
+    pub(super) fn piece(
+        &mut self,
+        agent: AgentId,
+        request: u64,
+        text: String,
+        end: bool,
+        error: Option<String>,
+    ) {
         let Some((_, asker)) = self.open.get(&request).filter(|(own, _)| *own == agent) else { return };
         let text = Some(text).filter(|text| !text.is_empty()).map(Ok);
         let heard = text.into_iter().chain(error.map(Err)).all(|piece| asker.send(piece).is_ok());

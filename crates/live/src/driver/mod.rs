@@ -32,7 +32,7 @@ use yard_core::units::Span;
 
 use self::agents::Agents;
 use self::clock::Clock;
-pub use self::config::{Config, Limits};
+pub use self::config::{Config, Limits, Meter, NoMeter};
 use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};

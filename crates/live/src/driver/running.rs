@@ -78,7 +78,11 @@ impl Driver {
         for held in held {
             for job in &held.jobs {
                 let restored = self.gang_job(job.job, &held.placement);
-                jobs.extend(restored.map(|gang| Restored { lease: held.lease, job: gang, stop: job.stopping }));
+                jobs.extend(restored.map(|gang| Restored {
+                    lease: held.lease,
+                    job: gang,
+                    stop: job.stopping,
+                }));
             }
         }
         jobs
@@ -134,7 +138,13 @@ impl Driver {
             batch_size: shape.batch_size.or(request.batch_size),
             memory_mib: request.memory_mib,
             cpus: request.cpus,
-            kind: self.agents.get(agent).groups.get(group).map(|group| group.kind.clone()).unwrap_or_default(),
+            kind: self
+                .agents
+                .get(agent)
+                .groups
+                .get(group)
+                .map(|group| group.kind.clone())
+                .unwrap_or_default(),
         })
     }
 

@@ -11,6 +11,7 @@ use yard_core::message::{Input, NodeChange};
 use yard_core::units::{Span, Time};
 
 use super::Driver;
+use super::clock::Stopwatch;
 use super::jobs::Record;
 use crate::handle::{Refusal, Reply};
 use crate::request::JobRequest;
@@ -121,18 +122,18 @@ impl Staged {
         self.clients.after.push(After::Cancelled(job, reply));
     }
 
-    pub(super) fn drain(
-        &mut self,
-        agent: AgentId,
-        row: NodeRow,
-        reply: Reply<()>,
-    ) {
+    pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, reply: Reply<()>) {
         self.clients.after.push(After::Drained(agent, row.drain.clone(), reply));
         self.clients.nodes.push(row);
     }
 
     pub(super) fn audit(&mut self, user: &str, what: &'static str, target: String, outcome: &str) {
-        self.clients.audit.push(AuditRow { user: user.to_owned(), what, target, outcome: outcome.to_owned() });
+        self.clients.audit.push(AuditRow {
+            user: user.to_owned(),
+            what,
+            target,
+            outcome: outcome.to_owned(),
+        });
     }
 
     /// Jobs that will be submitted.
@@ -208,8 +209,13 @@ impl Driver {
         let agents = Counts::of(&batch);
         batch.absorb(std::mem::take(&mut self.staged.clients));
         batch.input(Input::Tick);
+        let watch = Stopwatch::start();
         match self.write(now, &batch) {
-            Ok(()) => self.committed(now, batch),
+            Ok(()) => {
+                self.config.meter.commit(watch.took());
+                self.config.meter.submitted(batch.jobs.len() as u64);
+                self.committed(now, batch);
+            }
             Err(error) => {
                 let clients = agents.split(&mut batch);
                 (self.staged.agents, self.staged.clients) = (batch, clients);

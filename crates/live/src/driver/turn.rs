@@ -116,9 +116,8 @@ impl Driver {
     }
 
     fn take_answer(&mut self, answer: Answer) {
-        let took = answer.took;
+        self.config.meter.plan(answer.took);
         let verdict = self.planner.hear(self.clock.elapsed(), answer);
-        tracing::debug!(seconds = took.as_secs_f64(), "the policy answered");
         self.act_on(verdict);
     }
 
@@ -183,7 +182,8 @@ impl Driver {
     /// Whether nothing is left to wait for.
     fn is_ended(&self) -> bool {
         let Some((until, _)) = &self.ending else { return false };
-        let leaving = |node| self.agents.of_node(node).is_some_and(|(agent, _)| self.agents.get(agent).leaving);
+        let leaving =
+            |node| self.agents.of_node(node).is_some_and(|(agent, _)| self.agents.get(agent).leaving);
         let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| leaving(slice.node));
         let waits = self.staged.is_waiting() && self.failing.is_none();
         self.clock.elapsed() >= *until || !waits && !held()
@@ -195,9 +195,8 @@ impl Driver {
         self.flush_derived();
         self.keep_snapshot(Packed { seq: self.seq, bytes: pack(self.engine.state()) });
         let gone = || Refusal::Unavailable("the scheduler is shutting down; try again in a moment".into());
-        for (_, replies) in self.ending.take() {
-            replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
-        }
+        let replies = self.ending.take().map(|(_, replies)| replies).unwrap_or_default();
+        replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
         while let Ok(ask) = sources.asks.try_recv() {
             if let Ask::Submit { reply, .. } | Ask::Cancel { reply, .. } = ask {
                 let _ = reply.send(Err(gone()));

@@ -114,11 +114,7 @@ impl Store {
     }
 }
 
-fn write_all(
-    db: &mut rusqlite::Connection,
-    batch: &Write<'_>,
-    derived: &Derived,
-) -> rusqlite::Result<()> {
+fn write_all(db: &mut rusqlite::Connection, batch: &Write<'_>, derived: &Derived) -> rusqlite::Result<()> {
     let change = db.transaction()?;
     write_inputs(&change, batch)?;
     write_rows(&change, batch)?;
@@ -162,7 +158,8 @@ fn write_consequences(change: &Transaction<'_>, derived: &Derived) -> rusqlite::
     if derived.is_empty() {
         return Ok(());
     }
-    let mut insert = change.prepare_cached("INSERT OR IGNORE INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    let mut insert =
+        change.prepare_cached("INSERT OR IGNORE INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
     for event in &derived.events {
         let time = Time::from_secs(event.time).0 as i64;
         let job = event.job.map(|job| job as i64);

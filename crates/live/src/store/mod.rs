@@ -18,8 +18,9 @@ use rusqlite::Connection;
 
 pub use error::StoreError;
 pub use journal::{Derived, Entry, Write};
-pub(crate) use snapshot::pack;
+pub(crate) use rows::job_row;
 pub use rows::{AuditRow, EndedJob, Facts, JobRow, NewJob, NodeRow, Ran};
+pub(crate) use snapshot::pack;
 
 /// The name of the file in the data folder.
 const FILE: &str = "yard.db";

@@ -15,7 +15,7 @@ use super::{Store, StoreError};
 const KEPT: u32 = 2;
 
 /// A state as it is stored.
-pub fn pack(state: &State) -> std::io::Result<Vec<u8>> {
+pub(crate) fn pack(state: &State) -> std::io::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Vec::new(), Compression::fast());
     serde_json::to_writer(&mut out, state)?;
     out.flush()?;
@@ -67,7 +67,8 @@ impl Store {
                 }
             }
         }
-        let damaged = |reason| StoreError::Damaged { path: self.path.clone(), what: "every snapshot".into(), reason };
+        let damaged =
+            |reason| StoreError::Damaged { path: self.path.clone(), what: "every snapshot".into(), reason };
         reason.map_or(Ok(None), |reason| Err(damaged(reason)))
     }
 }
