@@ -3,7 +3,14 @@
 //! *keeper* that outlives them. Only this crate and the binary read clocks.
 
 pub mod board;
+pub mod driver;
 pub mod handle;
+pub mod history;
+mod planner;
 pub mod request;
+pub mod store;
+pub mod translate;
 pub mod views;
 pub mod wire;
+
+pub use planner::MakePolicy;
