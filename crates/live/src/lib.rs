@@ -2,6 +2,7 @@
 //! and its journal; the API and the agents' connections ask it through a `Handle`. Agents run processes through a
 //! *keeper* that outlives them. Only this crate and the binary read clocks.
 
+pub mod agent;
 pub mod board;
 pub mod handle;
 pub mod request;
