@@ -31,7 +31,12 @@ impl Clock {
 
     /// Now.
     pub(crate) fn now(&self) -> Time {
-        Time(self.base + since_boot())
+        self.at(since_boot())
+    }
+
+    /// The time of this clock at so many microseconds since boot.
+    pub(crate) fn at(&self, since_boot: u64) -> Time {
+        Time(self.base.saturating_add(since_boot))
     }
 
     /// A time of this clock as time since boot, for the keeper.

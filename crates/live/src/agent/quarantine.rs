@@ -61,6 +61,11 @@ impl Quarantine {
         }
     }
 
+    /// Whether a device is out of service.
+    pub(crate) fn holds(&self, device: (u32, u32)) -> bool {
+        self.0.get(&device).is_some_and(|record| record.until.is_some())
+    }
+
     /// Devices that are in service again.
     pub(crate) fn released(&mut self, now: Time) -> Vec<(u32, u32)> {
         let due = self.0.iter_mut().filter(|(_, record)| record.until.is_some_and(|until| now >= until));

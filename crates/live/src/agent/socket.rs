@@ -96,6 +96,11 @@ impl Socket {
         }
     }
 
+    /// The folder it is in.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.path.parent().map(Path::to_owned).unwrap_or_default()
+    }
+
     /// Whether a rank is connected.
     pub(crate) fn speaks(&self, rank: u32) -> bool {
         self.ranks.contains_key(&rank)

@@ -77,6 +77,13 @@ impl Keeper {
     pub(crate) fn ask(&self, ask: &Ask) {
         let _gone = self.asks.send(line(ask));
     }
+
+    /// Tells it that no agent will come back, and waits until that is said.
+    pub(crate) async fn leave(mut self) {
+        self.ask(&Ask::Leave);
+        self.asks = mpsc::unbounded_channel().0;
+        let _said = (&mut self.tasks[0]).await;
+    }
 }
 
 impl Drop for Keeper {

@@ -200,7 +200,10 @@ impl Server {
                 self.lease = Some(until);
                 self.table.renewed();
             }
-            Ask::List => self.say(&Say::Parts { alive: self.table.alive(), exits: self.record.all() }),
+            Ask::List => {
+                let (alive, exits) = (self.table.alive(), self.record.all());
+                self.say(&Say::Parts { alive, exits, lease: self.lease });
+            }
             Ask::Forget { part } => self.note(|record| record.forget(part)),
             Ask::Leave => self.leaving = true,
         }

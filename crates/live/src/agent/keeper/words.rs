@@ -99,8 +99,8 @@ pub(crate) enum Say {
     Failed { part: PartId, code: Option<i32>, message: String },
     /// A rank and all it started are gone.
     Exited { part: PartId, rank: u32, exit: Exit },
-    /// All that is there: processes, and exits that were not yet forgotten.
-    Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, Exit)> },
+    /// All that is there: processes, exits that were not yet forgotten, and the lease as it was last told.
+    Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, Exit)>, lease: Option<u64> },
 }
 
 /// How a process ended: one of the two is there, unless nobody saw it.
