@@ -2,8 +2,19 @@
 //! and its journal; the API and the agents' connections ask it through a `Handle`. Agents run processes through a
 //! *keeper* that outlives them. Only this crate and the binary read clocks.
 
+pub mod api;
+pub mod auth;
 pub mod board;
+pub mod ca;
+pub mod clock;
+pub mod enroll;
 pub mod handle;
+pub mod listen;
+pub mod metrics;
 pub mod request;
+#[cfg(test)]
+mod scratch;
+pub mod store;
+pub mod tls;
 pub mod views;
 pub mod wire;
