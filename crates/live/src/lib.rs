@@ -3,8 +3,19 @@
 //! *keeper* that outlives them. Only this crate and the binary read clocks.
 
 pub mod agent;
+pub mod api;
+pub mod auth;
 pub mod board;
+pub mod ca;
+pub mod clock;
+pub mod enroll;
 pub mod handle;
+pub mod listen;
+pub mod metrics;
 pub mod request;
+#[cfg(test)]
+mod scratch;
+pub mod store;
+pub mod tls;
 pub mod views;
 pub mod wire;

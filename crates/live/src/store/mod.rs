@@ -1,0 +1,3 @@
+//! What is kept in the database file.
+
+pub mod tokens;
