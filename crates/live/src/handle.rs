@@ -10,7 +10,7 @@ use yard_core::view::View;
 
 use crate::board::Board;
 use crate::request::JobRequest;
-use crate::views::{EventView, JobView};
+use crate::views::{EventView, Explanation, JobView};
 use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// Who asks.
@@ -88,7 +88,14 @@ pub enum Ask {
         /// Done.
         reply: Reply<()>,
     },
-    /// What the policy would see now, for explanations.
+    /// Why a job does not run, or why it runs where it does.
+    Explain {
+        /// Which.
+        job: JobId,
+        /// Why, in words and numbers.
+        reply: Reply<Explanation>,
+    },
+    /// What the policy would see now.
     View {
         /// The view.
         reply: Reply<View>,

@@ -140,6 +140,13 @@ pub struct StatusView {
     pub plans: u64,
 }
 
+/// A page of events, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EventList {
+    /// The events.
+    pub events: Vec<EventView>,
+}
+
 /// A fact, as the event stream and the history tell it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
@@ -208,6 +215,16 @@ pub struct TokenView {
     pub expires_at: Option<f64>,
     /// Whether it was revoked.
     pub revoked: bool,
+    /// When it was last used.
+    #[serde(default)]
+    pub last_used_at: Option<f64>,
+}
+
+/// Tokens, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenList {
+    /// The tokens.
+    pub tokens: Vec<TokenView>,
 }
 
 /// A new token: the only time its secret is shown.
@@ -218,4 +235,39 @@ pub struct NewToken {
     pub token: TokenView,
     /// The secret.
     pub secret: String,
+}
+
+/// A machine asks to become a node, or a node for a new certificate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// The node's name.
+    pub name: String,
+    /// A join token; none where the connection shows the node's certificate.
+    pub token: Option<String>,
+    /// The certificate request, PEM.
+    pub csr: String,
+}
+
+/// What makes a machine a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JoinReply {
+    /// The node's certificate, PEM.
+    pub certificate: String,
+    /// The authority's certificate, PEM.
+    pub ca: String,
+}
+
+/// What a new token should be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// Who it speaks for; the one who asks where nothing is said.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// `read, submit, admin` or `join`.
+    pub scope: String,
+    /// How many seconds it is good; for ever where nothing is said.
+    #[serde(default)]
+    pub expires_s: Option<f64>,
 }

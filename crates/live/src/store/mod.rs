@@ -7,6 +7,7 @@ mod journal;
 mod rows;
 mod schema;
 mod snapshot;
+pub mod tokens;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
