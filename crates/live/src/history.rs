@@ -76,13 +76,25 @@ impl History {
         self.with(|db| db.prepare_cached(text)?.query_row([id.0 as i64], read).optional())
     }
 
-    /// Events after one, oldest first: all of them, or those that a user may see.
-    pub fn events(&self, after: u64, limit: u32, user: Option<&str>) -> Result<Vec<EventView>, StoreError> {
-        let text = "SELECT id, time_us, event, job, node, detail, user FROM events
-             WHERE id > :after AND (:user IS NULL OR user IS NULL OR user = :user) ORDER BY id LIMIT :limit";
-        let params =
-            named_params! { ":after": after.min(i64::MAX as u64) as i64, ":user": user, ":limit": limit };
-        self.list(text, params, event)
+    /// Events after one, the oldest of them, or the newest of all; those that a user may see, or all. Oldest first.
+    pub fn events(
+        &self,
+        after: Option<u64>,
+        limit: u32,
+        user: Option<&str>,
+    ) -> Result<Vec<EventView>, StoreError> {
+        let order = if after.is_some() { "ASC" } else { "DESC" };
+        let text = format!(
+            "SELECT id, time_us, event, job, node, detail, user FROM events
+             WHERE id > :after AND (:user IS NULL OR user IS NULL OR user = :user) ORDER BY id {order} LIMIT :limit"
+        );
+        let since = after.map_or(-1, |after| after.min(i64::MAX as u64) as i64);
+        let params = named_params! { ":after": since, ":user": user, ":limit": limit };
+        let mut events = self.list(&text, params, event)?;
+        if after.is_none() {
+            events.reverse();
+        }
+        Ok(events)
     }
 
     /// The number of the newest event.
@@ -93,11 +105,12 @@ impl History {
 
     /// Jobs that were submitted from `from` until before `to` and have run and ended, as a native trace. Times count
     /// from a multiple of the round, so that a simulation has its rounds at the same instants.
-    pub fn trace(&self, from: Time, to: Time) -> Result<String, StoreError> {
+    pub fn trace(&self, from: Time, to: Time, user: Option<&str>) -> Result<String, StoreError> {
         let text = "SELECT id, user, submitted_us, request, facts, summary FROM jobs
-             WHERE ended_us IS NOT NULL AND submitted_us >= ?1 AND submitted_us < ?2 ORDER BY submitted_us, id";
-        let (from, to) = (micros(from), micros(to));
-        let mut jobs = self.list(text, &[(&from as &dyn ToSql), &to][..], job_row)?;
+             WHERE ended_us IS NOT NULL AND submitted_us >= :from AND submitted_us < :to
+             AND (:user IS NULL OR user = :user) ORDER BY submitted_us, id";
+        let params = named_params! { ":from": micros(from), ":to": micros(to), ":user": user };
+        let mut jobs = self.list(text, params, job_row)?;
         jobs.retain(|job| job.summary.as_ref().is_some_and(|view| view.executed_s > 0.0));
         Ok(trace(&jobs, self.round))
     }

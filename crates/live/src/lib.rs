@@ -14,6 +14,7 @@ pub mod handle;
 pub mod history;
 pub mod listen;
 pub mod metrics;
+mod past;
 mod planner;
 pub mod request;
 #[cfg(test)]
