@@ -151,6 +151,8 @@ fn world(mode: Mode, ops: &[Op]) -> World {
             Op::Submit(devices, kind, node, rank) => {
                 let text =
                     format!("{devices}{}{}", ["", "slow"][kind as usize], ["", "@node"][node as usize]);
+                // No two ranks are equal, so that whoever takes a job's place takes exactly that.
+                let rank = f64::from(rank) + world.engine.next_job().0 as f64 / 100.0;
                 world.script(&format!("submit {text} rank {rank}"));
             }
             Op::End(at) => {

@@ -23,7 +23,7 @@ pub(super) struct Upsets {
 impl Upsets {
     /// Also binds some of the jobs.
     pub(super) fn new(seed: u64, cluster: &ClusterSpec, jobs: &mut [(Time, JobSpec)]) -> Upsets {
-        let mut random = Random::new(seed ^ 0x11fe_c1);
+        let mut random = Random::new(seed ^ 0x0011_fec1);
         bind(&mut random, jobs);
         let backoff =
             if random.chance(0.5) { Span::from_secs(1.0 + random.unit() * 100.0) } else { Span::ZERO };
