@@ -56,6 +56,8 @@ pub(crate) struct Agent {
     pub(crate) connection: u64,
     pub(crate) to_server: VecDeque<Up>,
     pub(crate) to_agent: VecDeque<Down>,
+    /// Orders that this connection will repeat, some time.
+    pub(crate) repeats: Vec<Order>,
     /// What its own machine says, in order; lost when the agent crashes.
     inbox: VecDeque<Happening>,
     saved: Holder,
@@ -228,6 +230,7 @@ impl Agent {
         self.connected = false;
         self.to_server.clear();
         self.to_agent.clear();
+        self.repeats.clear();
     }
 
     pub(crate) fn restart(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
@@ -283,6 +286,10 @@ impl Agent {
 
     /// One thing that the server has to say.
     pub(crate) fn receive(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
+        if rng.chance(1, 20) && !self.repeats.is_empty() {
+            let order = self.repeats.swap_remove(rng.below(self.repeats.len() as u64) as usize);
+            self.to_agent.push_back(Down::Order(order));
+        }
         let what = match self.to_agent.pop_front() {
             None => return,
             Some(Down::Order(order)) => Happening::Order(order),

@@ -97,11 +97,11 @@ impl Server {
                 FromGang::Report { lease, job, news } => self.report(PartId { lease, job }, news),
                 FromGang::Order { agent, order } if self.reaches(&agents[agent.index()], agent) => {
                     tally.count(order_name(&order));
-                    let queue = &mut agents[agent.index()].to_agent;
-                    if rng.chance(1, 10) {
-                        queue.push_back(Down::Order(order.clone()));
+                    let agent = &mut agents[agent.index()];
+                    if rng.chance(1, 4) {
+                        agent.repeats.push(order.clone());
                     }
-                    queue.push_back(Down::Order(order));
+                    agent.to_agent.push_back(Down::Order(order));
                 }
                 FromGang::Order { .. } => {}
             }
