@@ -42,7 +42,8 @@ impl Agent {
     /// Writes down what was decided.
     pub(super) fn save(&mut self) -> io::Result<()> {
         self.state.last = self.now();
-        self.state.sockets = self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder())).collect();
+        self.state.sockets =
+            self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder())).collect();
         self.state.save(&self.spawner.layout.state())
     }
 
@@ -92,7 +93,11 @@ impl Agent {
         }
     }
 
-    fn prepare(&mut self, part: PartId, master: Option<Master>) -> Result<super::keeper::StartPart, Unspawned> {
+    fn prepare(
+        &mut self,
+        part: PartId,
+        master: Option<Master>,
+    ) -> Result<super::keeper::StartPart, Unspawned> {
         let lost = |what: &str| Unspawned { code: None, message: format!("this node has lost {what}") };
         let start = self.state.holder.start(part).cloned().ok_or_else(|| lost("the order"))?;
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
@@ -201,7 +206,8 @@ impl Agent {
     /// Keeps what a part runs, also for the next agent.
     pub(super) fn keep_task(&mut self, part: PartId, task: Task) {
         let path = self.spawner.layout.task(part);
-        let written = serde_json::to_vec(&task).map_err(io::Error::from).and_then(|text| replace(&path, &text));
+        let written =
+            serde_json::to_vec(&task).map_err(io::Error::from).and_then(|text| replace(&path, &text));
         if let Err(error) = written {
             tracing::error!(%error, path = %path.display(), "what a job runs is not on file");
         }

@@ -58,7 +58,8 @@ impl Cgroups {
 
 fn prepare(root: &Path, name: &str) -> io::Result<PathBuf> {
     let offered = fs::read_to_string(root.join("cgroup.controllers"))?;
-    let wanted = ["memory", "cpu"].into_iter().filter(|wanted| offered.split_whitespace().any(|had| had == *wanted));
+    let wanted =
+        ["memory", "cpu"].into_iter().filter(|wanted| offered.split_whitespace().any(|had| had == *wanted));
     let wanted = wanted.map(|controller| format!("+{controller}")).collect::<Vec<_>>().join(" ");
     let path = root.join(name);
     fs::create_dir_all(&path)?;

@@ -36,10 +36,14 @@ impl FromStr for Fakes {
     fn from_str(text: &str) -> anyhow::Result<Fakes> {
         let mut groups: Vec<(String, u32)> = Vec::new();
         for item in text.split(',') {
-            let (kind, count) = item.split_once(':').with_context(|| format!("{item:?} is not KIND:COUNT"))?;
+            let (kind, count) =
+                item.split_once(':').with_context(|| format!("{item:?} is not KIND:COUNT"))?;
             ensure!(is_kind(kind), "{kind:?} is no kind: use lower-case letters, digits, dots and dashes");
             let count = count.parse().with_context(|| format!("{count:?} is no number of devices"))?;
-            ensure!((1..=NODE_DEVICES_MAX).contains(&count), "{item}: a group has 1 to {NODE_DEVICES_MAX} devices");
+            ensure!(
+                (1..=NODE_DEVICES_MAX).contains(&count),
+                "{item}: a group has 1 to {NODE_DEVICES_MAX} devices"
+            );
             if groups.iter().any(|(known, _)| known == kind) {
                 bail!("{kind} is there twice");
             }
@@ -139,14 +143,20 @@ impl Devices {
     pub(crate) fn look(&mut self) -> Vec<(u32, u32, bool)> {
         let Some(cards) = &self.cards else { return Vec::new() };
         let present: Vec<String> = cards.list().into_iter().map(|card| card.uuid).collect();
-        let all = self.names.iter().zip(0..).flat_map(|(names, group)| names.iter().zip(0..).map(move |(uuid, at)| (group, at, uuid)));
+        let all = self
+            .names
+            .iter()
+            .zip(0..)
+            .flat_map(|(names, group)| names.iter().zip(0..).map(move |(uuid, at)| (group, at, uuid)));
         all.map(|(group, at, uuid)| (group, at, !present.contains(uuid))).collect()
     }
 
     /// Notes what is wrong with a device; whether that is news.
     pub(crate) fn set_problem(&mut self, group: u32, device: u32, problem: Option<String>) -> bool {
         let group = self.groups.get_mut(group as usize);
-        let Some(device) = group.and_then(|group| group.devices.get_mut(device as usize)) else { return false };
+        let Some(device) = group.and_then(|group| group.devices.get_mut(device as usize)) else {
+            return false;
+        };
         let news = device.problem != problem;
         device.problem = problem;
         news
@@ -210,7 +220,8 @@ mod tests {
     fn pretend_devices_are_read_or_refused() {
         let fakes: Fakes = "h100:8,v100:4".parse().unwrap();
         let devices = Devices::find(&Offer::Fake(fakes), &[]);
-        let sizes: Vec<_> = devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
+        let sizes: Vec<_> =
+            devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
         assert_eq!(sizes, [("h100", 8), ("v100", 4)]);
         for wrong in ["", "h100", "h100:0", "h100:129", "h100:x", "h100:8,h100:1", "H100:1", "a/b:1"] {
             assert!(wrong.parse::<Fakes>().is_err(), "{wrong}");

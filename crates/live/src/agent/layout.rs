@@ -76,7 +76,12 @@ impl Layout {
     }
 
     /// Makes a folder of the job's user within the job's.
-    pub(crate) fn make_theirs(&self, job: JobId, name: &str, owner: Option<(u32, u32)>) -> io::Result<PathBuf> {
+    pub(crate) fn make_theirs(
+        &self,
+        job: JobId,
+        name: &str,
+        owner: Option<(u32, u32)>,
+    ) -> io::Result<PathBuf> {
         let path = self.job(job).join(name);
         if !path.exists() {
             std::fs::DirBuilder::new().mode(0o700).create(&path)?;

@@ -39,7 +39,8 @@ impl Quarantine {
             self.succeeded(device);
             return None;
         }
-        let out = self.0.iter().filter(|(other, record)| other.0 == device.0 && record.until.is_some()).count();
+        let out =
+            self.0.iter().filter(|(other, record)| other.0 == device.0 && record.until.is_some()).count();
         let record = self.0.entry(device).or_default();
         record.failures += 1;
         if record.failures < FAILURES || record.until.is_some() || out as u32 >= size.div_ceil(2) {

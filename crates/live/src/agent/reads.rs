@@ -52,7 +52,8 @@ impl Reads {
     pub(crate) fn begin(&mut self, request: u64, job: JobId, path: PathBuf, tail: Option<u64>, follow: bool) {
         self.open.retain(|_, token| !token.is_cancelled());
         let token = CancellationToken::new();
-        let read = Read { request, job, out: self.out.clone(), token: token.clone(), live: self.live.clone() };
+        let read =
+            Read { request, job, out: self.out.clone(), token: token.clone(), live: self.live.clone() };
         if self.open.len() >= READS_MAX {
             let message = "too many logs of this node are being read; try again later".to_owned();
             drop(tokio::spawn(async move { read.out.send(read.last(Some(message))).await }));
@@ -93,7 +94,11 @@ impl Read {
     /// Sends what there is; goes on for as long as the job lives, where it is followed.
     fn run(&self, path: &Path, tail: Option<u64>, follow: bool) -> Result<(), String> {
         let mut reader = Reader::open(path, tail).map_err(|error| {
-            format!("node has no log {} of job {}: {error}", path.file_name().unwrap_or_default().display(), self.job)
+            format!(
+                "node has no log {} of job {}: {error}",
+                path.file_name().unwrap_or_default().display(),
+                self.job
+            )
         })?;
         loop {
             // Before the last look, so that nothing that was written before the end is missed.

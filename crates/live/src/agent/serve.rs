@@ -13,7 +13,6 @@ use yard_core::{Span, Time};
 
 use super::AgentConfig;
 use super::cgroup::Cgroups;
-use super::clock::Clock;
 use super::devices::Devices;
 use super::env;
 use super::keeper::{Ask, Keeper, Say};
@@ -94,7 +93,8 @@ impl Agent {
     pub(super) async fn start(config: AgentConfig) -> anyhow::Result<Agent> {
         let data = config.data.display().to_string();
         let layout = Layout::open(&config.data).with_context(|| format!("the agent's folder {data}"))?;
-        let mut state = State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
+        let mut state =
+            State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
         let devices = Devices::find(&config.offer, &state.kinds);
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
@@ -104,7 +104,7 @@ impl Agent {
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
-        let link = Link::keep(config.server.clone());
+        let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
             spawner: Spawner { layout, node, launcher, inherited, cgroups },
             state,
@@ -152,7 +152,10 @@ impl Agent {
             match self.inboxes.keeper.recv().await.flatten() {
                 Some(Say::Parts { alive, exits, lease }) => break (alive, exits, lease),
                 Some(_) => {} // It is in the list as well.
-                None => bail!("the keeper died as soon as it was there; its log is in {:?}", self.spawner.layout.keeper()),
+                None => bail!(
+                    "the keeper died as soon as it was there; its log is in {:?}",
+                    self.spawner.layout.keeper()
+                ),
             }
         };
         // The state says until when the lease was valid when it was written; the keeper was told since.
@@ -171,7 +174,10 @@ impl Agent {
     fn open_sockets(&mut self) {
         for (part, folder) in std::mem::take(&mut self.state.sockets) {
             if !self.sockets.contains_key(&part) {
-                let owner = self.task(part).and_then(|task| self.spawner.account(&task).ok()).and_then(|who| who.owner());
+                let owner = self
+                    .task(part)
+                    .and_then(|task| self.spawner.account(&task).ok())
+                    .and_then(|who| who.owner());
                 self.open_socket(part, folder, owner).unwrap_or_else(|error| {
                     tracing::warn!(%error, %part.job, "a job cannot talk to the agent any more");
                 });
@@ -312,7 +318,9 @@ impl Agent {
     fn keeper_said(&mut self, said: Say) {
         match said {
             Say::Started { part } => self.happen(Happening::Spawned { part }),
-            Say::Failed { part, code, message } => self.happen(Happening::SpawnFailed { part, code, message }),
+            Say::Failed { part, code, message } => {
+                self.happen(Happening::SpawnFailed { part, code, message })
+            }
             Say::Exited { part, rank, exit } => {
                 self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
                 if self.state.holder.start(part).is_none() {
@@ -331,12 +339,16 @@ impl Agent {
     }
 
     fn job_said(&mut self, number: u64, news: SocketNews) {
-        let Some((part, socket)) = self.sockets.iter_mut().find(|(_, (known, _))| *known == number) else { return };
+        let Some((part, socket)) = self.sockets.iter_mut().find(|(_, (known, _))| *known == number) else {
+            return;
+        };
         let (part, (rank, saying)) = (*part, socket.1.take(news));
         let speaks = socket.1.speaks(rank);
         match saying {
             Some(Saying::Hello { .. }) => self.happen(Happening::Hello { part, rank }),
-            Some(Saying::Progress { step, total }) => self.happen(Happening::Progress { part, rank, step, total }),
+            Some(Saying::Progress { step, total }) => {
+                self.happen(Happening::Progress { part, rank, step, total })
+            }
             Some(Saying::Checkpointed { step, seconds }) => {
                 let took = Span::from_secs(seconds.unwrap_or(0.0));
                 self.happen(Happening::Checkpointed { part, rank, step, took });

@@ -187,7 +187,10 @@ mod tests {
     use super::*;
     use crate::agent::testing::Folder;
 
-    async fn next(news: &mut mpsc::UnboundedReceiver<(u64, SocketNews)>, socket: &mut Socket) -> (u32, Option<Saying>) {
+    async fn next(
+        news: &mut mpsc::UnboundedReceiver<(u64, SocketNews)>,
+        socket: &mut Socket,
+    ) -> (u32, Option<Saying>) {
         let (number, news) = news.recv().await.unwrap();
         assert_eq!(number, 9);
         socket.take(news)
@@ -230,7 +233,9 @@ mod tests {
         let folder = Folder::new();
         let (tx, mut news) = mpsc::unbounded_channel();
         let mut socket = Socket::open(folder.path(), None, 9, tx).unwrap();
-        for nonsense in [b"{\"stop\":{}}\n".to_vec(), b"\xff\xfe\n".to_vec(), vec![b'['; LINE_MAX as usize + 9]] {
+        for nonsense in
+            [b"{\"stop\":{}}\n".to_vec(), b"\xff\xfe\n".to_vec(), vec![b'['; LINE_MAX as usize + 9]]
+        {
             let mut job = UnixStream::connect(folder.path().join("s")).await.unwrap();
             let _cut = job.write_all(&nonsense).await;
             assert_eq!(job.read(&mut [0; 8]).await.unwrap_or(0), 0);

@@ -66,9 +66,13 @@ impl Spawner {
             return Ok(Account { run_as: None, base: self.inherited.clone() });
         }
         let fault = |message| Unspawned { code: Some(126), message };
-        let user = User::from_name(&task.user).map_err(|error| fault(format!("user {}: {error}", task.user)))?;
+        let user =
+            User::from_name(&task.user).map_err(|error| fault(format!("user {}: {error}", task.user)))?;
         let Some(user) = user else {
-            return Err(fault(format!("there is no user {:?} on node {}; create it there", task.user, self.node)));
+            return Err(fault(format!(
+                "there is no user {:?} on node {}; create it there",
+                task.user, self.node
+            )));
         };
         if user.uid.is_root() {
             return Ok(Account { run_as: None, base: self.inherited.clone() });

@@ -68,7 +68,8 @@ mod tests {
     fn what_was_decided_is_found_again_and_damage_is_a_new_beginning() {
         let folder = Folder::new();
         let path = folder.path().join("state.json");
-        let mut state = State { valid_until: Time(90), kinds: vec!["h100".into()], ..State::load(&path).unwrap() };
+        let mut state =
+            State { valid_until: Time(90), kinds: vec!["h100".into()], ..State::load(&path).unwrap() };
         state.holder.step(Time(0), Happening::Contact { valid_until: Time(90) }, &mut Vec::new());
         let mut first = start(7, 3);
         first.devices[0].mask = 1 << 127;

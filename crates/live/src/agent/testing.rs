@@ -1,43 +1,24 @@
-//! What the agent's tests share: folders that go away, and the program that stands in for `yard keeper`.
+//! What the agent's tests share: orders to follow, and the program that stands in for `yard keeper`.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 use yard_core::Span;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::{Held, PartId, Pause, Ranks, Start};
 
+pub(crate) use crate::scratch::Scratch as Folder;
 use crate::wire::Task;
-
-/// A folder that is removed with everything in it.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("yard-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The example `keeper`, which cargo builds along with the tests.
 pub(crate) fn program() -> String {
     let tests = std::env::current_exe().unwrap();
     let path = tests.parent().and_then(Path::parent).unwrap().join("examples/keeper");
-    assert!(path.exists(), "{} is not there: cargo build -p yard-live --example keeper", path.display());
+    assert!(
+        path.exists(),
+        "{} is not there, or old: cargo build -p yard-live --example keeper",
+        path.display()
+    );
     path.to_str().unwrap().to_owned()
 }
 

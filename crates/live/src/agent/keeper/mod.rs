@@ -34,7 +34,7 @@ pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
 use self::record::Record;
 use self::table::Table;
-pub(crate) use self::words::{Ask, Exit, RankSpec, RunAs, Say, Sink, StartPart};
+pub(crate) use self::words::{Ask, RankSpec, RunAs, Say, Sink, StartPart};
 use crate::agent::clock;
 
 /// How long it stays with nothing to do.

@@ -127,7 +127,9 @@ impl Bench {
 impl Drop for Bench {
     /// Lets the keeper go at once instead of after its time.
     fn drop(&mut self) {
-        if let Ok(mut stream) = std::os::unix::net::UnixStream::connect(super::socket(&self.folder.path().join("k"))) {
+        if let Ok(mut stream) =
+            std::os::unix::net::UnixStream::connect(super::socket(&self.folder.path().join("k")))
+        {
             let _gone = stream.write_all(&super::words::line(&Ask::Leave));
         }
     }
@@ -216,12 +218,18 @@ async fn exits_are_known_after_the_agents_death() {
     assert_eq!(bench.exit().await, (1, 0, code(9)));
     bench.reconnect().await;
     let parts = bench.list().await;
-    assert_eq!(parts, Say::Parts { alive: vec![(part(2), 0)], exits: vec![(part(1), 0, code(9))], lease: None });
+    assert_eq!(
+        parts,
+        Say::Parts { alive: vec![(part(2), 0)], exits: vec![(part(1), 0, code(9))], lease: None }
+    );
     bench.ask(&Ask::Forget { part: part(1) });
     bench.ask(&Ask::Kill { part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, killed(Signal::SIGKILL)));
     let parts = bench.list().await;
-    assert_eq!(parts, Say::Parts { alive: vec![], exits: vec![(part(2), 0, killed(Signal::SIGKILL))], lease: None });
+    assert_eq!(
+        parts,
+        Say::Parts { alive: vec![], exits: vec![(part(2), 0, killed(Signal::SIGKILL))], lease: None }
+    );
 }
 
 #[tokio::test]

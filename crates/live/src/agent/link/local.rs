@@ -17,10 +17,12 @@ pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result
                 Some(said) => ends.hear(said),
                 None => break,
             },
-            message = ends.next() => match message {
-                Some(message) if handle.asks.send(Ask::From { connection, message }).await.is_ok() => {}
-                _ => break,
-            },
+            message = ends.next() => {
+                let Some(message) = message else { break };
+                if handle.asks.send(Ask::From { connection, message }).await.is_err() {
+                    break;
+                }
+            }
         }
     }
     let _gone = handle.asks.send(Ask::Disconnect { connection }).await;

@@ -3,8 +3,10 @@
 //! the hello says it all again.
 
 mod dial;
+mod identity;
 mod local;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -58,13 +60,13 @@ struct Ends {
 }
 
 impl Link {
-    /// Keeps a link to the server up until it is dropped.
-    pub(crate) fn keep(server: Server) -> Link {
+    /// Keeps a link of this node to the server up until it is dropped. Its certificate is in the folder.
+    pub(crate) fn keep(server: Server, name: String, folder: PathBuf) -> Link {
         let (news, news_end) = mpsc::unbounded_channel();
         let (logs, logs_end) = mpsc::channel(LOGS_MAX);
         let (heard_end, heard) = mpsc::unbounded_channel();
         let ends = Ends { news: news_end, logs: logs_end, heard: heard_end };
-        let keeps = tokio::spawn(keep(server, ends));
+        let keeps = tokio::spawn(keep(server, name, folder, ends));
         Link { news, logs, heard, keeps }
     }
 }
@@ -75,11 +77,11 @@ impl Drop for Link {
     }
 }
 
-async fn keep(server: Server, mut ends: Ends) {
+async fn keep(server: Server, name: String, folder: PathBuf, mut ends: Ends) {
     let mut pause = PAUSE.0;
     loop {
         let ended = match &server {
-            Server::Dial(dial) => dial::converse(dial, &mut ends).await,
+            Server::Dial(dial) => dial::converse(dial, &name, &folder, &mut ends).await,
             Server::Local(handle) => local::converse(handle, &mut ends).await,
         };
         match ended {
