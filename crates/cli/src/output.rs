@@ -78,11 +78,15 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A plain table; columns from `numbers` on are aligned to the right.
+/// A plain table; columns from `numbers` on are aligned to the right. Without names it has no header.
 pub(crate) fn table(header: &[&str], numbers: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)));
+    if !header.is_empty() {
+        table.set_header(
+            header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)),
+        );
+    }
     for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -243,16 +243,14 @@ fn jobs_are_listed() {
     server.yard(&dir, "jobs --state failed --user bob").quietly();
     let lines = server.lines();
     assert_eq!(lines[0], "GET /v1/jobs");
-    assert_eq!(
-        lines[4..],
-        ["GET /v1/jobs?mine=true&all=true&limit=5", "GET /v1/jobs?all=true&state=failed&user=bob"]
-    );
+    assert_eq!(lines[4..], ["GET /v1/jobs?mine=true&all=true&limit=5", "GET /v1/jobs?state=failed&user=bob"]);
 }
 
 #[test]
 fn a_list_that_is_watched_goes_on_until_nobody_reads() {
     let server = Server::new(&[("GET /v1/jobs", 200, json!({"jobs": [job(3, "running")]}))]);
-    let mut command = server.command(&Dir::new(), &["jobs", "--watch", "--no-header"]);
+    let dir = Dir::new();
+    let mut command = server.command(&dir, &["jobs", "--watch", "--no-header"]);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be run");
     let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
@@ -325,7 +323,7 @@ fn waits_are_explained() {
 fn two_nodes() -> Value {
     let device = |index: u32, jobs: &[u64], problem: Option<&str>| json!({"kind": "h100", "index": index, "name": "H100 SXM", "uuid": null, "memory_mib": 81920, "jobs": jobs, "problem": problem});
     json!({"nodes": [
-        {"name": "n1", "state": "up", "reason": null, "address": "10.0.0.1", "devices": [device(0, &[3], None), device(1, &[], Some("fell off the bus"))], "heard_s": 0.5},
+        {"name": "n1", "state": "up", "reason": null, "address": "10.0.0.1", "devices": [device(0, &[3], None), device(1, &[], Some("fell off the bus"))], "heard_s": 5.1},
         {"name": "n2/h100", "state": "draining", "reason": "fan is loud", "address": "10.0.0.2", "devices": [], "heard_s": null},
     ]})
 }
@@ -339,7 +337,7 @@ fn nodes_are_listed_drained_and_resumed() {
     ]);
     let dir = Dir::new();
     let table = server.yard(&dir, "nodes").quietly();
-    for part in ["2 h100", "1/2", "fan is loud", "h100:1: fell off the bus", "1s ago"] {
+    for part in ["2 h100", "1/2", "fan is loud", "h100:1: fell off the bus", "5s ago"] {
         assert!(table.contains(part), "no {part} in\n{table}");
     }
     let wide = server.yard(&dir, "nodes -o wide --no-header").quietly();
@@ -357,14 +355,12 @@ fn event(id: u64, job: u64) -> Value {
 
 #[test]
 fn events_are_listed() {
-    for events in [json!([event(1, 3), event(2, 4)]), json!({"events": [event(1, 3), event(2, 4)]})] {
-        let server = Server::new(&[("GET /v1/events", 200, events)]);
-        let text = server.yard(&Dir::new(), "events --job 4 --after 1").quietly();
-        assert_eq!(text, "2026-11-15 16:00:00  granted     job 4     n1 gpus=2\n");
-        assert_eq!(server.lines(), ["GET /v1/events?follow=false&after=1"]);
-        let lines = server.yard(&Dir::new(), "events -o json").quietly();
-        assert_eq!(lines.lines().count(), 2);
-    }
+    let server = Server::new(&[("GET /v1/events", 200, json!({"events": [event(1, 3), event(2, 4)]}))]);
+    let text = server.yard(&Dir::new(), "events --job 4 --after 1").quietly();
+    assert_eq!(text, "2026-11-15 16:00:00  granted     job 4     n1 gpus=2\n");
+    assert_eq!(server.lines(), ["GET /v1/events?follow=false&after=1"]);
+    let lines = server.yard(&Dir::new(), "events -o json").quietly();
+    assert_eq!(lines.lines().count(), 2);
 }
 
 #[test]
@@ -375,7 +371,8 @@ fn events_are_followed_over_a_restart_of_the_server() {
         ("GET /v1/events", 503, json!("")),
         ("GET /v1/events", 200, stream(42)),
     ]);
-    let mut command = server.command(&Dir::new(), &["events", "-f", "-o", "json"]);
+    let dir = Dir::new();
+    let mut command = server.command(&dir, &["events", "-f", "-o", "json"]);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be run");
     let lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();

@@ -38,12 +38,10 @@ pub(crate) struct EventsArgs {
     server: ServerArgs,
 }
 
-/// A list of events: bare, or under a key.
+/// A page of events.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Events {
-    Bare(Vec<EventView>),
-    Under { events: Vec<EventView> },
+struct Events {
+    events: Vec<EventView>,
 }
 
 pub(crate) fn run(args: &EventsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -53,7 +51,7 @@ pub(crate) fn run(args: &EventsArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     }
     let after = args.after.map(|id| ("after", id.to_string()));
     let query: Vec<_> = [Some(("follow", "false".to_owned())), after].into_iter().flatten().collect();
-    let (Events::Bare(events) | Events::Under { events }) = client.get("/v1/events", &query)?;
+    let Events { events } = client.get("/v1/events", &query)?;
     events.iter().try_for_each(|event| print(args, event, out))
 }
 

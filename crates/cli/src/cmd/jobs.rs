@@ -3,7 +3,6 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use comfy_table::Table;
 use yard_live::views::{JobList, JobView};
 
 use crate::client::{Client, ServerArgs};
@@ -87,9 +86,7 @@ fn query(args: &JobsArgs) -> Vec<(&'static str, String)> {
     let state = args.state.clone().map(|state| ("state", state));
     let user = args.user.clone().map(|user| ("user", user));
     let limit = args.limit.map(|limit| ("limit", limit.to_string()));
-    // A state that is an end is only found among all.
-    let all = args.all || args.state.is_some();
-    [yes("mine", args.mine), yes("all", all), state, user, limit].into_iter().flatten().collect()
+    [yes("mine", args.mine), yes("all", args.all), state, user, limit].into_iter().flatten().collect()
 }
 
 fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -97,12 +94,11 @@ fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result
         return output::json(list, out);
     }
     let wide = args.output == Listing::Wide;
-    let mut table = if wide { wide_table() } else { output::table(&NARROW, NARROW.len()) };
-    if args.no_header {
-        table.set_header(Vec::<&str>::new());
-    }
+    let mut table = output::table(&header(wide, args.no_header), COLUMNS.len() + MORE_COLUMNS.len());
     let now = clock::seconds_now();
-    list.jobs.iter().for_each(|job| drop(table.add_row(row(job, wide, now))));
+    for job in &list.jobs {
+        table.add_row(row(job, wide, now));
+    }
     writeln!(out, "{table}")?;
     if list.jobs.is_empty() && !args.watch {
         output::note(
@@ -112,12 +108,14 @@ fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result
     Ok(())
 }
 
-const NARROW: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
+const COLUMNS: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
 
-fn wide_table() -> Table {
-    let more = ["tenant", "priority", "submitted", "deadline", "starts", "preempted", "moved", "failures"];
-    let header: Vec<_> = NARROW.into_iter().chain(more).collect();
-    output::table(&header, header.len())
+const MORE_COLUMNS: [&str; 8] =
+    ["tenant", "priority", "submitted", "deadline", "starts", "preempted", "moved", "failures"];
+
+fn header(wide: bool, none: bool) -> Vec<&'static str> {
+    let more = if wide { MORE_COLUMNS.as_slice() } else { &[] };
+    if none { Vec::new() } else { COLUMNS.iter().chain(more).copied().collect() }
 }
 
 fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
@@ -159,10 +157,16 @@ pub(super) fn place(job: &JobView) -> String {
 /// How far a job has come.
 pub(super) fn progress(job: &JobView) -> String {
     match (job.step, job.steps) {
-        (Some(step), Some(steps)) if steps > 0 => {
-            format!("{:.0}% {step}/{steps}", 100.0 * step as f64 / steps as f64)
-        }
+        (Some(step), Some(steps)) if steps > 0 => format!("{} {step}/{steps}", percent(job)),
         (Some(step), _) => format!("step {step}"),
+        _ => String::new(),
+    }
+}
+
+/// The same in a few letters; nothing where it is not known how much there is to do.
+pub(super) fn percent(job: &JobView) -> String {
+    match (job.step, job.steps) {
+        (Some(step), Some(steps)) if steps > 0 => format!("{:.0}%", 100.0 * step as f64 / steps as f64),
         _ => String::new(),
     }
 }

@@ -25,18 +25,18 @@ pub(crate) struct NodesArgs {
 
 pub(crate) fn run(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let list: NodeList = Client::new(&args.server)?.get("/v1/nodes", &[])?;
-    let mut table = match args.output {
+    let header: &[&str] = match args.output {
         Listing::Json => return output::json(&list, out),
-        Listing::Table => output::table(&["node", "state", "devices", "held", "jobs", "heard", "why"], 99),
-        Listing::Wide => output::table(&["node", "state", "device", "what", "memory", "jobs", "why"], 99),
+        _ if args.no_header => &[],
+        Listing::Table => &["node", "state", "devices", "held", "jobs", "heard", "why"],
+        Listing::Wide => &["node", "state", "device", "what", "memory", "jobs", "why"],
     };
-    if args.no_header {
-        table.set_header(Vec::<&str>::new());
-    }
+    let mut table = output::table(header, 7);
     for node in &list.nodes {
-        match args.output {
-            Listing::Wide => drop(table.add_rows(node.devices.iter().map(|device| device_row(node, device)))),
-            _ => drop(table.add_row(row(node))),
+        if args.output == Listing::Wide {
+            table.add_rows(node.devices.iter().map(|device| device_row(node, device)));
+        } else {
+            table.add_row(row(node));
         }
     }
     writeln!(out, "{table}")?;

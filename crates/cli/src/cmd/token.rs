@@ -76,12 +76,10 @@ struct RevokeArgs {
     server: ServerArgs,
 }
 
-/// A list of tokens: bare, or under a key.
+/// All tokens that one may see.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Tokens {
-    Bare(Vec<TokenView>),
-    Under { tokens: Vec<TokenView> },
+struct Tokens {
+    tokens: Vec<TokenView>,
 }
 
 pub(crate) fn run(args: &TokenArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -112,7 +110,7 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.output == Format::Json {
         return output::json(&json!({ "tokens": tokens }), out);
     }
-    let mut table = output::table(&["token", "user", "scope", "made", "good until"], 99);
+    let mut table = output::table(&["token", "user", "scope", "made", "good until"], 5);
     for token in &tokens {
         let until = match token.expires_at {
             _ if token.revoked => "revoked".into(),

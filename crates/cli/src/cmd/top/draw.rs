@@ -89,14 +89,14 @@ fn draw_jobs(screen: &Screen, title: &str, jobs: &[&JobView], now: f64, area: Re
     let widths = [
         Constraint::Length(6),
         Constraint::Fill(2),
-        Constraint::Length(10),
+        Constraint::Length(8),
         Constraint::Length(10),
         Constraint::Length(4),
-        Constraint::Length(14),
-        Constraint::Length(13),
+        Constraint::Length(4),
+        Constraint::Length(11),
         Constraint::Fill(3),
     ];
-    let header = ["job", "name", "user", "state", "gpus", "progress", "time", "where or why"];
+    let header = ["job", "name", "user", "state", "gpus", "done", "time", "where or why"];
     let rows = jobs.iter().map(|job| row(job, now));
     let table = Table::new(rows, widths)
         .header(Row::new(header).style(Style::new().add_modifier(Modifier::BOLD)))
@@ -115,7 +115,7 @@ fn row(job: &JobView, now: f64) -> Row<'static> {
         plain(&job.user),
         job.state.clone(),
         job.gpus.to_string(),
-        jobs::progress(job),
+        jobs::percent(job),
         jobs::time(job, now),
         place,
     ];
@@ -158,7 +158,33 @@ mod tests {
     #[test]
     fn everything_is_on_a_small_terminal() {
         let screen = Screen::new(sample());
-        expect![[r#""#]].assert_eq(&drawn(&screen, 80, 24));
+        expect![[r#"
+            yard 0.1.0  policy max-min  round 1m  prices h100 1.50
+            2 running  2 waiting  7 over  3/8 devices held on 1 nodes
+            ┌ nodes ───────────────────────────────────────────────────────────────────────┐
+            │n1             up          h100 112·                                          │
+            │n2             draining    h100 x·                                            │
+            └──────────────────────────────────────────────────────────────────────────────┘
+             running: 2 ────────────────────────────────────────────────────────────────────
+            job    name   user       state      gpus progress       time          where or w
+            1      job-1  ada        running    2    40% 40/100     runs 2m       n1[0,1]
+            2      job-2  bob        running    1    90% 90/100     runs 2m       n1[2]
+
+
+
+
+             waiting: 2 ────────────────────────────────────────────────────────────────────
+            job    name   user       state      gpus progress       time          where or w
+            3      job-3  bob        pending    4                   waits 3m      waits for
+            4      job-4  ada        suspended  2    10% 10/100     waits 3m
+
+
+
+
+            job 1 job-1 is running
+            q quit  j/k move  s sort (by number)  r turn
+        "#]]
+        .assert_eq(&drawn(&screen, 80, 24));
     }
 
     #[test]
