@@ -152,7 +152,14 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }
 
+/// Our bodies are objects. Without the check a list would do too: its items would be taken for the fields in order.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "the body must be a JSON object, such as {\"…\": …}",
+        ));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();

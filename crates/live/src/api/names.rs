@@ -12,6 +12,12 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
         name.as_deref().map_or(Ok(()), |name| check_name(field, name))?;
     }
     request.kinds.iter().try_for_each(|kind| check_name("kinds", kind))?;
+    if request.command.first().is_none_or(String::is_empty) {
+        return Err(Problem::field(
+            "command",
+            "command: say which program to run, such as [\"python\", \"train.py\"]",
+        ));
+    }
     request.command.iter().try_for_each(|word| without_nul("command", word))?;
     for (key, value) in &request.env {
         check_variable(key)?;

@@ -14,6 +14,8 @@ async fn a_broken_body_is_refused_and_the_field_named() {
         ("{", None),
         ("{}x", None),
         ("[]", None),
+        ("{}", Some("command")),
+        (r#"{"command":[""]}"#, Some("command")),
         ("\u{0}", None),
         (nested.as_str(), None),
         (deep.as_str(), Some("command[0]")),
