@@ -213,7 +213,12 @@ impl Tokens {
 impl Token {
     fn new(row: TokenRow) -> Arc<Token> {
         let (revoked, used_us) = (row.revoked.into(), row.used_us.unwrap_or(0).into());
-        Arc::new(Token { row, revoked, used_us, submissions: Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS)) })
+        Arc::new(Token {
+            row,
+            revoked,
+            used_us,
+            submissions: Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS)),
+        })
     }
 
     fn view(&self) -> TokenView {
@@ -263,7 +268,8 @@ fn digits_of(presented: &str) -> Option<&str> {
         Some(rest) => rest.split_once('_')?.1,
         None => presented.strip_prefix(PREFIX)?,
     };
-    let right = digits.len() == ID_DIGITS + SECRET_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let right =
+        digits.len() == ID_DIGITS + SECRET_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     right.then_some(digits)
 }
 

@@ -49,7 +49,9 @@ pub(super) async fn submit(
     headers: HeaderMap,
     Json(request): Json<JobRequest>,
 ) -> Result<(StatusCode, Answer<JobView>), Problem> {
-    caller.may_submit().map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
+    caller
+        .may_submit()
+        .map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
     names::check(&request)?;
     let key = key(&headers)?;
     let (who, request) = (caller.who, Box::new(request));
@@ -89,7 +91,12 @@ pub(super) async fn cancel(
 
 /// The job that somebody means, if it is theirs to see.
 pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobView, Problem> {
-    let missing = || Problem::new(StatusCode::NOT_FOUND, format!("there is no job {id} of yours; `yard jobs --all` lists them"));
+    let missing = || {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no job {id} of yours; `yard jobs --all` lists them"),
+        )
+    };
     if id == "last" {
         return last(site, caller).await?.ok_or_else(missing);
     }

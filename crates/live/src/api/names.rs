@@ -12,6 +12,12 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
         name.as_deref().map_or(Ok(()), |name| check_name(field, name))?;
     }
     request.kinds.iter().try_for_each(|kind| check_name("kinds", kind))?;
+    if request.command.first().is_none_or(String::is_empty) {
+        return Err(Problem::field(
+            "command",
+            "command: say which program to run, such as [\"python\", \"train.py\"]",
+        ));
+    }
     request.command.iter().try_for_each(|word| without_nul("command", word))?;
     for (key, value) in &request.env {
         check_variable(key)?;
@@ -26,7 +32,8 @@ pub(super) fn check_name(field: &str, name: &str) -> Result<(), Problem> {
     if name.is_empty() || name.len() > NAME_MAX {
         return refused("a name has 1 to 128 bytes");
     }
-    if name.chars().any(|c| c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}')) {
+    if name.chars().any(|c| c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}'))
+    {
         return refused("a name has no control characters");
     }
     if name.contains('/') || name.contains("..") {
@@ -66,13 +73,14 @@ mod tests {
 
     use super::*;
 
+    const RIGHT_TO_LEFT: char = '\u{202e}';
+
     proptest! {
         #[test]
         fn what_is_accepted_is_safe_to_show_and_to_use(name in "[ -~\u{0}-\u{20}/.\u{202e}é]{0,20}") {
-            if check_name("name", &name).is_ok() {
-                prop_assert!(!name.is_empty() && !name.chars().any(char::is_control));
-                prop_assert!(!name.contains('/') && !name.contains("..") && !name.contains('\u{202e}'));
-            }
+            let harmless = !name.chars().any(|c| c.is_control() || c == RIGHT_TO_LEFT);
+            let safe = !name.is_empty() && harmless && !name.contains('/') && !name.contains("..");
+            prop_assert!(safe || check_name("name", &name).is_err());
             if check_plain("user", &name).is_ok() {
                 prop_assert!(name.is_ascii() && !name.contains(' '));
             }
