@@ -41,6 +41,9 @@ enum Command {
     Agent(Box<cmd::agent::AgentArgs>),
     #[command(hide = true)]
     Keeper(cmd::agent::KeeperArgs),
+    /// What becomes a job of another user. Keepers start it; nobody else does.
+    #[command(hide = true)]
+    Launch,
     /// Submit a job: from flags, from a job file, or from a script with #SBATCH lines
     Submit(Box<cmd::submit::SubmitArgs>),
     /// List jobs: who runs where, and who waits for what
@@ -109,8 +112,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
-        // The only command whose result is in its exit code.
+        // Commands whose result is in their exit code.
         Command::Submit(args) => return cmd::submit::run(&args, out),
+        Command::Launch => return Ok(yard_live::agent::launch_main()),
         Command::Up(args) => live::up(&args),
         Command::Server(args) => live::server(&args),
         Command::Agent(args) => live::agent(&args),

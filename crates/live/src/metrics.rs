@@ -16,6 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::board::Board;
 use crate::clock::seconds;
+use crate::driver::Meter;
 use crate::views::DeviceView;
 
 /// The states of jobs that are not over: shown also when there are none, so that a graph has no holes.
@@ -68,6 +69,32 @@ impl Default for Metrics {
     }
 }
 
+impl Meter for Metrics {
+    fn submitted(&self, jobs: u64) {
+        self.0.submissions.inc_by(jobs);
+    }
+
+    fn preempted(&self, jobs: u64) {
+        self.0.preemptions.inc_by(jobs);
+    }
+
+    fn ended(&self, state: &str) {
+        self.0.ended.get_or_create(&State { state: state.to_owned() }).inc();
+    }
+
+    fn round(&self, took: Duration) {
+        self.0.rounds.observe(took.as_secs_f64());
+    }
+
+    fn plan(&self, took: Duration) {
+        self.0.plans.observe(took.as_secs_f64());
+    }
+
+    fn commit(&self, took: Duration) {
+        self.0.commits.observe(took.as_secs_f64());
+    }
+}
+
 impl Metrics {
     /// Everything at zero.
     pub fn new() -> Metrics {
@@ -88,36 +115,6 @@ impl Metrics {
         };
         inner.register();
         Metrics(Arc::new(inner))
-    }
-
-    /// Jobs were accepted.
-    pub fn submitted(&self, jobs: u64) {
-        self.0.submissions.inc_by(jobs);
-    }
-
-    /// Jobs were stopped for others.
-    pub fn preempted(&self, jobs: u64) {
-        self.0.preemptions.inc_by(jobs);
-    }
-
-    /// A job is over: `succeeded, failed, cancelled` or `rejected`.
-    pub fn ended(&self, state: &str) {
-        self.0.ended.get_or_create(&State { state: state.to_owned() }).inc();
-    }
-
-    /// A round was decided.
-    pub fn round(&self, took: Duration) {
-        self.0.rounds.observe(took.as_secs_f64());
-    }
-
-    /// The policy answered.
-    pub fn plan(&self, took: Duration) {
-        self.0.plans.observe(took.as_secs_f64());
-    }
-
-    /// Inputs became durable.
-    pub fn commit(&self, took: Duration) {
-        self.0.commits.observe(took.as_secs_f64());
     }
 
     /// A request was answered.

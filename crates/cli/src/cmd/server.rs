@@ -45,6 +45,9 @@ pub(crate) struct ServerOptions {
     /// How long an agent may be out of touch before it stops its jobs and they go elsewhere
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) lease: Duration,
+    /// How long a job that failed waits before it is tried again; twice as long each time
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) backoff: Duration,
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,

@@ -58,7 +58,8 @@ fn the_server_may_be_killed_at_any_moment() {
     for id in jobs.iter().filter(|id| cluster.job(**id)["name"] == "python3") {
         cluster.each_step_once(*id, 20);
     }
-    let known: serde_json::Value = serde_json::from_str(&cluster.yard("jobs --all -o json").ok()).expect("it is JSON");
+    let known: serde_json::Value =
+        serde_json::from_str(&cluster.yard("jobs --all -o json").ok()).expect("it is JSON");
     assert_eq!(known["jobs"].as_array().map(Vec::len), Some(jobs.len()), "each submission is there once");
 }
 

@@ -12,7 +12,11 @@ impl Nets {
     fn new() -> Option<Nets> {
         let tag = format!("y{}", std::process::id() % 10_000);
         let nets = Nets(tag.clone());
-        let mut lines = vec![format!("link add {tag}b type bridge"), format!("addr add 10.213.0.1/24 dev {tag}b"), format!("link set {tag}b up")];
+        let mut lines = vec![
+            format!("link add {tag}b type bridge"),
+            format!("addr add 10.213.0.1/24 dev {tag}b"),
+            format!("link set {tag}b up"),
+        ];
         for at in [1, 2] {
             lines.push(format!("netns add {tag}n{at}"));
             lines.push(format!("link add {tag}v{at} type veth peer name eth0 netns {tag}n{at}"));
@@ -31,7 +35,11 @@ impl Nets {
 
 impl Drop for Nets {
     fn drop(&mut self) {
-        for line in [format!("netns del {}n1", self.0), format!("netns del {}n2", self.0), format!("link del {}b", self.0)] {
+        for line in [
+            format!("netns del {}n1", self.0),
+            format!("netns del {}n2", self.0),
+            format!("link del {}b", self.0),
+        ] {
             ip(&line);
         }
     }
@@ -82,7 +90,8 @@ fn a_gang_over_two_nodes_has_its_ranks_in_order_and_its_ranks_meet() {
         let log = cluster.yard(&format!("logs --rank {rank} {id}")).ok();
         let wanted = format!(
             "WORLD_SIZE=4 RANK={rank} LOCAL_RANK={} LOCAL_WORLD_SIZE=2 NODE_RANK={} SLURM_PROCID={rank} SLURM_NNODES=2",
-            rank % 2, rank / 2
+            rank % 2,
+            rank / 2
         );
         assert!(log.contains(&wanted), "rank {rank}: {log}");
         assert!(rank == 0 || log.contains("hello from rank 0"), "rank {rank}: {log}");

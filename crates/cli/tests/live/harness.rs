@@ -112,7 +112,8 @@ impl Cluster {
 
     /// Where the server listens.
     pub(crate) fn url(&self) -> String {
-        let text = std::fs::read_to_string(self.folder.0.join(".yard/server.json")).expect("server.json is there");
+        let text =
+            std::fs::read_to_string(self.folder.0.join(".yard/server.json")).expect("server.json is there");
         let file: Value = serde_json::from_str(&text).expect("server.json is JSON");
         file["url"].as_str().expect("it has a url").to_owned()
     }
@@ -139,12 +140,16 @@ impl Cluster {
     pub(crate) fn agent_by(&mut self, through: &[&str], name: &str, options: &str) {
         let data = format!("agent-{name}");
         let url = self.url().replace("http:", "https:");
-        let args = ["agent", "--server", &url, "--join-token", ".yard/join-token", "--data", &data, "--name", name];
+        let args =
+            ["agent", "--server", &url, "--join-token", ".yard/join-token", "--data", &data, "--name", name];
         let mut line: Vec<String> = through.iter().map(|part| part.to_string()).collect();
         line.push(env!("CARGO_BIN_EXE_yard").to_owned());
         line.extend(args.iter().map(|part| part.to_string()));
         line.extend(options.split_whitespace().map(str::to_owned));
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.folder.0.join(format!("{data}.log")));
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.folder.0.join(format!("{data}.log")));
         let log = log.expect("the log can be opened");
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).current_dir(&self.folder.0).stdin(Stdio::null());
@@ -292,7 +297,10 @@ fn end_marked(_mark: &str, folder: &Path) {
 
 /// The training-side package of this repository.
 pub(crate) fn package() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/src").canonicalize().expect("python/src is there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../python/src")
+        .canonicalize()
+        .expect("python/src is there")
 }
 
 /// A job that keeps the list of its steps in its checkpoint, so that a step done twice or never shows.

@@ -38,9 +38,21 @@ fn a_job_knows_what_it_is_part_of() {
     let env = cluster.yard(&format!("logs {id}")).ok();
     let job = format!("YARD_JOB_ID={id}");
     let wanted = [
-        job.as_str(), "YARD_INSTANCE=1", "YARD_SOCKET=", "YARD_CHECKPOINT_DIR=", "CUDA_VISIBLE_DEVICES=0,1", "MASTER_ADDR=",
-        "MASTER_PORT=", "WORLD_SIZE=1", "RANK=0", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", "NODE_RANK=0", "SLURM_JOB_ID=",
-        "SLURM_PROCID=0", "MINE=yes",
+        job.as_str(),
+        "YARD_INSTANCE=1",
+        "YARD_SOCKET=",
+        "YARD_CHECKPOINT_DIR=",
+        "CUDA_VISIBLE_DEVICES=0,1",
+        "MASTER_ADDR=",
+        "MASTER_PORT=",
+        "WORLD_SIZE=1",
+        "RANK=0",
+        "LOCAL_RANK=0",
+        "LOCAL_WORLD_SIZE=1",
+        "NODE_RANK=0",
+        "SLURM_JOB_ID=",
+        "SLURM_PROCID=0",
+        "MINE=yes",
     ];
     for name in wanted {
         assert!(env.lines().any(|line| line.starts_with(name)), "{name} is missing in\n{env}");
@@ -85,7 +97,10 @@ fn a_job_can_be_withdrawn_in_every_state() {
     cluster.yard(&format!("cancel {starting}")).ok();
     cluster.wait(starting, "cancelled");
     // Stopping: it takes its time to save.
-    let slow = cluster.submit("--pause checkpoint --grace 5s", &["sh", "-c", "trap 'sleep 2; exit 0' TERM; while :; do sleep 0.1; done"]);
+    let slow = cluster.submit(
+        "--pause checkpoint --grace 5s",
+        &["sh", "-c", "trap 'sleep 2; exit 0' TERM; while :; do sleep 0.1; done"],
+    );
     cluster.wait(slow, "running");
     cluster.yard(&format!("cancel {slow}")).ok();
     let twice = cluster.yard(&format!("cancel {slow}"));

@@ -68,7 +68,8 @@ fn secrets_are_in_no_log_no_argument_and_no_file_that_others_read() {
     let log = std::fs::read_to_string(cluster.folder.0.join("up.log")).expect("the log is there");
     assert!(!log.contains(&token), "a token is in the log: the first start names the file");
     assert!(!cluster.log(id).contains(&token));
-    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&cluster.folder.0.join(".yard/token")), 0o600);
     assert_eq!(mode(&cluster.folder.0.join(".yard")), 0o700);
 }
@@ -76,7 +77,8 @@ fn secrets_are_in_no_log_no_argument_and_no_file_that_others_read() {
 #[test]
 fn a_full_disk_refuses_submissions_and_harms_nothing() {
     let folder = crate::harness::Folder::new();
-    let mount = |args: &[&str]| Command::new("mount").args(args).output().is_ok_and(|output| output.status.success());
+    let mount =
+        |args: &[&str]| Command::new("mount").args(args).output().is_ok_and(|output| output.status.success());
     let target = folder.0.to_str().expect("test paths are UTF-8");
     if !mount(&["-t", "tmpfs", "-o", "size=24m", "tmpfs", target]) {
         eprintln!("skipped: this machine does not let us mount a small disk (needs root)");
@@ -99,7 +101,8 @@ fn a_full_disk_refuses_submissions_and_harms_nothing() {
     assert!(refused.err.contains("disk") || refused.err.contains("full"), "{}", refused.err);
     std::fs::remove_file(&filler).expect("it can be removed");
     cluster.wait(running, "succeeded");
-    cluster.until("submissions are taken again", || cluster.yard("submit --parsable -- true").code == Some(0));
+    cluster
+        .until("submissions are taken again", || cluster.yard("submit --parsable -- true").code == Some(0));
     let last = cluster.submit("", &["true"]);
     cluster.wait(last, "succeeded");
     let target = cluster.folder.0.clone();

@@ -18,7 +18,8 @@ fn what_happened_live_happens_again_in_simulation() {
         cluster.submit(&format!("--gpus {gpus} --time 1h"), &["sleep", seconds]);
     }
     cluster.until("all are done", || {
-        let list: serde_json::Value = serde_json::from_str(&cluster.yard("jobs --all -o json").out).unwrap_or_default();
+        let list: serde_json::Value =
+            serde_json::from_str(&cluster.yard("jobs --all -o json").out).unwrap_or_default();
         let jobs = list["jobs"].as_array().cloned().unwrap_or_default();
         jobs.len() == 5 && jobs.iter().all(|job| job["state"] == "succeeded")
     });
@@ -27,11 +28,17 @@ fn what_happened_live_happens_again_in_simulation() {
     let live = starts(&cluster.yard("events -o json").ok(), |event| {
         (event["event"] == "granted").then(|| event["job"].to_string())
     });
-    let sim = cluster.yard("sim --trace history.csv --cluster gpu:1x2 --policy fifo --round 4s --events sim.jsonl -o json");
+    let sim = cluster.yard(
+        "sim --trace history.csv --cluster gpu:1x2 --policy fifo --round 4s --events sim.jsonl -o json",
+    );
     sim.ok();
-    let text = std::fs::read_to_string(cluster.folder.0.join("sim.jsonl")).expect("the simulator wrote its events");
-    let simulated = starts(&text, |event| event.get("Granted").or(event.get("granted")).map(|grant| grant["jobs"][0].to_string()));
-    let numbered: BTreeMap<_, _> = live.iter().collect::<std::collections::BTreeSet<_>>().into_iter().zip(0..).collect();
+    let text =
+        std::fs::read_to_string(cluster.folder.0.join("sim.jsonl")).expect("the simulator wrote its events");
+    let simulated = starts(&text, |event| {
+        event.get("Granted").or(event.get("granted")).map(|grant| grant["jobs"][0].to_string())
+    });
+    let numbered: BTreeMap<_, _> =
+        live.iter().collect::<std::collections::BTreeSet<_>>().into_iter().zip(0..).collect();
     let live: Vec<String> = live.iter().map(|job| numbered[job].to_string()).collect();
     assert_eq!(live, simulated, "\n{trace}\n{text}");
 }

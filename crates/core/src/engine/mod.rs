@@ -54,6 +54,11 @@ impl Engine {
         &self.state
     }
 
+    /// The instant of its last step.
+    pub fn now(&self) -> Time {
+        self.state.now
+    }
+
     /// Its sums.
     pub fn ledger(&self) -> &Ledger {
         &self.state.ledger

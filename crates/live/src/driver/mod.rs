@@ -10,6 +10,7 @@ pub(crate) mod clock;
 mod config;
 mod effects;
 mod events;
+mod explain;
 mod jobs;
 mod links;
 mod logs;

@@ -106,6 +106,7 @@ impl Driver {
             Ask::Drain { who, node, drain, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), reply);
             }
+            Ask::Explain { job, reply } => self.take_explain(job, reply),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
             Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
             Ask::From { connection, message } => self.take_from(now, connection, message),
