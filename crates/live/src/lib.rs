@@ -8,6 +8,8 @@ pub mod handle;
 pub mod history;
 mod planner;
 pub mod request;
+#[cfg(test)]
+mod scratch;
 pub mod store;
 pub mod translate;
 pub mod views;
