@@ -281,6 +281,17 @@ impl Nodes {
         self.update(id, |node| node.bad = bad);
     }
 
+    /// The same nodes with nothing promised to anybody.
+    pub(crate) fn emptied(&self) -> Nodes {
+        let mut empty = Nodes::default();
+        for node in &self.list {
+            let id = empty.add(node.spec.clone());
+            empty.set_state(id, node.state);
+            empty.set_bad(id, node.bad);
+        }
+        empty
+    }
+
     /// Promises devices. They must be free: this is where no device is given twice.
     pub(crate) fn promise(&mut self, placement: &Placement) {
         for slice in &placement.0 {

@@ -153,12 +153,7 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
 
 /// The nodes as they would be with nothing on them but what may not be stopped.
 fn emptied(state: &State) -> Nodes {
-    let mut empty = Nodes::default();
-    for (_, node) in state.nodes.iter() {
-        let id = empty.add(node.spec.clone());
-        empty.set_state(id, node.state);
-        empty.set_bad(id, node.bad);
-    }
+    let mut empty = state.nodes.emptied();
     let fixed = state.leases.iter().filter(|(_, lease)| lease.is_fixed(&state.specs));
     fixed.for_each(|(_, lease)| empty.promise(&lease.placement));
     empty

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod engine;
 pub mod gang;
 pub mod holder;
+pub mod explain;
 pub mod ids;
 mod invariants;
 pub mod job;

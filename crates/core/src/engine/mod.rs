@@ -89,6 +89,10 @@ impl Engine {
         JobId(self.state.ledger.submitted)
     }
 
+    pub(crate) fn placer(&self) -> &dyn Placer {
+        &*self.placer
+    }
+
     /// Checks every invariant. Cheap ones are asserted on the way, always.
     pub fn check(&self) {
         invariants::check(&self.state);

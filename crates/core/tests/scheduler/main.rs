@@ -4,6 +4,7 @@
 mod common;
 
 mod delays;
+mod explain;
 mod fixed;
 mod groups;
 mod health;
