@@ -180,9 +180,13 @@ impl Gang {
     /// A part that ended without being done takes the others with it. One that is done does not: the others are
     /// about to be, and the last of them may still be writing.
     fn stop_rest(&mut self, part: PartId, out: &mut Vec<FromGang>) {
-        let cut = self.known.iter().filter_map(|known| known.ending.as_ref());
-        if self.stop.is_none() && cut.into_iter().any(|ending| ending.how != How::Finished) {
+        let cut = |known: &Known| known.ending.as_ref().is_some_and(|ending| ending.how != How::Finished);
+        if self.stop.is_none() && self.known.iter().any(cut) {
             self.stop(part, Why::Lost, out);
+        }
+        // One of them stops by itself, because its time is up: all stop before the same step.
+        if self.stop.is_none() && self.known.iter().any(|known| known.boundary.is_some()) {
+            self.stop(part, Why::Drained, out);
         }
     }
 

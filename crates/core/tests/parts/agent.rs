@@ -47,6 +47,8 @@ pub(crate) enum Down {
 #[derive(Default)]
 pub(crate) struct Agent {
     number: usize,
+    /// Its processes all talk and do as they are told.
+    pub(crate) tame: bool,
     pub(crate) holder: Holder,
     pub(crate) up: bool,
     pub(crate) connected: bool,
@@ -54,6 +56,8 @@ pub(crate) struct Agent {
     pub(crate) connection: u64,
     pub(crate) to_server: VecDeque<Up>,
     pub(crate) to_agent: VecDeque<Down>,
+    /// Orders that this connection will repeat, some time.
+    pub(crate) repeats: Vec<Order>,
     /// What its own machine says, in order; lost when the agent crashes.
     inbox: VecDeque<Happening>,
     saved: Holder,
@@ -63,6 +67,8 @@ pub(crate) struct Agent {
     next_beat: Time,
     /// Steps that each job saved here, ever.
     pub(crate) checkpoints: BTreeMap<JobId, BTreeSet<u64>>,
+    /// The steps before which ranks stopped as they were told.
+    pub(crate) stopped: Vec<(PartId, u64)>,
 }
 
 /// How long the node's lease is.
@@ -148,14 +154,15 @@ impl Agent {
             let failed = Happening::SpawnFailed { part, code, message: "no such program".into() };
             return self.inbox.push_back(failed);
         }
-        let speaks = rng.chance(2, 3);
-        let mixed = rng.chance(1, 6);
+        let speaks = self.tame || rng.chance(2, 3);
+        let mixed = !self.tame && rng.chance(1, 6);
         for rank in start.ranks.first..start.ranks.first + start.ranks.count {
             if !calm && rng.chance(1, 200) {
                 return self.crash(tally);
             }
             let speaks = speaks && !(mixed && rank % 2 == 1);
-            self.processes.insert((part, rank), process(&start, speaks, rng));
+            let stubborn = !self.tame && rng.chance(1, 8);
+            self.processes.insert((part, rank), process(&start, speaks, stubborn));
         }
         self.inbox.push_back(Happening::Spawned { part });
     }
@@ -223,6 +230,7 @@ impl Agent {
         self.connected = false;
         self.to_server.clear();
         self.to_agent.clear();
+        self.repeats.clear();
     }
 
     pub(crate) fn restart(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
@@ -246,6 +254,8 @@ impl Agent {
     pub(crate) fn pass(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
         if self.up && self.holder.deadline().is_some_and(|due| due <= now) {
             self.step(now, Happening::Tick, rng, tally, calm);
+            let due = self.holder.deadline().filter(|_| self.up);
+            assert!(due.is_none_or(|due| due > now), "a tick leaves nothing due: {:?}", self.holder);
         }
         if self.connected && now >= self.next_beat {
             self.next_beat = now + Span::from_whole_secs(2);
@@ -276,6 +286,10 @@ impl Agent {
 
     /// One thing that the server has to say.
     pub(crate) fn receive(&mut self, now: Time, rng: &mut Rng, tally: &mut Tally, calm: bool) {
+        if rng.chance(1, 20) && !self.repeats.is_empty() {
+            let order = self.repeats.swap_remove(rng.below(self.repeats.len() as u64) as usize);
+            self.to_agent.push_back(Down::Order(order));
+        }
         let what = match self.to_agent.pop_front() {
             None => return,
             Some(Down::Order(order)) => Happening::Order(order),
@@ -304,6 +318,7 @@ impl Agent {
             process.connected = true;
             self.inbox.push_back(Happening::Hello { part, rank });
         } else if process.stop.is_some_and(|at| at.is_none_or(|at| step >= at) && !process.stubborn) {
+            self.stopped.push((part, step));
             self.save(key, step, talks);
             self.exit(key, (Some(0), None));
         } else if !calm && rng.chance(1, 80) {
@@ -331,19 +346,19 @@ impl Agent {
     }
 }
 
-fn process(start: &Start, speaks: bool, rng: &mut Rng) -> Process {
+fn process(start: &Start, speaks: bool, stubborn: bool) -> Process {
     Process {
         devices: start.devices.iter().map(|held| held.mask).fold(0, |all, mask| all | mask),
         frozen: false,
         grace: start.grace,
         speaks,
-        stubborn: rng.chance(1, 8),
+        stubborn,
         connected: false,
         signalled: false,
         hold: None,
         stop: None,
         step: 0,
-        total: 3 + rng.below(20),
+        total: 3 + start.part.job.0 * 7 % 20,
     }
 }
 

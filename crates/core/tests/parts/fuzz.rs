@@ -39,19 +39,38 @@ fn run(seed: u64, tally: &mut Tally) {
     assert!(world.settle(tally), "something never ends\n{}", world.describe());
 }
 
+/// A world in which nothing breaks: all ranks of a job stop before the same step.
+fn run_tame(seed: u64, tally: &mut Tally) {
+    let mut world = World::tame(seed);
+    (0..600).for_each(|_| world.step(tally));
+    assert!(world.settle(tally), "something never ends\n{}", world.describe());
+    let stopped = world.stopped();
+    let torn = stopped.iter().find(|(_, steps)| steps.len() > 1);
+    assert!(torn.is_none(), "ranks stopped before different steps: {torn:?}");
+}
+
 /// Runs a seed, and once more with all that happens where it fails.
-fn check(seed: u64, tally: &mut Tally) {
+fn check(run: fn(u64, &mut Tally), seed: u64, tally: &mut Tally) {
     let safely = |tally: &mut Tally| catch_unwind(AssertUnwindSafe(|| run(seed, tally))).is_ok();
     if !safely(tally) {
-        safely(&mut Tally { tracing: true, ..Tally::default() });
-        panic!("seed {seed} failed, as said above");
+        let mut again = Tally { tracing: true, ..Tally::default() };
+        safely(&mut again);
+        panic!("seed {seed} failed, as said above, after this:\n{}", again.log.join("\n"));
     }
 }
 
 #[test]
 fn whatever_breaks_devices_have_one_lease_and_jobs_end() {
     let mut tally = Tally::default();
-    (0..2500).for_each(|seed| check(seed, &mut tally));
+    (0..2500).for_each(|seed| check(run, seed, &mut tally));
     let missing: Vec<_> = SEEN.iter().filter(|what| !tally.counts.contains_key(**what)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?} in {tally:?}");
+}
+
+#[test]
+fn where_nothing_breaks_all_ranks_of_a_job_stop_before_the_same_step() {
+    let mut tally = Tally::default();
+    (0..500).for_each(|seed| check(run_tame, seed, &mut tally));
+    let gangs = tally.counts.get("order stop at").copied().unwrap_or(0);
+    assert!(gangs > 100, "only {gangs} gangs over several agents were stopped");
 }

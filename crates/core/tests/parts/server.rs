@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) over: BTreeSet<JobId>,
     starts: BTreeMap<JobId, u32>,
     next_lease: u64,
+    /// How long jobs have to stop, in seconds, at least and at most.
+    pub(crate) grace: (u64, u64),
     // Not durable.
     gangs: Gangs,
     reports: Vec<(PartId, GangNews)>,
@@ -51,6 +53,7 @@ impl Server {
             over: BTreeSet::new(),
             starts: BTreeMap::new(),
             next_lease: 1,
+            grace: (0, 12),
             gangs: Gangs::default(),
             reports: Vec::new(),
             connected: vec![None; agents],
@@ -94,11 +97,11 @@ impl Server {
                 FromGang::Report { lease, job, news } => self.report(PartId { lease, job }, news),
                 FromGang::Order { agent, order } if self.reaches(&agents[agent.index()], agent) => {
                     tally.count(order_name(&order));
-                    let queue = &mut agents[agent.index()].to_agent;
-                    if rng.chance(1, 10) {
-                        queue.push_back(Down::Order(order.clone()));
+                    let agent = &mut agents[agent.index()];
+                    if rng.chance(1, 4) {
+                        agent.repeats.push(order.clone());
                     }
-                    queue.push_back(Down::Order(order));
+                    agent.to_agent.push_back(Down::Order(order));
                 }
                 FromGang::Order { .. } => {}
             }
@@ -225,7 +228,7 @@ impl Server {
 
     fn gang(&mut self, job: JobId, places: &[(AgentId, u128)], rng: &mut Rng) -> GangJob {
         let counts: Vec<u32> = places.iter().map(|(_, mask)| mask.count_ones()).collect();
-        let card = job.0 % 3 == 0;
+        let card = job.0.is_multiple_of(3);
         let part = |((agent, mask), ranks): (&(AgentId, u128), Ranks)| GangPart {
             agent: *agent,
             address: format!("node{agent}"),
@@ -239,7 +242,7 @@ impl Server {
             job,
             instance: *starts,
             pause: [Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Auto][job.0 as usize % 4],
-            grace: Span::from_whole_secs(rng.below(12)),
+            grace: Span::from_whole_secs(self.grace.0 + rng.below(self.grace.1 - self.grace.0)),
             limit: rng.chance(1, 5).then(|| Span::from_whole_secs(1 + rng.below(30))),
             parts: places.iter().zip(Ranks::split(&counts)).map(part).collect(),
         }

@@ -40,6 +40,7 @@ impl Rng {
 pub(crate) struct Tally {
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) tracing: bool,
+    pub(crate) log: Vec<String>,
 }
 
 impl Tally {
@@ -50,9 +51,9 @@ impl Tally {
         }
     }
 
-    pub(crate) fn note(&self, what: impl Fn() -> String) {
+    pub(crate) fn note(&mut self, what: impl Fn() -> String) {
         if self.tracing {
-            println!("{}", what());
+            self.log.push(what());
         }
     }
 }
@@ -63,8 +64,10 @@ pub(crate) struct World {
     rng: Rng,
     agents: Vec<Agent>,
     server: Server,
-    /// Nothing goes wrong any more.
+    /// Nothing goes wrong.
     calm: bool,
+    /// The engine starts and stops jobs.
+    decides: bool,
 }
 
 impl World {
@@ -73,13 +76,30 @@ impl World {
         let count = 1 + rng.below(3) as usize;
         let agents = (0..count).map(Agent::new).collect();
         let server = Server::new(count, 2 + rng.below(8));
-        World { now: Time::from_secs(1000.0), rng, agents, server, calm: false }
+        World { now: Time::from_secs(1000.0), rng, agents, server, calm: false, decides: true }
+    }
+
+    /// A world in which nothing breaks and processes do as they are told, with all the time they need.
+    pub(crate) fn tame(seed: u64) -> World {
+        let mut world = World { calm: true, ..World::new(seed) };
+        world.agents.iter_mut().for_each(|agent| agent.tame = true);
+        world.server.grace = (3600, 7200);
+        world
+    }
+
+    /// Each part of which ranks stopped as they were told, with the steps before which they did.
+    pub(crate) fn stopped(&self) -> BTreeMap<PartId, BTreeSet<u64>> {
+        let mut steps: BTreeMap<PartId, BTreeSet<u64>> = BTreeMap::new();
+        for (part, step) in self.agents.iter().flat_map(|agent| &agent.stopped) {
+            steps.entry(*part).or_default().insert(*step);
+        }
+        steps
     }
 
     /// One thing happens.
     pub(crate) fn step(&mut self, tally: &mut Tally) {
         let at = self.rng.below(self.agents.len() as u64) as usize;
-        let World { now, rng, agents, server, calm } = self;
+        let World { now, rng, agents, server, calm, .. } = self;
         match rng.below(100) {
             0..8 => self.pass(tally),
             8..26 => server.receive(*now, at, agents, rng, tally),
@@ -89,29 +109,35 @@ impl World {
             82..88 => server.commit(agents, rng, tally),
             88..92 if !agents[at].up => agents[at].restart(*now, rng, tally, *calm),
             88..92 if !agents[at].connected => agents[at].connect(*now),
-            92..100 if !*calm => self.disturb(at, tally),
+            92..98 if self.decides => self.decide(tally),
+            98..100 if !*calm => self.disturb(at, tally),
             _ => {}
         }
         self.check();
     }
 
-    /// The engine decides something, or something breaks.
+    fn decide(&mut self, tally: &mut Tally) {
+        if self.rng.chance(2, 3) {
+            self.server.grant(&mut self.agents, &mut self.rng, tally);
+        } else {
+            self.server.revoke(false, &mut self.agents, &mut self.rng, tally);
+        }
+    }
+
+    /// Something breaks.
     fn disturb(&mut self, at: usize, tally: &mut Tally) {
         let World { now, rng, agents, server, .. } = self;
         match rng.below(100) {
-            0..55 => server.grant(agents, rng, tally),
-            55..78 => server.revoke(false, agents, rng, tally),
-            78..88 => server.disconnect(at, agents),
-            88..94 if agents[at].up => agents[at].crash(tally),
-            94..95 => agents[at].lose_power(tally),
-            95..97 => server.crash(*now, agents, tally),
-            97..100 => *now = *now + Span::from_whole_secs(1),
+            0..45 => server.disconnect(at, agents),
+            45..80 if agents[at].up => agents[at].crash(tally),
+            80..85 => agents[at].lose_power(tally),
+            85..100 => server.crash(*now, agents, tally),
             _ => {}
         }
     }
 
     fn pass(&mut self, tally: &mut Tally) {
-        let World { now, rng, agents, server, calm } = self;
+        let World { now, rng, agents, server, calm, .. } = self;
         *now = *now + Span(rng.below(2_000_000));
         for agent in agents.iter_mut() {
             agent.pass(*now, rng, tally, *calm);
@@ -121,7 +147,7 @@ impl World {
 
     /// From now on nothing breaks, and everything is to stop: whether it does.
     pub(crate) fn settle(&mut self, tally: &mut Tally) -> bool {
-        self.calm = true;
+        (self.calm, self.decides) = (true, false);
         for _ in 0..20_000 {
             self.server.revoke(true, &mut self.agents, &mut self.rng, tally);
             self.step(tally);
