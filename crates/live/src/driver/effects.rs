@@ -150,6 +150,6 @@ impl Driver {
         }
         let mut out = Vec::new();
         self.gangs.step(ToGang::JobOver { job }, &mut out);
-        self.from_gangs(now, out);
+        self.heed_gangs(now, out);
     }
 }

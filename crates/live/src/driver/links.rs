@@ -163,7 +163,7 @@ impl Driver {
         let free = agent.drain.is_none() && !agent.leaving && agent.retiring.is_empty();
         let wanted = if agent.is_there() && free { NodeState::Up } else { NodeState::Draining };
         // A node that is down stays so until its agent is back.
-        let stays_down = agent.state == NodeState::Down && !(agent.is_there() && !agent.leaving);
+        let stays_down = agent.state == NodeState::Down && (agent.leaving || !agent.is_there());
         if agent.state == wanted || stays_down {
             return;
         }

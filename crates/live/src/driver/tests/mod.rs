@@ -5,6 +5,7 @@ mod crashes;
 mod durability;
 mod life;
 mod nodes;
+mod policies;
 mod speed;
 
 use std::path::Path;
@@ -61,12 +62,13 @@ impl Rig {
     fn at(dir: Arc<Scratch>, change: impl FnOnce(&mut Config)) -> Rig {
         let mut config = config(dir.path());
         change(&mut config);
-        let name = match config.policy.as_str() {
-            "las" => "las",
-            _ => "fifo-fit",
-        };
+        let name = if config.policy == "las" { "las" } else { "fifo-fit" };
+        Rig::run(dir, config, policy(name))
+    }
+
+    fn run(dir: Arc<Scratch>, config: Config, make: MakePolicy) -> Rig {
         let placer = yard_policies::placers::placer("pack").unwrap();
-        let (handle, thread) = Driver::start(config, policy(name), placer).unwrap();
+        let (handle, thread) = Driver::start(config, make, placer).unwrap();
         Rig { handle, thread: Some(thread), dir }
     }
 
