@@ -216,7 +216,9 @@ mod tests {
 
     fn kinds() -> Kinds {
         let mut kinds = Kinds::default();
-        ["cpu", "v100", "a100"].map(|name| kinds.intern(name));
+        for name in ["cpu", "v100", "a100"] {
+            kinds.intern(name);
+        }
         kinds
     }
 

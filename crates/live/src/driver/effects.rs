@@ -91,6 +91,9 @@ impl Driver {
             }
             Event::Stopping { job, why } => {
                 self.config.meter.preempted((*why == Why::Preempted) as u64);
+                if let Some(record) = self.records.all.get_mut(job) {
+                    record.stopping(*why);
+                }
                 self.changed_jobs.insert(*job);
             }
             Event::Submitted { job } | Event::Started { job } => {
@@ -147,6 +150,6 @@ impl Driver {
         }
         let mut out = Vec::new();
         self.gangs.step(ToGang::JobOver { job }, &mut out);
-        self.from_gangs(now, out);
+        self.heed_gangs(now, out);
     }
 }

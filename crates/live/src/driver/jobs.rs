@@ -131,7 +131,6 @@ impl Record {
         view.executed_s = run.executed_at(now).secs();
         (view.starts, view.preemptions) = (run.starts, run.preemptions);
         (view.migrations, view.failures) = (run.migrations, run.failures);
-        self.why = run.stopping.or(self.why);
         match &self.held {
             Some((_, placement)) => {
                 self.view.gpus = placement.devices();
@@ -227,6 +226,11 @@ impl Record {
             }),
             _ => None,
         }
+    }
+
+    /// It was told to stop.
+    pub(super) fn stopping(&mut self, why: Why) {
+        self.why = Some(why);
     }
 
     /// How a run under a lease ended, before the engine hears of it.

@@ -1,6 +1,8 @@
 //! Agents come, speak and fall silent. The node's lease is what makes silence safe: an agent stops its jobs when no
 //! beat was answered for so long, so after that time and what its jobs need to stop, they may run elsewhere.
 
+use std::collections::BTreeSet;
+
 use tokio::sync::mpsc;
 use yard_core::cluster::{NodeSpec, NodeState};
 use yard_core::gang::ToGang;
@@ -161,7 +163,7 @@ impl Driver {
         let free = agent.drain.is_none() && !agent.leaving && agent.retiring.is_empty();
         let wanted = if agent.is_there() && free { NodeState::Up } else { NodeState::Draining };
         // A node that is down stays so until its agent is back.
-        let stays_down = agent.state == NodeState::Down && !(agent.is_there() && !agent.leaving);
+        let stays_down = agent.state == NodeState::Down && (agent.leaving || !agent.is_there());
         if agent.state == wanted || stays_down {
             return;
         }
@@ -210,14 +212,17 @@ impl Driver {
         self.gangs_step(now, ToGang::AgentLost { agent: id });
     }
 
+    /// Nodes that an agent was are done with once they have left and nobody holds their devices.
     fn retire(&mut self, id: AgentId) {
-        if self.agents.get(id).retiring.is_empty() || self.staged.is_waiting() {
+        if self.agents.get(id).retiring.is_empty() {
             return;
         }
-        let held: Vec<_> =
-            self.engine.leases().flat_map(|held| held.placement.0).map(|slice| slice.node).collect();
+        let placements = self.engine.leases().flat_map(|held| held.placement.0);
+        let held: BTreeSet<_> = placements.map(|slice| slice.node).collect();
+        let known = self.engine.nodes();
+        let left = |node: NodeId| node.index() < known.len() && known.get(node).state == NodeState::Down;
         let agent = self.agents.get_mut(id);
-        agent.retiring.retain(|node| held.contains(node));
+        agent.retiring.retain(|node| held.contains(node) || !left(*node));
         if agent.retiring.is_empty() {
             self.settle(id);
         }

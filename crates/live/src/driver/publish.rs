@@ -1,6 +1,7 @@
 //! What people see: after each turn the board gets what changed, and nothing else. Events are told once they are in
 //! the history, so that who reads it first and listens then misses none.
 
+use yard_core::ids::JobId;
 use yard_core::units::Time;
 
 use super::Driver;
@@ -13,11 +14,8 @@ impl Driver {
         let changed = std::mem::take(&mut self.changed_jobs);
         let mut views = Vec::with_capacity(changed.len());
         for job in changed {
-            let Some(record) = self.records.all.get_mut(&job) else { continue };
-            if let (Some(run), Some(spec)) = (self.engine.job(job), self.engine.job_spec(job)) {
-                record.refresh(&self.engine, run, spec, now);
-            }
-            views.push(record.view.clone());
+            self.refresh(now, job);
+            views.extend(self.records.all.get(&job).map(|record| record.view.clone()));
         }
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
         let elapsed = self.clock.elapsed();
@@ -42,6 +40,14 @@ impl Driver {
             board.nodes.insert(node.name.clone(), node);
         }
         (board.status, board.alive) = (Some(status), now.0);
+    }
+
+    /// Brings the view of a living job up to date.
+    pub(super) fn refresh(&mut self, now: Time, job: JobId) {
+        let known = self.engine.job(job).zip(self.engine.job_spec(job));
+        if let (Some((run, spec)), Some(record)) = (known, self.records.all.get_mut(&job)) {
+            record.refresh(&self.engine, run, spec, now);
+        }
     }
 
     /// Times that go by while nothing happens.

@@ -91,17 +91,17 @@ impl Driver {
     pub(super) fn gangs_step(&mut self, now: Time, what: ToGang) {
         let mut out = Vec::new();
         self.gangs.step(what, &mut out);
-        self.from_gangs(now, out);
+        self.heed_gangs(now, out);
     }
 
     /// How a job ended is on disk.
     pub(super) fn durable(&mut self, now: Time, lease: LeaseId, job: JobId) {
         let mut out = Vec::new();
         self.gangs.durable(lease, job, &mut out);
-        self.from_gangs(now, out);
+        self.heed_gangs(now, out);
     }
 
-    pub(super) fn from_gangs(&mut self, now: Time, out: Vec<FromGang>) {
+    pub(super) fn heed_gangs(&mut self, now: Time, out: Vec<FromGang>) {
         for wish in out {
             match wish {
                 FromGang::Order { agent, order } => self.order(agent, order),

@@ -264,6 +264,7 @@ impl Driver {
     fn after(&mut self, now: Time, after: After) {
         match after {
             After::Submitted(job, reply) | After::Cancelled(job, reply) => {
+                self.refresh(now, job);
                 let _ = reply.send(self.look_up(job));
             }
             After::Drained(agent, drain, reply) => {

@@ -34,6 +34,9 @@ impl Driver {
         let mut asks = Vec::with_capacity(TURN_MAX);
         loop {
             let woken = runtime.block_on(self.wait(&mut sources, &mut asks));
+            // Whatever woke it, all that waits goes into the same transaction.
+            let more = std::iter::from_fn(|| sources.asks.try_recv().ok());
+            asks.extend(more.take(TURN_MAX - asks.len()));
             let backlog = asks.len() == TURN_MAX || !sources.asks.is_empty();
             match woken {
                 Woken::Asks(0) => self.end_soon(Vec::new(), None),
@@ -84,7 +87,7 @@ impl Driver {
         Span(self.config.beat.0 / 2).min(SLEEP_MAX)
     }
 
-    fn turn(&mut self, asks: &mut Vec<Ask>, backlog: bool) {
+    pub(super) fn turn(&mut self, asks: &mut Vec<Ask>, backlog: bool) {
         let now = self.clock.now();
         asks.drain(..).for_each(|ask| self.take(now, ask));
         self.look_after(now, backlog);
@@ -116,7 +119,7 @@ impl Driver {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer) {
+    pub(super) fn take_answer(&mut self, answer: Answer) {
         self.config.meter.plan(answer.took);
         let verdict = self.planner.hear(self.clock.elapsed(), answer);
         self.act_on(verdict);
