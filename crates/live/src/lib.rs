@@ -10,6 +10,7 @@ pub mod ca;
 pub mod clock;
 pub mod driver;
 pub mod enroll;
+pub mod explain;
 pub mod handle;
 pub mod history;
 pub mod listen;

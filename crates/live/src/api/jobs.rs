@@ -10,10 +10,11 @@ use utoipa::ToSchema;
 use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
-use super::{JobFilter, Problem, Site, names};
+use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
 use crate::handle::Ask;
 use crate::request::JobRequest;
+use crate::request::check::check;
 use crate::views::{ErrorView, JobView};
 
 const KEY: &str = "idempotency-key";
@@ -52,7 +53,7 @@ pub(super) async fn submit(
     caller
         .may_submit()
         .map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
-    names::check(&request)?;
+    check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
     let key = key(&headers)?;
     let (who, request) = (caller.who, Box::new(request));
     let job = site.handle.ask(|reply| Ask::Submit { who, request, key, reply }).await?;

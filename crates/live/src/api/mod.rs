@@ -45,6 +45,8 @@ use crate::metrics::Metrics;
 /// The largest body of a request.
 pub const BODY_MAX: usize = 1 << 20;
 
+const KEEP_USES: Duration = Duration::from_secs(60);
+
 /// What handlers need.
 pub struct Site {
     /// The driver.
@@ -81,6 +83,20 @@ impl Site {
         answer.unwrap_or_else(|_| {
             Err(Refusal::Unavailable("the history could not be read; see the server's log".into()))
         })
+    }
+}
+
+/// Keeps when tokens were last used, once a minute and at the end. To be run beside the server.
+pub async fn housekeeping(site: Arc<Site>) {
+    loop {
+        let stopped = site.stop.run_until_cancelled(tokio::time::sleep(KEEP_USES)).await.is_none();
+        let tokens = site.tokens.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || tokens.flush()).await {
+            tracing::warn!(%error, "when tokens were last used could not be kept");
+        }
+        if stopped {
+            return;
+        }
     }
 }
 

@@ -207,3 +207,14 @@ async fn readiness_follows_the_loop() {
     assert!(late.body.contains("has not gone round"));
     assert_eq!(world.call("GET", "/healthz", None, "").await.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn when_a_token_was_used_is_kept_at_the_end() {
+    let world = World::new();
+    world.get("/v1/jobs", &world.ada).await;
+    world.site.stop.cancel();
+    crate::api::housekeeping(world.site.clone()).await;
+    let again = Tokens::open(&world.scratch.path().join("yard.db")).unwrap();
+    let used = again.list(Some("ada")).into_iter().filter(|token| token.last_used_at.is_some());
+    assert_eq!(used.count(), 1);
+}

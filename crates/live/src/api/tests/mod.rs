@@ -48,7 +48,7 @@ struct World {
     join: String,
     past: Arc<Past>,
     heard: Arc<Mutex<Vec<String>>>,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 struct Answered {
@@ -91,7 +91,7 @@ impl World {
             stop: CancellationToken::new(),
         });
         let (router, admin, join) = (router(site.clone()), first.admin.secret, first.join.secret);
-        World { site, router, admin, ada, bob, looker, join, past, heard, _scratch: scratch }
+        World { site, router, admin, ada, bob, looker, join, past, heard, scratch }
     }
 
     async fn call(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answered {

@@ -23,12 +23,16 @@ struct Port {
 
 impl Port {
     async fn open() -> Port {
+        Port::with(Limits::default()).await
+    }
+
+    async fn with(limits: Limits) -> Port {
         let world = World::new();
         let identity = world.site.authority.server(&["cluster.example".into()], now_us()).unwrap();
         let tls = crate::tls::server(&world.site.authority, identity).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(serve(listener, tls, world.router.clone(), Limits::default(), world.site.stop.clone()));
+        tokio::spawn(serve(listener, tls, world.router.clone(), limits, world.site.stop.clone()));
         Port { world, address }
     }
 
@@ -219,4 +223,20 @@ async fn plain_http_from_elsewhere_is_told_to_use_https() {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let answer = http(&mut stream, &world.ada).await;
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("https"), "{answer}");
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_where_it_is_asked_for_and_ends_when_idle() {
+    let port = Port::with(Limits { idle: Duration::from_millis(500), ..Limits::default() }).await;
+    let mut config = (*port.stranger()).clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = port.tls(Arc::new(config)).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = axum::http::Request::get("https://x/v1/status");
+    let request = request.header("authorization", format!("Bearer {}", port.world.ada)).body(()).unwrap();
+    let (answer, _) = client.send_request(request, true).unwrap();
+    assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
+    let ended = tokio::time::timeout(Duration::from_secs(60), connection).await;
+    assert!(ended.is_ok(), "who asks nothing more leaves");
 }
