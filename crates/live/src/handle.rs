@@ -83,6 +83,8 @@ pub enum Ask {
         node: String,
         /// Take nothing new, or take jobs again.
         drain: bool,
+        /// Whether what runs there is asked to save and go on elsewhere.
+        evict: bool,
         /// What for.
         reason: Option<String>,
         /// Done.

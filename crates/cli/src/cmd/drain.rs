@@ -9,7 +9,7 @@ use crate::client::{self, Client, ServerArgs};
 /// Which node, and why.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n\nJobs that run there are asked to save and go on elsewhere."
+    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n\nJobs that run there run on; with --evict they are asked to save and go on elsewhere."
 )]
 pub(crate) struct DrainArgs {
     /// The node, as in yard nodes
@@ -18,6 +18,9 @@ pub(crate) struct DrainArgs {
     /// What for; yard nodes shows it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Ask what runs there to save and go on elsewhere
+    #[arg(long)]
+    evict: bool,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -35,7 +38,7 @@ pub(crate) struct ResumeArgs {
 
 pub(crate) fn drain(args: &DrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let path = format!("/v1/nodes/{}/drain", client::segment(&args.node));
-    Client::new(&args.server)?.order(&path, &json!({ "reason": args.reason }))?;
+    Client::new(&args.server)?.order(&path, &json!({ "reason": args.reason, "evict": args.evict }))?;
     Ok(writeln!(out, "{} takes no new jobs; let it with: yard resume {}", args.node, args.node)?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::harness::{Cluster, LEDGER};
+use crate::harness::{Cluster, Folder, LEDGER};
 
 /// Two namespaces and a bridge, taken down with the test.
 struct Nets(String);
@@ -77,7 +77,7 @@ fn a_gang_over_two_nodes_has_its_ranks_in_order_and_its_ranks_meet() {
         eprintln!("skipped: this machine does not let us make network namespaces (needs root and iproute2)");
         return;
     };
-    let mut cluster = Cluster::up_at("10.213.0.1:0", "--no-agent --round 1s");
+    let mut cluster = Cluster::up_in(Folder::new(), "10.213.0.1:0", "--no-agent --round 1s");
     for (at, name) in [(1, "one"), (2, "two")] {
         let through = ["ip", "netns", "exec", &nets.name(at)];
         cluster.agent_by(&through, name, &format!("--fake v100:2 --address 10.213.0.1{at}"));

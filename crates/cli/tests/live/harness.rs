@@ -73,26 +73,14 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// `yard up` with these options, ready for jobs.
     pub(crate) fn up(options: &str) -> Cluster {
-        let mut cluster = Cluster {
-            folder: Folder::new(),
-            options: options.split_whitespace().map(str::to_owned).collect(),
-            listen: "127.0.0.1:0".into(),
-            server: None,
-            agents: Vec::new(),
-        };
-        cluster.start();
-        cluster
+        Cluster::up_in(Folder::new(), "127.0.0.1:0", options)
     }
 
-    /// The same on an address that others than this machine's own processes reach.
-    pub(crate) fn up_at(listen: &str, options: &str) -> Cluster {
-        let mut cluster = Cluster {
-            folder: Folder::new(),
-            options: options.split_whitespace().map(str::to_owned).collect(),
-            listen: listen.into(),
-            server: None,
-            agents: Vec::new(),
-        };
+    /// The same in a folder of the test's own choice, on an address of its choice.
+    pub(crate) fn up_in(folder: Folder, listen: &str, options: &str) -> Cluster {
+        let options = options.split_whitespace().map(str::to_owned).collect();
+        let mut cluster =
+            Cluster { folder, options, listen: listen.into(), server: None, agents: Vec::new() };
         cluster.start();
         cluster
     }
@@ -273,13 +261,12 @@ impl Drop for Cluster {
             let _ = child.wait();
         }
         // Jobs outlive agents by design; these here should not outlive their test.
-        let mark = format!("YARD_TEST_FOLDER={}", self.folder.0.display());
-        end_marked(&mark, &self.folder.0);
+        end_all_in(&self.folder.0);
     }
 }
 
 /// Ends every process that works in the test's folder: keepers and what they keep.
-fn end_marked(_mark: &str, folder: &Path) {
+fn end_all_in(folder: &Path) {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes {
         let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();

@@ -84,7 +84,7 @@ fn a_full_disk_refuses_submissions_and_harms_nothing() {
         eprintln!("skipped: this machine does not let us mount a small disk (needs root)");
         return;
     }
-    let cluster = Cluster::up_in(folder, "--fake v100:2 --round 1s");
+    let cluster = Cluster::up_in(folder, "127.0.0.1:0", "--fake v100:2 --round 1s");
     let running = cluster.submit("", &["sleep", "6"]);
     cluster.wait(running, "running");
     let filler = cluster.folder.0.join("filler");

@@ -26,7 +26,7 @@ const REASON_MAX: usize = 1_000;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Reason {
     /// In words, for whoever asks later.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 impl Reason {

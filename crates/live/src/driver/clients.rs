@@ -104,6 +104,7 @@ impl Driver {
         who: &Who,
         node: &str,
         drain: Option<Option<String>>,
+        evict: bool,
         reply: Reply<()>,
     ) {
         if !who.admin {
@@ -113,11 +114,15 @@ impl Driver {
             let message = format!("there is no node {node:?}; `yard nodes` lists them");
             return drop(reply.send(Err(Refusal::NotFound(message))));
         };
-        let what = if drain.is_some() { "drain" } else { "resume" };
+        let what = match (&drain, evict) {
+            (None, _) => "resume",
+            (Some(_), false) => "drain",
+            (Some(_), true) => "drain and evict",
+        };
         let mut row = self.agents.get(agent).row();
         row.drain = drain.map(|reason| (who.user.clone(), reason));
         self.staged.audit(&who.user, what, format!("node {node}"), "accepted");
-        self.staged.drain(agent, row, reply);
+        self.staged.drain(agent, row, evict, reply);
     }
 
     /// A job as it is.

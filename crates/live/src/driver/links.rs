@@ -156,6 +156,15 @@ impl Driver {
         self.changed_agents.insert(id);
     }
 
+    /// Has the engine ask everything that runs on an agent's nodes to stop.
+    pub(super) fn evict(&mut self, id: AgentId) {
+        let agent = self.agents.get_mut(id);
+        agent.state = NodeState::Down;
+        for node in agent.nodes.clone() {
+            self.staged.keep(Input::Node(NodeChange::Leave(node)));
+        }
+    }
+
     /// Has the engine use an agent's nodes if it is there and nothing speaks against it.
     pub(super) fn settle(&mut self, id: AgentId) {
         self.changed_agents.insert(id);

@@ -60,7 +60,7 @@ pub(super) enum After {
     /// A job was withdrawn.
     Cancelled(JobId, Reply<JobView>),
     /// A node was drained or resumed.
-    Drained(AgentId, Option<(String, Option<String>)>, Reply<()>),
+    Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
     /// An agent is connected.
     Connected(AgentId, Box<Hello>, mpsc::UnboundedSender<ToAgent>, Reply<u64>),
     /// Agents may forget how a job ended.
@@ -122,8 +122,8 @@ impl Staged {
         self.clients.after.push(After::Cancelled(job, reply));
     }
 
-    pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, reply: Reply<()>) {
-        self.clients.after.push(After::Drained(agent, row.drain.clone(), reply));
+    pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, evict: bool, reply: Reply<()>) {
+        self.clients.after.push(After::Drained(agent, row.drain.clone(), evict, reply));
         self.clients.nodes.push(row);
     }
 
@@ -267,8 +267,11 @@ impl Driver {
                 self.refresh(now, job);
                 let _ = reply.send(self.look_up(job));
             }
-            After::Drained(agent, drain, reply) => {
+            After::Drained(agent, drain, evict, reply) => {
                 self.agents.get_mut(agent).drain = drain;
+                if evict {
+                    self.evict(agent);
+                }
                 self.settle(agent);
                 let _ = reply.send(Ok(()));
             }
@@ -299,7 +302,7 @@ impl Driver {
                 After::Submitted(_, reply) | After::Cancelled(_, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
-                After::Drained(_, _, reply) => {
+                After::Drained(_, _, _, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
                 After::Connected(..) | After::Durable(..) => {}

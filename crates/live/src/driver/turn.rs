@@ -106,8 +106,8 @@ impl Driver {
         match ask {
             Ask::Submit { who, request, key, reply } => self.take_submit(&who, *request, key, reply),
             Ask::Cancel { who, job, reason, reply } => self.take_cancel(&who, job, reason, reply),
-            Ask::Drain { who, node, drain, reason, reply } => {
-                self.take_drain(&who, &node, drain.then_some(reason), reply);
+            Ask::Drain { who, node, drain, evict, reason, reply } => {
+                self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
             }
             Ask::Explain { job, reply } => self.take_explain(job, reply),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),

@@ -94,7 +94,7 @@ impl Rig {
     async fn drain(&self, node: &str, drain: bool) -> Result<(), Refusal> {
         let (who, node) = (Who { user: "root".into(), admin: true }, node.to_owned());
         let reason = Some("new fans".to_owned());
-        self.handle.ask(|reply| Ask::Drain { who, node, drain, reason, reply }).await
+        self.handle.ask(|reply| Ask::Drain { who, node, drain, evict: false, reason, reply }).await
     }
 
     fn look<T>(&self, look: impl FnOnce(&Board) -> T) -> T {

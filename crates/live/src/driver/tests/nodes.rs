@@ -119,6 +119,7 @@ async fn a_drained_node_takes_nothing_until_it_is_resumed() {
         who: who("ann"),
         node: "n1".into(),
         drain: true,
+        evict: false,
         reason: None,
         reply,
     });
