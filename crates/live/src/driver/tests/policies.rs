@@ -17,10 +17,10 @@ impl Policy for Broken {
 }
 
 /// A server whose first policy does this, and whose next one is a good one.
-fn rig(first: fn() -> Allocation) -> Rig {
+fn rig(cap: Span, first: fn() -> Allocation) -> Rig {
     let dir = Arc::new(Scratch::new());
     let mut config = config(dir.path());
-    (config.plan_cap, config.plan_rest) = (Span(200_000), Span(50_000));
+    (config.plan_cap, config.plan_rest) = (cap, Span(50_000));
     // One is made to see how often it wants to be asked, the next one to be asked.
     let made = AtomicU32::new(0);
     let make: MakePolicy = Arc::new(move || match made.fetch_add(1, Ordering::Relaxed) {
@@ -51,7 +51,9 @@ async fn recovers(rig: Rig, said: &str) {
 
 #[tokio::test]
 async fn one_that_panics_is_replaced() {
-    recovers(rig(|| panic!("out of ideas")), "out of ideas").await;
+    // Writing down where it panicked may take a while.
+    let cap = Span::from_whole_secs(60);
+    recovers(rig(cap, || panic!("out of ideas")), "out of ideas").await;
 }
 
 #[tokio::test]
@@ -59,5 +61,5 @@ async fn one_that_hangs_is_replaced() {
     let hang = || loop {
         std::thread::park();
     };
-    recovers(rig(hang), "longer than 0.2s").await;
+    recovers(rig(Span(200_000), hang), "longer than 0.2s").await;
 }
