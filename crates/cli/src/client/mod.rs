@@ -95,7 +95,7 @@ impl Client {
     pub(crate) fn new(args: &ServerArgs) -> anyhow::Result<Client> {
         let place = Place::find(args)?;
         let roots = match &place.ca {
-            Some(pem) => RootCerts::new_with_certs(&[Certificate::from_pem(pem.as_bytes())?]),
+            Some(pem) => RootCerts::new_with_certs(&[authority(pem, &place.url_from)?]),
             None => RootCerts::WebPki,
         };
         let config = Agent::config_builder()
@@ -251,6 +251,13 @@ impl Client {
             _ => format!("{url} answered {status}: {said}"),
         }
     }
+}
+
+fn authority(pem: &str, from: &str) -> anyhow::Result<Certificate<'static>> {
+    let read = Certificate::from_pem(pem.as_bytes());
+    read.map_err(|error| {
+        anyhow::anyhow!("the certificate in {from} cannot be read: {error}; copy the file anew")
+    })
 }
 
 /// What the body of a refusal says.

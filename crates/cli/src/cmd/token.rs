@@ -105,8 +105,7 @@ fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let (Tokens::Bare(tokens) | Tokens::Under { tokens }) =
-        Client::new(&args.server)?.get("/v1/tokens", &[])?;
+    let Tokens { tokens } = Client::new(&args.server)?.get("/v1/tokens", &[])?;
     if args.output == Format::Json {
         return output::json(&json!({ "tokens": tokens }), out);
     }

@@ -166,17 +166,17 @@ mod tests {
             │n2             draining    h100 x·                                            │
             └──────────────────────────────────────────────────────────────────────────────┘
              running: 2 ────────────────────────────────────────────────────────────────────
-            job    name   user       state      gpus progress       time          where or w
-            1      job-1  ada        running    2    40% 40/100     runs 2m       n1[0,1]
-            2      job-2  bob        running    1    90% 90/100     runs 2m       n1[2]
+            job    name         user     state      gpus done time        where or why
+            1      job-1        ada      running    2    40%  runs 2m     n1[0,1]
+            2      job-2        bob      running    1    90%  runs 2m     n1[2]
 
 
 
 
              waiting: 2 ────────────────────────────────────────────────────────────────────
-            job    name   user       state      gpus progress       time          where or w
-            3      job-3  bob        pending    4                   waits 3m      waits for
-            4      job-4  ada        suspended  2    10% 10/100     waits 3m
+            job    name         user     state      gpus done time        where or why
+            3      job-3        bob      pending    4         waits 3m    waits for 4 h100
+            4      job-4        ada      suspended  2    10%  waits 3m
 
 
 

@@ -40,9 +40,8 @@ impl Wanted {
         self.request.nodes = self.nodes;
         self.request.ranks = self.ranks(gpus)?;
         self.request.cpus = self.cpus_per_task.map(|cpus| f64::from(cpus) * f64::from(self.tasks_here(gpus)));
-        if self.array.is_none()
-            && [&self.request.output, &self.request.error].into_iter().flatten().any(is_numbered)
-        {
+        let files = [&self.request.output, &self.request.error];
+        if self.array.is_none() && files.into_iter().flatten().any(|file| file.contains("%a")) {
             return Err("%a in a file's name is the number in an array, and there is no --array".into());
         }
         Ok(Script { request: self.request, array: self.array })
@@ -89,8 +88,4 @@ impl Wanted {
     fn tasks_here(&self, gpus: u32) -> u32 {
         if self.request.ranks == Ranks::Device { gpus / self.nodes.unwrap_or(1).max(1) } else { 1 }
     }
-}
-
-fn is_numbered(pattern: &String) -> bool {
-    pattern.contains("%a")
 }
