@@ -8,6 +8,7 @@ pub mod belief;
 mod book;
 pub mod cluster;
 pub mod engine;
+pub mod explain;
 pub mod gang;
 pub mod holder;
 pub mod ids;

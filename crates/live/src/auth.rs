@@ -79,6 +79,8 @@ struct Token {
     row: TokenRow,
     revoked: AtomicBool,
     used_us: AtomicU64,
+    /// Of `used_us`, what is in the store.
+    kept_us: AtomicU64,
     submissions: Mutex<Bucket>,
 }
 
@@ -171,12 +173,14 @@ impl Tokens {
 
     /// Keeps when tokens were last used. To be called now and then, and at the end.
     pub fn flush(&self) -> Result<(), TokensError> {
-        let used = |token: &Arc<Token>| {
-            let us = token.used_us.load(Ordering::Relaxed);
-            (us > token.row.used_us.unwrap_or(0)).then(|| (token.row.id.clone(), us))
-        };
-        let uses: Vec<_> = self.map().values().filter_map(used).collect();
-        self.store.used(&uses)
+        let fresh: Vec<_> = self.map().values().filter_map(Token::fresh_use).collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let uses: Vec<_> = fresh.iter().map(|(token, us)| (token.row.id.clone(), *us)).collect();
+        self.store.used(&uses)?;
+        fresh.iter().for_each(|(token, us)| token.kept_us.store(*us, Ordering::Relaxed));
+        Ok(())
     }
 
     fn find(&self, presented: &str) -> Result<Caller, Denied> {
@@ -212,8 +216,15 @@ impl Tokens {
 
 impl Token {
     fn new(row: TokenRow) -> Arc<Token> {
-        let (revoked, used_us) = (row.revoked.into(), row.used_us.unwrap_or(0).into());
-        Arc::new(Token { row, revoked, used_us, submissions: Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS)) })
+        let (revoked, used) = (row.revoked.into(), row.used_us.unwrap_or(0));
+        let submissions = Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS));
+        Arc::new(Token { row, revoked, used_us: used.into(), kept_us: used.into(), submissions })
+    }
+
+    /// When it was last used, if that is not yet in the store.
+    fn fresh_use(self: &Arc<Token>) -> Option<(Arc<Token>, u64)> {
+        let us = self.used_us.load(Ordering::Relaxed);
+        (us > self.kept_us.load(Ordering::Relaxed)).then(|| (self.clone(), us))
     }
 
     fn view(&self) -> TokenView {
@@ -263,7 +274,8 @@ fn digits_of(presented: &str) -> Option<&str> {
         Some(rest) => rest.split_once('_')?.1,
         None => presented.strip_prefix(PREFIX)?,
     };
-    let right = digits.len() == ID_DIGITS + SECRET_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let right =
+        digits.len() == ID_DIGITS + SECRET_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     right.then_some(digits)
 }
 

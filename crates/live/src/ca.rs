@@ -42,7 +42,9 @@ pub enum CaError {
         source: std::io::Error,
     },
     /// A file's content.
-    #[error("{path} holds no usable {what}; restore it from a copy, or remove the folder and join all agents again")]
+    #[error(
+        "{path} holds no usable {what}; restore it from a copy, or remove the folder and join all agents again"
+    )]
     Damaged {
         /// Which.
         path: PathBuf,
@@ -85,9 +87,11 @@ impl Authority {
         }
         let pem = read(&certificate)?;
         let damaged = |path: &Path, what| CaError::Damaged { path: path.to_owned(), what };
-        let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| damaged(&certificate, "certificate"))?;
+        let der = CertificateDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| damaged(&certificate, "certificate"))?;
         let pair = KeyPair::from_pem(&read(&key)?).map_err(|_| damaged(&key, "key"))?;
-        let issuer = Issuer::from_ca_cert_der(&der, pair).map_err(|_| damaged(&certificate, "certificate"))?;
+        let issuer =
+            Issuer::from_ca_cert_der(&der, pair).map_err(|_| damaged(&certificate, "certificate"))?;
         Ok(Authority { issuer, certificate: der, pem })
     }
 

@@ -21,7 +21,9 @@ const ANSWER_MAX: u64 = 1 << 20;
 #[derive(Debug, Error)]
 pub enum EnrollError {
     /// Nobody answered, or not the one who should.
-    #[error("{server} could not be asked for a certificate: {source}; check the address and that the join token is of this cluster")]
+    #[error(
+        "{server} could not be asked for a certificate: {source}; check the address and that the join token is of this cluster"
+    )]
     Connect {
         /// Who was asked.
         server: String,

@@ -9,6 +9,7 @@ pub mod board;
 pub mod ca;
 pub mod clock;
 pub mod enroll;
+pub mod explain;
 pub mod handle;
 pub mod listen;
 pub mod metrics;

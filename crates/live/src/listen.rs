@@ -53,7 +53,13 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let second = Duration::from_secs;
-        Limits { connections: 16_384, guests: 1_024, handshake: second(10), idle: second(30), drain: second(5) }
+        Limits {
+            connections: 16_384,
+            guests: 1_024,
+            handshake: second(10),
+            idle: second(30),
+            drain: second(5),
+        }
     }
 }
 
@@ -171,7 +177,12 @@ impl Hall {
         self.http(stream, peer, two).await;
     }
 
-    async fn http(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, two: bool) {
+    async fn http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
+        two: bool,
+    ) {
         let busy = Arc::new(Activity::default());
         let (router, activity) = (self.router.clone(), busy.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
@@ -304,7 +315,10 @@ impl hyper::body::Body for Held {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
@@ -334,7 +348,11 @@ impl AsyncRead for Counted {
 }
 
 impl AsyncWrite for Counted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -149,7 +149,12 @@ impl Inner {
         registry.register("jobs_ended", "Jobs that are over", self.ended.clone());
         registry.register_with_unit("round", "To decide a round", Unit::Seconds, self.rounds.clone());
         registry.register_with_unit("plan", "For the policy to answer", Unit::Seconds, self.plans.clone());
-        registry.register_with_unit("journal_commit", "To make inputs durable", Unit::Seconds, self.commits.clone());
+        registry.register_with_unit(
+            "journal_commit",
+            "To make inputs durable",
+            Unit::Seconds,
+            self.commits.clone(),
+        );
         registry.register_with_unit("http_request", "To answer", Unit::Seconds, self.requests.clone());
     }
 

@@ -11,7 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
 use thiserror::Error as ThisError;
 
@@ -35,8 +36,9 @@ pub enum TlsError {
 pub fn server(authority: &Authority, identity: Identity) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let roots = Arc::new(roots(authority.certificate())?);
-    let clients =
-        WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).allow_unauthenticated().build()?;
+    let clients = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+        .allow_unauthenticated()
+        .build()?;
     let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let mut config =
         versions.with_client_cert_verifier(clients).with_single_cert(identity.chain, identity.key)?;
@@ -61,7 +63,8 @@ pub fn client(fingerprint: &str, identity: Option<(&str, &str)>) -> Result<Arc<C
 
 /// The fingerprint of an authority's certificate in PEM.
 pub fn fingerprint_of_pem(pem: &str) -> Result<String, TlsError> {
-    let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| TlsError::Damaged("copy of the authority"))?;
+    let der = CertificateDer::from_pem_slice(pem.as_bytes())
+        .map_err(|_| TlsError::Damaged("copy of the authority"))?;
     Ok(fingerprint(&der))
 }
 
@@ -91,7 +94,8 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         let ours = shown.iter().find(|shown| fingerprint(shown) == self.fingerprint);
         let ours = ours.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ours)?), self.provider.clone());
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ours)?), self.provider.clone());
         let verifier = verifier.build().map_err(|error| Error::General(error.to_string()))?;
         let name = ServerName::try_from(SERVER_NAME).map_err(|error| Error::General(error.to_string()))?;
         verifier.verify_server_cert(server, &[], &name, ocsp, now)

@@ -93,7 +93,7 @@ fn fractions_are_received_within_one_round() {
 
 #[test]
 fn what_is_owed_is_owed_still_after_a_new_allocation() {
-    let got = turns(&mut sharing(&[1.0 / 3.0; 3]), 30, |world| world.engine.policy_is_new());
+    let got = turns(&mut sharing(&[1.0 / 3.0; 3]), 30, |world| world.begin());
     assert!(got.iter().all(|got| got.abs_diff(10) <= 1), "{got:?}");
 }
 

@@ -62,20 +62,30 @@ async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
         return Err("the first frame must be a hello, in text".into());
     };
     let Ok(FromAgent::Hello(hello)) = serde_json::from_str(&text) else {
-        return Err(format!("the hello is not understood; this server speaks version {WIRE_VERSION}, update the agent"));
+        return Err(format!(
+            "the hello is not understood; this server speaks version {WIRE_VERSION}, update the agent"
+        ));
     };
     if hello.version != WIRE_VERSION {
         let (theirs, ours) = (hello.version, WIRE_VERSION);
         return Err(format!("the agent speaks version {theirs} and the server {ours}; update the older one"));
     }
     if hello.name != node {
-        return Err(format!("the certificate is of node {node}, the hello of {}; join again as that node", hello.name));
+        return Err(format!(
+            "the certificate is of node {node}, the hello of {}; join again as that node",
+            hello.name
+        ));
     }
     Ok(hello)
 }
 
 /// Carries frames both ways until either side ends it.
-async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc::UnboundedReceiver<ToAgent>) {
+async fn carry(
+    site: &Site,
+    connection: u64,
+    socket: WebSocket,
+    mut orders: mpsc::UnboundedReceiver<ToAgent>,
+) {
     let (mut to, mut from) = socket.split();
     loop {
         tokio::select! {

@@ -80,9 +80,13 @@ impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         let refused = |error: &str| Problem::new(StatusCode::UNAUTHORIZED, error);
         match denied {
-            Denied::Unknown => refused("this token is not known here or was revoked; ask an admin for a new one"),
+            Denied::Unknown => {
+                refused("this token is not known here or was revoked; ask an admin for a new one")
+            }
             Denied::Expired => refused("this token has expired; ask an admin for a new one"),
-            Denied::TooMany(seconds) => Problem::later(seconds, "too many wrong tokens; wait, then use a right one"),
+            Denied::TooMany(seconds) => {
+                Problem::later(seconds, "too many wrong tokens; wait, then use a right one")
+            }
         }
     }
 }
@@ -93,7 +97,8 @@ pub(super) async fn no_such_path(request: Request) -> Problem {
 }
 
 pub(super) async fn no_such_method(request: Request) -> Problem {
-    let error = format!("{} is not for {} here; see /v1/openapi.json", request.uri().path(), request.method());
+    let error =
+        format!("{} is not for {} here; see /v1/openapi.json", request.uri().path(), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, error)
 }
 

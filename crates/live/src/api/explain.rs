@@ -9,6 +9,7 @@ use yard_core::ids::JobId;
 use super::extract::Reader;
 use super::jobs::find;
 use super::{Problem, Site};
+use crate::explain::over;
 use crate::handle::Ask;
 use crate::views::{ErrorView, Explanation};
 
@@ -20,6 +21,10 @@ pub(super) async fn explain(
     Reader(caller): Reader,
     Path(id): Path<String>,
 ) -> Result<Answer<Explanation>, Problem> {
-    let job = JobId(find(&site, &caller, &id).await?.id);
+    let job = find(&site, &caller, &id).await?;
+    if job.ended_at.is_some() {
+        return Ok(Answer(over(job.id, &job.state, job.reason.as_deref())));
+    }
+    let job = JobId(job.id);
     Ok(Answer(site.handle.ask(|reply| Ask::Explain { job, reply }).await?))
 }

@@ -15,7 +15,10 @@ use crate::views::{ErrorView, StatusView};
 
 #[utoipa::path(get, path = "/v1/status", security(("token" = [])),
     responses((status = 200, body = StatusView), (status = 503, body = ErrorView)))]
-pub(super) async fn status(State(site): State<Arc<Site>>, Reader(_): Reader) -> Result<Answer<StatusView>, Problem> {
+pub(super) async fn status(
+    State(site): State<Arc<Site>>,
+    Reader(_): Reader,
+) -> Result<Answer<StatusView>, Problem> {
     let starting = || Refusal::Unavailable("the scheduler is starting; try again in a moment".into());
     Ok(Answer(site.board().status.clone().ok_or_else(starting)?))
 }

@@ -10,10 +10,11 @@ use utoipa::ToSchema;
 use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
-use super::{JobFilter, Problem, Site, names};
+use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
 use crate::handle::Ask;
 use crate::request::JobRequest;
+use crate::request::check::check;
 use crate::views::{ErrorView, JobView};
 
 const KEY: &str = "idempotency-key";
@@ -49,8 +50,10 @@ pub(super) async fn submit(
     headers: HeaderMap,
     Json(request): Json<JobRequest>,
 ) -> Result<(StatusCode, Answer<JobView>), Problem> {
-    caller.may_submit().map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
-    names::check(&request)?;
+    caller
+        .may_submit()
+        .map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
+    check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
     let key = key(&headers)?;
     let (who, request) = (caller.who, Box::new(request));
     let job = site.handle.ask(|reply| Ask::Submit { who, request, key, reply }).await?;
@@ -89,7 +92,12 @@ pub(super) async fn cancel(
 
 /// The job that somebody means, if it is theirs to see.
 pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobView, Problem> {
-    let missing = || Problem::new(StatusCode::NOT_FOUND, format!("there is no job {id} of yours; `yard jobs --all` lists them"));
+    let missing = || {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no job {id} of yours; `yard jobs --all` lists them"),
+        )
+    };
     if id == "last" {
         return last(site, caller).await?.ok_or_else(missing);
     }

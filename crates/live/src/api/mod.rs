@@ -2,6 +2,7 @@
 //! the types of `views`. What somebody may not see does not exist for them: others' jobs are 404, never 403.
 
 mod agent;
+mod document;
 mod error;
 mod events;
 mod explain;
@@ -26,11 +27,9 @@ use std::sync::{Arc, PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
-use axum::{Json, Router, middleware};
+use axum::{Extension, Router, middleware};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -45,6 +44,8 @@ use crate::metrics::Metrics;
 
 /// The largest body of a request.
 pub const BODY_MAX: usize = 1 << 20;
+
+const KEEP_USES: Duration = Duration::from_secs(60);
 
 /// What handlers need.
 pub struct Site {
@@ -79,25 +80,33 @@ impl Site {
     ) -> Result<T, Refusal> {
         let history = self.history.clone();
         let answer = tokio::task::spawn_blocking(move || ask(history.as_ref())).await;
-        answer.unwrap_or_else(|_| Err(Refusal::Unavailable("the history could not be read; see the server's log".into())))
+        answer.unwrap_or_else(|_| {
+            Err(Refusal::Unavailable("the history could not be read; see the server's log".into()))
+        })
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(info(title = "Switchyard", description = "A scheduler for deep-learning clusters"))]
-struct Document;
+/// Keeps when tokens were last used, once a minute and at the end. To be run beside the server.
+pub async fn housekeeping(site: Arc<Site>) {
+    loop {
+        let stopped = site.stop.run_until_cancelled(tokio::time::sleep(KEEP_USES)).await.is_none();
+        let tokens = site.tokens.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || tokens.flush()).await {
+            tracing::warn!(%error, "when tokens were last used could not be kept");
+        }
+        if stopped {
+            return;
+        }
+    }
+}
 
 /// All routes.
 pub fn router(site: Arc<Site>) -> Router {
-    let (router, mut document) = routes().split_for_parts();
-    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    document.components.get_or_insert_default().add_security_scheme("token", bearer);
-    let document = Arc::new(document);
-    let serve_document = axum::routing::get(move || async move { Json((*document).clone()) });
+    let (router, document) = routes().split_for_parts();
     router
-        .route("/v1/openapi.json", serve_document)
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
+        .layer(Extension(Arc::new(document)))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.clone(), layers::patience))
         .layer(CatchPanicLayer::custom(error::panicked))
@@ -107,7 +116,7 @@ pub fn router(site: Arc<Site>) -> Router {
 
 /// Each line is served and documented at once.
 fn routes() -> OpenApiRouter<Arc<Site>> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(document::empty())
         .routes(routes!(jobs::submit, job_list::list))
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::cancel))
@@ -127,4 +136,5 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(page::page))
+        .routes(routes!(document::document))
 }

@@ -78,13 +78,17 @@ fn counts(status: &StatusView) -> String {
         ("nodes up", status.nodes_up.to_string()),
         ("devices held", devices),
     ];
-    numbers.iter().map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect()
+    numbers
+        .iter()
+        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value)))
+        .collect()
 }
 
 fn node(node: &NodeView) -> String {
     let cells: String = node.devices.iter().map(cell).collect();
     let held = node.devices.iter().filter(|device| !device.jobs.is_empty()).count();
-    let state = node.reason.as_ref().map_or_else(|| node.state.clone(), |reason| format!("{}: {reason}", node.state));
+    let state =
+        node.reason.as_ref().map_or_else(|| node.state.clone(), |reason| format!("{}: {reason}", node.state));
     let (name, state, all) = (escape(&node.name), escape(&state), node.devices.len());
     format!("<tr><td>{name}<td>{state}<td>{cells}<td>{held} of {all}</tr>")
 }

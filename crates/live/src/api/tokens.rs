@@ -64,8 +64,11 @@ pub(super) async fn revoke(
 }
 
 /// Runs what may wait for the disk.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server made a mistake; its log says more");
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let failed =
+        |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server made a mistake; its log says more");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 

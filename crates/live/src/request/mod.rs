@@ -1,9 +1,17 @@
-//! What a user asks for: the body of `POST /v1/jobs`, and a job file in YAML. Unknown fields are refused.
+//! What a user asks for: the body of `POST /v1/jobs`. Unknown fields are refused. Beside it, the ways people write
+//! it down: a job file in YAML, a script with `#SBATCH` lines.
+
+pub mod check;
+pub mod sbatch;
+pub mod times;
+pub mod yaml;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use utoipa::ToSchema;
 use yard_core::part::Pause;
 
@@ -65,6 +73,26 @@ pub struct JobRequest {
     pub memory_mib: Option<u64>,
     /// Processor cores it may use on each node.
     pub cpus: Option<f64>,
+    /// It shares its devices with no other job, even where the policy packs jobs.
+    pub exclusive: bool,
+}
+
+/// A job file that cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Mistake {
+    /// The line, counted from 1, where it is about one.
+    pub line: Option<u64>,
+    /// In a sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => write!(f, "{}", self.message),
+        }
+    }
 }
 
 /// How a job saves its progress.
