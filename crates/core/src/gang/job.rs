@@ -42,6 +42,11 @@ pub(super) struct Gang {
 
 impl Gang {
     pub(super) fn new(job: GangJob, thaw: bool, stop: Option<Why>) -> Gang {
+        let twice = |at: usize| job.parts[..at].iter().any(|part| part.agent == job.parts[at].agent);
+        assert!(
+            !job.parts.is_empty() && !(0..job.parts.len()).any(twice),
+            "each agent has one part of a job"
+        );
         let known = vec![Known::default(); job.parts.len()];
         Gang {
             job,
@@ -175,9 +180,13 @@ impl Gang {
     /// A part that ended without being done takes the others with it. One that is done does not: the others are
     /// about to be, and the last of them may still be writing.
     fn stop_rest(&mut self, part: PartId, out: &mut Vec<FromGang>) {
-        let cut = self.known.iter().filter_map(|known| known.ending.as_ref());
-        if self.stop.is_none() && cut.into_iter().any(|ending| ending.how != How::Finished) {
+        let cut = |known: &Known| known.ending.as_ref().is_some_and(|ending| ending.how != How::Finished);
+        if self.stop.is_none() && self.known.iter().any(cut) {
             self.stop(part, Why::Lost, out);
+        }
+        // One of them stops by itself, because its time is up: all stop before the same step.
+        if self.stop.is_none() && self.known.iter().any(|known| known.boundary.is_some()) {
+            self.stop(part, Why::Drained, out);
         }
     }
 
@@ -239,7 +248,6 @@ impl Gang {
     fn ending(&self) -> Ending {
         let all = || self.known.iter().filter_map(|known| known.ending.as_ref());
         let first = |which: fn(How) -> bool| all().find(|ending| which(ending.how));
-        let step = all().filter_map(|ending| ending.step).min();
         let told = first(|how| how == How::Expired)
             .map(|ending| (How::Expired, ending))
             .or_else(|| Some((How::Lost, first(|how| matches!(how, How::Lost | How::Refused))?)))
@@ -247,6 +255,8 @@ impl Gang {
             .or_else(|| Some((How::Saved, first(|how| how != How::Finished)?)))
             .or_else(|| Some((How::Finished, all().next()?)));
         let (how, ending) = told.expect("a gang that ended has parts");
+        let step =
+            if how == How::Finished { ending.step } else { self.known.iter().filter_map(Known::kept).min() };
         Ending { how, step, ..ending.clone() }
     }
 
@@ -264,6 +274,12 @@ impl Gang {
 }
 
 impl Known {
+    /// Steps that are safe in a part that ended. One that finished says how far it came, not what it saved.
+    fn kept(&self) -> Option<u64> {
+        let ending = self.ending.as_ref().filter(|ending| ending.how != How::Finished);
+        ending.map_or(self.safe, |ending| ending.step)
+    }
+
     fn is_paused(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| ending.how == How::Paused)
     }

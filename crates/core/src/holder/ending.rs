@@ -10,7 +10,10 @@ impl Holder {
         if self.frozen.get(&id.job).is_some_and(|frozen| frozen.part == id) {
             return self.exited_frozen(id, rank, exit, out);
         }
-        let Some((id, part)) = self.live(id) else { return };
+        let recorded = self.parts.contains_key(&id);
+        let Some((id, part)) = self.live(id) else {
+            return out.extend((!recorded).then_some(Act::Forget { part: id }));
+        };
         let Some(known) = part.rank(rank).filter(|rank| rank.exit.is_none()) else { return };
         (known.exit, known.speaks) = (Some(exit), false);
         let excused = known.excused;

@@ -121,7 +121,7 @@ pub enum Happening {
         /// When the beat was sent, plus the length of the lease.
         valid_until: Time,
     },
-    /// The agent is back after a restart, and these processes are alive.
+    /// The agent is back after a restart, and these processes are alive, stopped ones too.
     Restarted {
         /// Part and rank of each.
         alive: Vec<(PartId, u32)>,

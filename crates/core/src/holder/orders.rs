@@ -3,7 +3,7 @@
 use super::part::{Frozen, Part, Phase};
 use super::{Act, Cause, Holder, devices};
 use crate::ids::JobId;
-use crate::part::{Ending, How, Master, Order, PartId, Ranks, Start, Told};
+use crate::part::{Ending, Held, How, Master, Order, PartId, Ranks, Start, Told};
 use crate::units::Time;
 
 /// Most ranks of one part; more is a mistake and no order.
@@ -53,9 +53,9 @@ impl Holder {
         let id = start.part;
         let newest = devices(&start.devices).filter_map(|device| self.seen.get(&device)).max();
         let live = || self.parts.iter().filter(|(_, part)| part.is_live());
-        let wanted = |device| devices(&start.devices).any(|other| other == device);
         let holder = live().find(|(other, part)| {
-            other.lease != id.lease && (other.job == id.job || devices(&part.start.devices).any(wanted))
+            let shares = other.job == id.job || overlap(&part.start.devices, &start.devices);
+            other.lease != id.lease && shares
         });
         if start.ranks.count == 0 || start.ranks.count > RANKS_MAX {
             Some(format!("{} ranks on one node are not between 1 and {RANKS_MAX}", start.ranks.count))
@@ -138,6 +138,7 @@ impl Holder {
         if current {
             self.over.insert(id, part.start.devices);
         }
+        out.extend(part.was.map(|was| Act::Forget { part: was }));
         if !self.frozen.values().any(|frozen| frozen.part == id) {
             out.push(Act::Forget { part: id });
         }
@@ -148,6 +149,11 @@ impl Holder {
             out.push(Act::Drop { part: frozen.part });
         }
     }
+}
+
+fn overlap(some: &[Held], others: &[Held]) -> bool {
+    let shared = |held: &Held, other: &Held| held.group == other.group && held.mask & other.mask != 0;
+    some.iter().any(|held| others.iter().any(|other| shared(held, other)))
 }
 
 /// The end of what never ran here.

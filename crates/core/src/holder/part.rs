@@ -114,9 +114,14 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
+    pub(super) fn rank(&mut self, rank: u32) -> Option<&mut Rank> {
+        let at = rank.checked_sub(self.start.ranks.first)?;
+        self.ranks.get_mut(at as usize)
+    }
+
     /// Whether its processes are just what this order asks for.
     pub(super) fn fits(&self, start: &Start) -> bool {
-        let count = |start: &Start| super::devices(&start.devices).count();
+        let count = |start: &Start| -> u32 { start.devices.iter().map(|held| held.mask.count_ones()).sum() };
         self.start.ranks == start.ranks
             && count(&self.start) == count(start)
             && (!start.card || self.start.devices == start.devices)
@@ -188,7 +193,8 @@ impl Part {
     /// When it next wants a tick.
     pub(super) fn deadline(&self) -> Option<Time> {
         let tell = self.untold.then(|| self.told + PROGRESS_EVERY);
-        let stop = self.stop.map(|stop| stop.hurry.unwrap_or(Time::NEVER).min(stop.kill));
+        let hurry = |stop: &Stop| stop.hurry.filter(|_| stop.begun).unwrap_or(Time::NEVER);
+        let stop = self.stop.map(|stop| hurry(&stop).min(stop.kill));
         let expires = self.expires.filter(|_| self.stop.is_none());
         [tell, stop, expires].into_iter().flatten().min()
     }

@@ -61,7 +61,8 @@ impl Holder {
     /// Stopped processes must be stopped, and all there.
     fn find_frozen(&mut self, alive: &BTreeSet<(PartId, u32)>, out: &mut Vec<Act>) {
         let mut gone = Vec::new();
-        for (job, frozen) in &self.frozen {
+        for (job, frozen) in &mut self.frozen {
+            frozen.ranks.iter_mut().for_each(|rank| rank.speaks = false);
             let ranks = frozen.ranks.iter().zip(frozen.start.ranks.first..);
             let mut expected = ranks.filter(|(rank, _)| rank.exit.is_none());
             if expected.all(|(_, rank)| alive.contains(&(frozen.part, rank))) {

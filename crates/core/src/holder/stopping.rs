@@ -16,14 +16,16 @@ const KILL_AGAIN: Span = Span::from_whole_secs(10);
 impl Holder {
     /// Stops a part that is not over; where it is already being stopped, that goes on.
     pub(super) fn stop(&mut self, now: Time, id: PartId, cause: Cause, out: &mut Vec<Act>) {
+        // The server counts from when the lease lapsed, whenever that was noticed.
+        let from = if cause == Cause::Lapsed { self.valid_until } else { now };
         let Some((id, part)) = self.live(id) else { return };
         if part.stop.is_some() {
             return;
         }
         let grace =
             if cause == Cause::Failed { part.start.grace.min(FAILED_GRACE) } else { part.start.grace };
-        let hurry = Some(now + Span(grace.0 / 2));
-        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill: now + grace });
+        let hurry = Some(from + Span(grace.0 / 2));
+        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill: from + grace });
         if !part.has_processes() {
             let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
             part.end(id, ending, out);
@@ -68,7 +70,10 @@ impl Holder {
     pub(super) fn hello(&mut self, id: PartId, rank: u32, out: &mut Vec<Act>) {
         let Some((id, part)) = self.live(id) else { return };
         let Some(known) = part.rank(rank) else { return };
-        (known.speaks, known.spoke, known.boundary) = (true, true, None);
+        (known.speaks, known.spoke) = (true, true);
+        if known.excused {
+            return; // Its signal came first.
+        }
         let Some(stop) = part.stop.filter(|stop| stop.begun && stop.cause != Cause::Failed) else { return };
         match stop.at {
             Some(at) => part.tell_stop(id, vec![rank], Some(at), out),
@@ -78,6 +83,10 @@ impl Holder {
     }
 
     pub(super) fn silent(&mut self, id: PartId, rank: u32, out: &mut Vec<Act>) {
+        let frozen = self.frozen.get_mut(&id.job).filter(|frozen| frozen.part == id);
+        if let Some(rank) = frozen.and_then(|frozen| frozen.rank(rank)) {
+            rank.speaks = false;
+        }
         let Some((id, part)) = self.live(id) else { return };
         let Some(rank) = part.rank(rank) else { return };
         rank.speaks = false;
@@ -86,7 +95,10 @@ impl Holder {
 
     pub(super) fn boundary(&mut self, id: PartId, rank: u32, step: u64, out: &mut Vec<Act>) {
         let Some((id, part)) = self.live(id) else { return };
-        let Some(rank) = part.rank(rank) else { return };
+        if part.stop.is_none_or(|stop| stop.asked || stop.at.is_some()) {
+            return; // Too late: the others have been told.
+        }
+        let Some(rank) = part.rank(rank).filter(|rank| !rank.told) else { return };
         rank.boundary = Some(step);
         part.agree(id, out);
     }
@@ -138,9 +150,9 @@ impl Part {
         }
     }
 
-    /// All ranks that talk stop before this step, or the first later one that all can.
+    /// All ranks that talk stop before this step.
     fn stop_at(&mut self, id: PartId, step: u64, out: &mut Vec<Act>) {
-        let at = Some(step.max(self.boundary()));
+        let at = Some(step);
         self.stop = self.stop.map(|stop| Stop { at, ..stop });
         let ranks = self.alive(|rank| rank.speaks);
         self.tell_stop(id, ranks, at, out);
