@@ -3,7 +3,7 @@
 //! user's own there (`work`, `checkpoints`, the socket's folder) belongs to them.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -23,8 +23,9 @@ pub(crate) struct Layout {
 impl Layout {
     /// Makes the folders. Others may pass through them to what is theirs, and see nothing else.
     pub(crate) fn open(data: &Path) -> io::Result<Layout> {
-        folder(data, 0o711)?;
+        std::fs::create_dir_all(data)?;
         let data = data.canonicalize()?;
+        folder(&data, 0o711)?;
         folder(&data.join("jobs"), 0o711)?;
         folder(&data.join("parts"), 0o700)?;
         let run = run_dir(&data);
@@ -95,7 +96,18 @@ impl Layout {
 
 fn folder(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    own(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// A folder for temporary things could have been put there by anybody.
+fn own(path: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(path)?;
+    if found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw() {
+        return Ok(());
+    }
+    let message = format!("{} is not a folder of the agent's user; remove it", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
 /// Where sockets are: with the data, or, where that path is too long for a socket, in the system's folder for

@@ -21,7 +21,7 @@ use super::link::{Heard, Link};
 use super::logs;
 use super::quarantine::Quarantine;
 use super::reads::Reads;
-use super::socket::{Saying, Socket, SocketNews};
+use super::socket::{Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
 use super::state::State;
 use crate::wire::{FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
@@ -146,7 +146,6 @@ impl Agent {
 
     /// Compares what was decided with what the keeper has, at the start and after a keeper died.
     async fn restart(&mut self) -> anyhow::Result<()> {
-        self.open_sockets();
         self.keeper.ask(&Ask::List);
         let (alive, exits, lease) = loop {
             match self.inboxes.keeper.recv().await.flatten() {
@@ -158,6 +157,7 @@ impl Agent {
                 ),
             }
         };
+        self.open_sockets(&alive);
         // The state says until when the lease was valid when it was written; the keeper was told since.
         let told = self.state.clock.at(lease.unwrap_or(0));
         self.contact(self.state.valid_until.max(told));
@@ -171,9 +171,11 @@ impl Agent {
     }
 
     /// Listens again where processes of the last agent's time know it.
-    fn open_sockets(&mut self) {
+    fn open_sockets(&mut self, alive: &[(PartId, u32)]) {
         for (part, folder) in std::mem::take(&mut self.state.sockets) {
-            if !self.sockets.contains_key(&part) {
+            if !alive.iter().any(|(known, _)| *known == part) {
+                remove(&folder);
+            } else if !self.sockets.contains_key(&part) {
                 let owner = self
                     .task(part)
                     .and_then(|task| self.spawner.account(&task).ok())
@@ -273,6 +275,9 @@ impl Agent {
     }
 
     fn beat(&mut self) {
+        if !self.up {
+            return;
+        }
         self.beats.seq += 1;
         let (seq, now) = (self.beats.seq, self.now());
         self.beats.sent.insert(seq, now);

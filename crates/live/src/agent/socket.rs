@@ -119,9 +119,14 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.listens.abort();
-        let _gone = std::fs::remove_file(&self.path);
-        let _gone = self.path.parent().map(std::fs::remove_dir);
+        remove(&self.folder());
     }
+}
+
+/// Removes a socket that nobody listens at any more.
+pub(crate) fn remove(folder: &Path) {
+    let _gone = std::fs::remove_file(folder.join("s"));
+    let _gone = std::fs::remove_dir(folder);
 }
 
 async fn listen(listener: UnixListener, number: u64, news: mpsc::UnboundedSender<(u64, SocketNews)>) {

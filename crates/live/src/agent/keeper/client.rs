@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn start(dir: &Path, command: &[String]) -> io::Result<()> {
     let Some((program, args)) = command.split_first() else {
         return Err(io::Error::other("there is no command for it"));
     };
-    std::fs::create_dir_all(dir)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(dir.join("log"))?;
     let mut command = Command::new(program);
     command.args(args).arg("--dir").arg(dir).current_dir("/");

@@ -174,6 +174,10 @@ impl Server {
 
     /// The newest agent is the one that counts: an older one's connection is closed.
     fn connect(&mut self, stream: UnixStream) {
+        let peer = stream.peer_cred().map(|peer| peer.uid());
+        if peer.ok() != Some(nix::unistd::geteuid().as_raw()) {
+            return tracing::warn!("somebody else tried to speak to the keeper");
+        }
         self.connections += 1;
         let (say, lines) = mpsc::unbounded_channel();
         self.agent = Some((self.connections, say));

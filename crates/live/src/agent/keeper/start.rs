@@ -86,7 +86,9 @@ pub(super) fn open(sink: &Sink) -> Result<File, Unstartable> {
     let name = sink.path.display();
     let refused = |what: String| Unstartable { code: Some(126), message: format!("output {name}: {what}") };
     let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o644).custom_flags(O_NONBLOCK);
+    // What is ours lies where other users may pass, and is read through the agent.
+    let mode = if sink.theirs { 0o644 } else { 0o600 };
+    options.create(true).append(true).mode(mode).custom_flags(O_NONBLOCK);
     let mut file = options.open(&sink.path).map_err(|error| refused(error.to_string()))?;
     let kind = file.metadata().map_err(|error| refused(error.to_string()))?.file_type();
     if !kind.is_file() && !kind.is_char_device() {

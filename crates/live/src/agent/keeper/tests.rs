@@ -317,7 +317,7 @@ async fn many_short_processes_end_with_their_own_codes() {
         let (number, _, exit) = bench.exit().await;
         codes.insert(number, exit);
     }
-    let expected = |number: u64| code(if number % 2 == 0 { 0 } else { (number % 7) as i32 });
+    let expected = |number: u64| code(if number.is_multiple_of(2) { 0 } else { (number % 7) as i32 });
     assert!(codes.iter().all(|(number, exit)| *exit == expected(*number)));
 }
 

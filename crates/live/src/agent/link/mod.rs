@@ -5,6 +5,8 @@
 mod dial;
 mod identity;
 mod local;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +59,8 @@ struct Ends {
     news: mpsc::UnboundedReceiver<FromAgent>,
     logs: mpsc::Receiver<FromAgent>,
     heard: mpsc::UnboundedSender<Heard>,
+    /// Whether the server let this node stay: only then it may come back at once.
+    welcomed: bool,
 }
 
 impl Link {
@@ -65,7 +69,7 @@ impl Link {
         let (news, news_end) = mpsc::unbounded_channel();
         let (logs, logs_end) = mpsc::channel(LOGS_MAX);
         let (heard_end, heard) = mpsc::unbounded_channel();
-        let ends = Ends { news: news_end, logs: logs_end, heard: heard_end };
+        let ends = Ends { news: news_end, logs: logs_end, heard: heard_end, welcomed: false };
         let keeps = tokio::spawn(keep(server, name, folder, ends));
         Link { news, logs, heard, keeps }
     }
@@ -85,13 +89,13 @@ async fn keep(server: Server, name: String, folder: PathBuf, mut ends: Ends) {
             Server::Local(handle) => local::converse(handle, &mut ends).await,
         };
         match ended {
-            Ok(()) => {
-                tracing::info!("the connection to the server ended");
-                pause = PAUSE.0;
-            }
+            Ok(()) => tracing::info!("the connection to the server ended"),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "no connection to the server"),
         }
         let _over = ends.heard.send(Heard::Down);
+        if std::mem::take(&mut ends.welcomed) {
+            pause = PAUSE.0;
+        }
         tokio::time::sleep(pause + jitter(pause)).await;
         pause = (pause * 2).min(PAUSE.1);
     }
@@ -125,7 +129,8 @@ impl Ends {
         }
     }
 
-    fn hear(&self, said: ToAgent) {
+    fn hear(&mut self, said: ToAgent) {
+        self.welcomed |= matches!(said, ToAgent::Welcome { .. });
         let _over = self.heard.send(Heard::Said(Box::new(said)));
     }
 }
