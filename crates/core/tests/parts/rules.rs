@@ -361,6 +361,28 @@ fn who_talks_and_fails_to_save_has_crashed() {
     assert_eq!((ending.how, ending.code), (How::Crashed, Some(1)));
 }
 
+#[test]
+fn an_agent_that_is_back_finds_its_processes_and_kills_strangers() {
+    let mut node = Node::new();
+    let (kept, lost, stranger) = (part(1, 1), part(2, 2), part(3, 3));
+    node.runs(start(kept, 0b001, 1));
+    node.runs(start(lost, 0b110, 2));
+    let acts = node.does(Happening::Restarted { alive: vec![(kept, 0), (lost, 1), (stranger, 0)] });
+    assert_eq!(acts, [Act::Kill { part: lost }, Act::Kill { part: stranger }], "half a job is no job");
+    assert_eq!(ending(&node.killed(lost, 1)).how, How::Lost);
+    assert_eq!(ending(&node.exits(kept, 0, 0)).how, How::Finished);
+}
+
+#[test]
+fn an_agent_that_is_back_stops_what_should_lie_stopped() {
+    let mut node = Node::new();
+    let id = node.runs(Start { card: false, ..start(part(1, 1), 1, 1) });
+    node.stop(id);
+    assert_eq!(node.does(Happening::Restarted { alive: vec![(id, 0)] }), [Act::Freeze { part: id }]);
+    assert_eq!(node.does(Happening::Restarted { alive: vec![] }), [Act::Drop { part: id }]);
+    assert_eq!(node.holder.paused(), []);
+}
+
 // Gangs.
 
 fn gang(job: u64, agents: &[u32]) -> GangJob {
