@@ -35,7 +35,7 @@ impl Layout {
 
     /// What survives a restart.
     pub(crate) fn state(&self) -> PathBuf {
-        self.data.join("state.json")
+        self.data.join("state")
     }
 
     /// What a part runs.
