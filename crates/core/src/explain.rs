@@ -141,7 +141,8 @@ impl Engine {
     pub fn explain(&self, job: JobId) -> Option<Explained> {
         let (book, row) = (&self.state.book, *self.state.rows.get(&job)?);
         let entries = |row| book.shares_of(row).iter().map(|share| book.entry(*share));
-        let share = |row| entries(row).filter(|entry| !entry.is_newcomer()).map(|entry| entry.fraction).sum();
+        let planned = |row| entries(row).filter(|entry| !entry.is_newcomer());
+        let share = |row| planned(row).fold(0.0, |sum, entry| sum + entry.fraction);
         let promised = entries(row).any(|entry| entry.lease.is_some());
         explain(
             &self.view(),

@@ -80,6 +80,7 @@ pub(crate) fn agent(args: &AgentArgs) -> anyhow::Result<()> {
 
 /// The parent of an agent's jobs, until they are over.
 pub(crate) fn keeper(args: &KeeperArgs) -> anyhow::Result<()> {
+    start_log("info")?;
     yard_live::agent::keeper_main(&args.dir)
 }
 
@@ -90,7 +91,8 @@ fn threads() -> anyhow::Result<tokio::runtime::Runtime> {
 fn start_log(level: &str) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(level)
         .with_context(|| format!("--log {level}: use error, warn, info, debug or trace"))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_target(false).with_ansi(crate::output::is_watched()).init();
     Ok(())
 }
 

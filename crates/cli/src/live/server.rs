@@ -71,7 +71,9 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
         patience: PATIENCE,
         stop: stop.clone(),
     };
-    let router = api::router(Arc::new(site));
+    let site = Arc::new(site);
+    tasks.spawn(api::housekeeping(site.clone()));
+    let router = api::router(site);
     tasks.spawn(listen::serve(listener, acceptor, router, listen::Limits::for_process(), stop.clone()));
     Ok(Running { handle, address, url, policy: options.policy.clone(), driver, stop, tasks, tokens })
 }

@@ -134,10 +134,13 @@ fn a_waiting_job_is_told_why_and_what_would_help() {
     let first = cluster.submit("--gpus 2", &["sleep", "1000"]);
     cluster.wait(first, "running");
     let second = cluster.submit("--gpus 1", &["sleep", "1000"]);
+    let json = || -> serde_json::Value {
+        serde_json::from_str(&cluster.yard(&format!("explain {second} -o json")).ok()).expect("it is JSON")
+    };
+    cluster.until("a plan names it", || json()["reason"] != "policy");
     let said = cluster.yard(&format!("explain {second}")).ok();
     assert!(said.contains(&format!("{first}")), "it names who is in front: {said}");
-    let json: serde_json::Value =
-        serde_json::from_str(&cluster.yard(&format!("explain {second} -o json")).ok()).expect("it is JSON");
+    let json = json();
     assert!(json["reason"] == "priority" || json["reason"] == "capacity", "{json:#}");
     assert_eq!(json["ahead"][0].as_u64(), Some(first));
 }

@@ -29,7 +29,7 @@ fn what_happened_live_happens_again_in_simulation() {
         (event["event"] == "granted").then(|| event["job"].to_string())
     });
     let sim = cluster.yard(
-        "sim --trace history.csv --cluster gpu:1x2 --policy fifo --round 4s --events sim.jsonl -o json",
+        "sim --trace history.csv --cluster gpu:1x2 --policy fifo --round 4s --overheads none --events sim.jsonl -o json",
     );
     sim.ok();
     let text =

@@ -6,10 +6,10 @@ use crate::harness::{Cluster, LEDGER};
 fn twenty_jobs_take_turns_on_four_devices_and_do_each_step_once() {
     let cluster = Cluster::up("--fake v100:2,k80:2 --round 2s --policy las");
     cluster.folder.write("ledger.py", LEDGER);
-    let jobs: Vec<_> = (0..20).map(|_| cluster.python("", "ledger.py", &["40", "0.05"])).collect();
+    let jobs: Vec<_> = (0..20).map(|_| cluster.python("", "ledger.py", &["60", "0.05"])).collect();
     for id in &jobs {
         cluster.wait(*id, "succeeded");
-        cluster.each_step_once(*id, 40);
+        cluster.each_step_once(*id, 60);
     }
     let stops: u64 = jobs.iter().map(|id| cluster.job(*id)["preemptions"].as_u64().unwrap_or(0)).sum();
     assert!(stops > 0, "twenty jobs on four devices take turns");
@@ -43,7 +43,10 @@ fn a_drained_node_keeps_what_it_runs_and_takes_nothing_new() {
     cluster.wait(running, "running");
     cluster.yard("drain here --reason cleaning").ok();
     let node = cluster.node("here").expect("it is there");
-    assert_eq!((node["state"].as_str(), node["reason"].as_str()), (Some("draining"), Some("cleaning")));
+    assert_eq!(
+        (node["state"].as_str(), node["reason"].as_str()),
+        (Some("draining"), Some("drained by root: cleaning"))
+    );
     let waiting = cluster.submit("", &["true"]);
     cluster.wait(running, "succeeded");
     assert_eq!(cluster.state(waiting), "pending");

@@ -82,7 +82,7 @@ impl Driver {
         self.believe();
         self.agents.ids().for_each(|agent| self.settle(agent));
         let now = self.clock.now();
-        self.commit(now);
+        self.commit_after(None, now);
         if let Some(failing) = self.failing.take() {
             return Err(failing.error);
         }

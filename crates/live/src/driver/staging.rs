@@ -22,6 +22,9 @@ use crate::wire::{Hello, ToAgent};
 /// Longest time from one try to write to the next.
 const RETRY_MAX: Span = Span::from_whole_secs(10);
 
+/// `Input::Tick` in the journal.
+const TICK: &str = "\"Tick\"";
+
 /// Rows to be written together.
 #[derive(Default)]
 pub(super) struct Half {
@@ -195,8 +198,15 @@ impl Driver {
         JobId(self.engine.next_job().0 + self.staged.clients.jobs.len() as u64)
     }
 
-    /// Makes everything staged durable, steps the engine and answers.
+    /// Makes everything staged durable, steps the engine and answers. A beat is taken at its own time, however late it
+    /// is noticed, and before whatever happened since.
     pub(super) fn commit(&mut self, now: Time) {
+        let beat = self.engine.deadline().filter(|time| *time < now);
+        self.commit_after(beat, now);
+    }
+
+    /// The same without a look at the clock's beats, or with one that is due.
+    pub(super) fn commit_after(&mut self, beat: Option<Time>, now: Time) {
         if !self.staged.is_waiting() {
             return;
         }
@@ -210,11 +220,11 @@ impl Driver {
         batch.absorb(std::mem::take(&mut self.staged.clients));
         batch.input(Input::Tick);
         let watch = Stopwatch::start();
-        match self.write(now, &batch) {
+        match self.write(now, beat, &batch) {
             Ok(()) => {
                 self.config.meter.commit(watch.took());
                 self.config.meter.submitted(batch.jobs.len() as u64);
-                self.committed(now, batch);
+                self.committed(now, beat, batch);
             }
             Err(error) => {
                 let clients = agents.split(&mut batch);
@@ -224,20 +234,23 @@ impl Driver {
         }
     }
 
-    fn write(&mut self, now: Time, batch: &Half) -> Result<(), StoreError> {
+    fn write(&mut self, now: Time, beat: Option<Time>, batch: &Half) -> Result<(), StoreError> {
         let told = self.staged.facts.iter().filter_map(|id| Some((*id, self.records.all.get(id)?)));
         // What a client changes of a job's facts goes on top of what agents told.
         let mut facts: BTreeMap<JobId, Facts> = told.map(|(id, record)| (id, record.facts.clone())).collect();
         facts.extend(batch.facts.iter().cloned());
         let facts: Vec<_> = facts.into_iter().collect();
-        let inputs: Vec<&str> = batch.inputs.iter().map(|(_, text)| text.as_str()).collect();
+        let tick = beat.map(|_| TICK);
+        let texts = batch.inputs.iter().map(|(_, text)| text.as_str());
+        let inputs: Vec<&str> = tick.into_iter().chain(texts).collect();
         let (jobs, nodes, audit) = (&batch.jobs, &batch.nodes, &batch.audit);
         let first = self.seq + 1;
-        let write = Write { first, time: now, inputs: &inputs, jobs, facts: &facts, nodes, audit };
+        let inputs = &inputs;
+        let write = Write { first, time: now, first_time: beat, inputs, jobs, facts: &facts, nodes, audit };
         self.store.write(&write, &self.derived)
     }
 
-    fn committed(&mut self, now: Time, batch: Half) {
+    fn committed(&mut self, now: Time, beat: Option<Time>, batch: Half) {
         if self.failing.take().is_some() {
             tracing::info!(file = %self.store.path().display(), "changes can be written again");
         }
@@ -252,6 +265,9 @@ impl Driver {
             if let Some(record) = self.records.all.get_mut(&job) {
                 record.facts.cancelled = facts.cancelled;
             }
+        }
+        if let Some(beat) = beat {
+            self.step(beat, Input::Tick);
         }
         for (input, _) in batch.inputs {
             self.step(now, input);

@@ -20,6 +20,8 @@ pub struct Write<'a> {
     pub first: u64,
     /// When all of it happens.
     pub time: Time,
+    /// When the first input happens, where that is before the others.
+    pub first_time: Option<Time>,
     /// Inputs, as JSON.
     pub inputs: &'a [&'a str],
     /// Jobs that the inputs submit.
@@ -124,8 +126,9 @@ fn write_all(db: &mut rusqlite::Connection, batch: &Write<'_>, derived: &Derived
 
 fn write_inputs(change: &Transaction<'_>, batch: &Write<'_>) -> rusqlite::Result<()> {
     let mut insert = change.prepare_cached("INSERT INTO journal VALUES(?1, ?2, ?3, ?4)")?;
-    for (seq, input) in (batch.first..).zip(batch.inputs) {
-        insert.execute(params![seq as i64, batch.time.0 as i64, STATE_VERSION, input])?;
+    let times = batch.first_time.into_iter().chain(std::iter::repeat(batch.time));
+    for ((seq, input), time) in (batch.first..).zip(batch.inputs).zip(times) {
+        insert.execute(params![seq as i64, time.0 as i64, STATE_VERSION, input])?;
     }
     let text = "INSERT INTO jobs(id, user, key, request, submitted_us) VALUES(?1, ?2, ?3, ?4, ?5)";
     let mut insert = change.prepare_cached(text)?;
