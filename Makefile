@@ -1,6 +1,6 @@
 # Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build fuzz bench bless validation fmt python-test
+.PHONY: help run demo sim test check build fuzz bench bless validation fmt python-test
 
 CARGO ?= cargo
 SEED ?= 0
@@ -15,7 +15,13 @@ help: ## List what there is
 build: ## Build the binary: target/release/yard
 	$(CARGO) build --release --locked
 
-run: build ## Build, run three policies on a generated day of jobs, and write a report
+run: build ## Start everything on this machine: server, agent and API, data under ./.yard
+	@$(YARD) up
+
+demo: build ## The same on pretend devices of two kinds, with a handful of training jobs to watch
+	@examples/demo-up.sh
+
+sim: build ## Run three policies on a generated day of jobs, and write a report
 	@mkdir -p out
 	@$(YARD) trace gen --preset philly --jobs 1500 --rate 62.5 --seed 1 > out/day.csv
 	@$(YARD) sim --trace out/day.csv --cluster gpu:16x8 --policy fifo,backfill,tiresias --html out/report.html

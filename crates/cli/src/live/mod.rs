@@ -37,6 +37,7 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
         let here = here.transpose()?;
         let node = here.as_ref().map(|config| config.name.clone());
         let agent = here.map(|config| tokio::spawn(yard_live::agent::run(config, stop.clone())));
+        running.has(node.as_deref()).await;
         greet(&running, &args.server.data);
         let broke = wait(agent, &running).await;
         farewell(running, node).await?;

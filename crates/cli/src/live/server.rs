@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,6 +30,10 @@ const STALL: Duration = Duration::from_secs(15);
 
 /// How long a request may take until its answer begins.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often, and after how long each time, to look whether this machine has joined.
+const JOIN_TRIES: u32 = 100;
+const JOIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// A server that runs.
 pub(super) struct Running {
@@ -79,6 +83,22 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
 }
 
 impl Running {
+    /// Waits for this machine to be a node that takes jobs, but not for ever: it may be drained.
+    pub(super) async fn has(&self, node: Option<&str>) {
+        let Some(node) = node else { return };
+        for _ in 0..JOIN_TRIES {
+            if self.is_up(node) {
+                return;
+            }
+            tokio::time::sleep(JOIN_PAUSE).await;
+        }
+    }
+
+    fn is_up(&self, node: &str) -> bool {
+        let board = self.handle.board.read().unwrap_or_else(PoisonError::into_inner);
+        board.nodes.get(node).is_some_and(|node| node.state == "up")
+    }
+
     /// Waits for the driver to end, which it should not.
     pub(super) async fn failed(&self) {
         self.handle.asks.closed().await;

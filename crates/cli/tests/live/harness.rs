@@ -94,6 +94,9 @@ impl Cluster {
         command.args(&self.options).stdout(log.try_clone().expect("it can be shared")).stderr(log);
         self.server = Some(command.spawn().expect("the binary can be run"));
         self.until("the server answers", || self.yard("nodes -o json").code == Some(0));
+        if !self.options.iter().any(|option| option == "--no-agent") {
+            self.until("its agent joins", || self.yard("nodes -o json").out.contains("\"up\""));
+        }
         let url = self.url();
         self.listen = url.rsplit("//").next().expect("an address has a scheme").to_owned();
     }

@@ -90,8 +90,10 @@ fn a_job_can_be_withdrawn_in_every_state() {
     cluster.wait(pending, "cancelled");
     cluster.yard(&format!("cancel {running}")).ok();
     cluster.wait(running, "cancelled");
-    let again = cluster.yard(&format!("cancel {running}"));
-    assert_eq!(again.code, Some(2), "{}{}", again.out, again.err);
+    assert!(
+        cluster.yard(&format!("cancel {running}")).ok().contains("cancelled"),
+        "once more changes nothing"
+    );
     // At once after the submission: while it starts, most likely.
     let starting = cluster.submit("", &["sleep", "1000"]);
     cluster.yard(&format!("cancel {starting}")).ok();

@@ -34,9 +34,8 @@ fn what_happened_live_happens_again_in_simulation() {
     sim.ok();
     let text =
         std::fs::read_to_string(cluster.folder.0.join("sim.jsonl")).expect("the simulator wrote its events");
-    let simulated = starts(&text, |event| {
-        event.get("Granted").or(event.get("granted")).map(|grant| grant["jobs"][0].to_string())
-    });
+    let simulated =
+        starts(&text, |event| (event["event"] == "granted").then(|| event["jobs"][0].to_string()));
     let numbered: BTreeMap<_, _> =
         live.iter().collect::<std::collections::BTreeSet<_>>().into_iter().zip(0..).collect();
     let live: Vec<String> = live.iter().map(|job| numbered[job].to_string()).collect();
