@@ -1,18 +1,30 @@
 #!/bin/sh
-# A cluster of pretend devices on this machine with short rounds, and the jobs of demo.sh on it. Ctrl-C stops it all.
+# A cluster of pretend devices of two kinds with short rounds, in a folder of its own, and the jobs of demo.sh on it.
+#   $YARD  the binary (default: target/release/yard)
 set -eu
+
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 YARD=${YARD:-$root/target/release/yard}
-cd "$root"
-"$YARD" up --data .yard-demo --fake h100:2,v100:2 --round 10s --policy las &
+mkdir -p "$root/out/demo"
+cd "$root/out/demo"
+
+"$YARD" up --listen 127.0.0.1:0 --name demo --fake h100:2,v100:2 --round 10s --policy las --log warn &
 up=$!
-trap 'kill -INT $up 2>/dev/null; wait $up; exit 0' INT TERM
+# Ctrl-C reaches the server as well; it asks the jobs to save, and this script waits for it.
+trap 'wait $up || true' INT TERM
+
 tries=0
-until "$YARD" --help >/dev/null && [ -f .yard-demo/server.json ] && YARD_SERVER= "$YARD" nodes --data .yard-demo >/dev/null 2>&1; do
+until "$YARD" nodes 2>/dev/null | grep -q ' up '; do
     tries=$((tries + 1))
-    [ "$tries" -lt 100 ] || { echo "the server did not come up; its output is above" >&2; kill $up; exit 1; }
+    if [ "$tries" -gt 100 ] || ! kill -0 $up 2>/dev/null; then
+        echo "the server did not come up; its output is above" >&2
+        exit 1
+    fi
     sleep 0.1
 done
+
 YARD="$YARD" "$here/demo.sh"
+echo
+echo "Type these in another terminal, in $root/out/demo. Ctrl-C here stops the demonstration."
 wait $up
