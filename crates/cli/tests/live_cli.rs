@@ -346,7 +346,7 @@ fn nodes_are_listed_drained_and_resumed() {
     let drained = server.run(&dir, &["drain", "n2/h100", "--reason", "fan is loud"]).quietly();
     assert!(drained.contains("yard resume n2/h100"), "{drained}");
     assert_eq!(server.yard(&dir, "resume n1").quietly(), "n1 takes jobs again\n");
-    assert_eq!(server.seen()[3].json(), json!({"reason": "fan is loud"}));
+    assert_eq!(server.seen()[3].json(), json!({"reason": "fan is loud", "evict": false}));
 }
 
 fn event(id: u64, job: u64) -> Value {

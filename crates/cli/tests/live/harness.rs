@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long anything may take before a test gives up. Machines are slow at times; nothing is asserted about speed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How often to look, and how long to wait between, before a test gives up. Machines are slow at times; nothing is
+/// asserted about speed.
+const LOOKS: u32 = 2400;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A folder under the system's own, because paths of sockets must be short.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -30,6 +32,7 @@ impl Folder {
 }
 
 impl Drop for Folder {
+    #[expect(clippy::print_stderr, reason = "whoever reads a failed test wants to look there")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("what the cluster left is in {}", self.0.display());
@@ -211,8 +214,7 @@ impl Cluster {
     /// Waits until a job is in a state.
     pub(crate) fn wait(&self, id: u64, state: &str) -> Value {
         let mut seen = Value::Null;
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
+        for _ in 0..LOOKS {
             seen = self.job(id);
             if seen["state"] == state {
                 return seen;
@@ -220,7 +222,7 @@ impl Cluster {
             let ended = ["succeeded", "failed", "cancelled", "rejected"];
             let over = ended.iter().any(|end| seen["state"] == *end);
             assert!(!over, "job {id} should become {state}: {seen:#}\n{}", self.log(id));
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(PAUSE);
         }
         panic!("job {id} did not become {state}: {seen:#}\n{}", self.log(id));
     }
@@ -232,11 +234,13 @@ impl Cluster {
 
     /// Waits until something is so.
     pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so() {
-            assert!(Instant::now() < deadline, "in vain: {what}\n{}", self.tail());
-            std::thread::sleep(Duration::from_millis(50));
+        for _ in 0..LOOKS {
+            if is_so() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
         }
+        panic!("in vain: {what}\n{}", self.tail());
     }
 
     /// The end of what the server said.

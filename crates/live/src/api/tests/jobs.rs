@@ -1,4 +1,5 @@
 use super::*;
+use crate::driver::Meter;
 
 #[tokio::test]
 async fn a_job_is_submitted_shown_and_cancelled() {

@@ -235,7 +235,7 @@ async fn what_was_recorded_is_a_trace() {
     rig.until_state(second.id, "succeeded").await;
     rig.events_of(second.id, "ended").await;
     rig.events_of(first.id, "ended").await;
-    let text = rig.history().trace(yard_core::Time::ZERO, yard_core::Time::NEVER).unwrap();
+    let text = rig.history().trace(yard_core::Time::ZERO, yard_core::Time::NEVER, None).unwrap();
     let trace = yard_sim::trace::read("history", text.as_bytes(), Some("yard")).unwrap().trace;
     let [one, two] = &trace.jobs[..] else { panic!("{text}") };
     assert_eq!((one.gpus, one.tenant.as_deref(), one.max_gpus), (2, Some("a,b"), Some(2)));

@@ -3,6 +3,7 @@
 mod agent;
 mod crashes;
 mod durability;
+mod hostile;
 mod life;
 mod nodes;
 mod policies;
@@ -140,7 +141,7 @@ impl Rig {
     async fn events_of(&self, job: u64, last: &str) -> Vec<EventView> {
         let history = self.history();
         loop {
-            let events = history.events(0, 10_000, None).unwrap();
+            let events = history.events(Some(0), 10_000, None).unwrap();
             let own: Vec<_> = events.into_iter().filter(|event| event.job == Some(job)).collect();
             if own.last().is_some_and(|event| event.event == last) {
                 return own;
