@@ -17,7 +17,7 @@ use yard_live::views::{JobList, StatusView};
 
 use self::crowd::{Burst, Crowd};
 use self::load::Submitted;
-use self::process::{Scratch, Yard, end, keeper_of, memory, until};
+use self::process::{Scratch, Yard, until};
 use super::Figures;
 use crate::client::{Client, ServerArgs};
 use crate::clock::Stopwatch;
@@ -25,8 +25,8 @@ use crate::output::{Format, note};
 
 /// Any free port of this machine.
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
-/// The server has nothing more to say when it was silent for so long.
-const SETTLED: Duration = Duration::from_secs(2);
+/// A round is over when the server was silent for this part of it.
+const SILENCE: f64 = 0.25;
 /// How long an agent is left alone before it is weighed.
 const IDLE: Duration = Duration::from_secs(3);
 
@@ -86,16 +86,16 @@ fn cluster(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Re
     let round = args.round.to_string();
     let options = ["--policy", &args.policy, "--round", &round];
     let mut server = Yard::start("server", &data, &[&LISTEN[..], &options[..]].concat())?;
-    let asked = server.answers(&data)?;
+    let asked = server.answers()?;
     note(&format!("{} agents join", args.agents));
     let watch = Stopwatch::start();
     let mut crowd = Crowd::join(&dial(&asked, &data)?, &scratch.join("nodes"), args.agents as usize)?;
     figures.put("join_s", json!(watch.seconds()));
     submissions(args, scratch, &asked, figures)?;
     rounds(args, &asked, &mut crowd, figures)?;
-    let (now, most) = memory(server.pid())?;
-    figures.put("server_rss_mib", json!(now));
-    figures.put("server_peak_rss_mib", json!(most));
+    let memory = server.memory()?;
+    figures.put("server_rss_mib", json!(memory.now));
+    figures.put("server_peak_rss_mib", json!(memory.peak));
     endings(args, &asked, &crowd, figures)?;
     drop(crowd);
     idle_agent(&asked, scratch, figures)
@@ -145,18 +145,18 @@ fn rounds(
     figures: &mut Figures,
 ) -> anyhow::Result<()> {
     note("jobs take turns");
-    let mut quiet = Stopwatch::start();
+    let (mut quiet, silence_s) = (Stopwatch::start(), f64::from(args.round) * SILENCE);
     until("the server settles", || {
         if !crowd.orders().is_empty() {
             quiet = Stopwatch::start();
         }
-        (quiet.seconds() >= SETTLED.as_secs_f64()).then_some(())
+        (quiet.seconds() >= silence_s).then_some(())
     })?;
     let client = Client::new(asked)?;
     let before = Sums::read(&client)?;
     std::thread::sleep(Duration::from_secs(u64::from(args.round) * u64::from(args.rounds)));
     let after = Sums::read(&client)?;
-    let seen = crowd::bursts(&crowd.orders(), u64::from(args.round) * 250_000);
+    let seen = crowd::bursts(&crowd.orders(), (silence_s * 1e6) as u64);
     put_rounds(&seen, figures);
     figures.put("round_mean_ms", json!(after.mean_ms(&before, "round")));
     figures.put("plan_mean_ms", json!(after.mean_ms(&before, "plan")));
@@ -201,16 +201,14 @@ fn endings(args: &LiveArgs, asked: &ServerArgs, crowd: &Crowd, figures: &mut Fig
     note("jobs end");
     let watch = Stopwatch::start();
     crowd.finish();
-    all_ended(&Client::new(asked)?, args.jobs)?;
+    status_is(&Client::new(asked)?, "all jobs end", |status| status.ended >= u64::from(args.jobs))?;
     figures.put("ended_per_s", json!(f64::from(args.jobs) / watch.seconds()));
     Ok(())
 }
 
-fn all_ended(client: &Client, jobs: u32) -> anyhow::Result<()> {
-    until("all jobs end", || {
-        let status: Result<StatusView, _> = client.get("/v1/status", &[]);
-        status.is_ok_and(|status| status.ended >= u64::from(jobs)).then_some(())
-    })
+fn status_is(client: &Client, what: &str, wanted: impl Fn(&StatusView) -> bool) -> anyhow::Result<()> {
+    let status = || client.get::<StatusView>("/v1/status", &[]).ok();
+    until(what, || status().filter(&wanted).map(drop))
 }
 
 /// What an agent with nothing to do weighs, and its keeper.
@@ -222,13 +220,10 @@ fn idle_agent(asked: &ServerArgs, scratch: &Path, figures: &mut Figures) -> anyh
     let token = token.to_string_lossy();
     let options = ["--server", url, "--join-token", &token, "--name", "idle", "--cpu-slots", "8"];
     let agent = Yard::start("agent", &data, &options)?;
-    let keeper = until("the agent starts its keeper", || keeper_of(&data))?;
     until("the agent joins", || data.join("identity/node.pem").exists().then_some(()))?;
     std::thread::sleep(IDLE);
-    figures.put("agent_rss_mib", json!(memory(agent.pid())?.0));
-    figures.put("keeper_rss_mib", json!(memory(keeper)?.0));
-    drop(agent);
-    end(keeper);
+    figures.put("agent_rss_mib", json!(agent.memory()?.now));
+    figures.put("keeper_rss_mib", json!(agent.keeper_memory()?.now));
     Ok(())
 }
 
@@ -238,10 +233,11 @@ fn trivial(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Re
     let data = scratch.join("up");
     let slots = args.slots.to_string();
     let mut up = Yard::start("up", &data, &[&LISTEN[..], &["--cpu-slots", &slots][..]].concat())?;
-    let asked = up.answers(&data)?;
-    load::submit(&asked, args.clients as usize, args.trivial as usize, &job(0))?;
+    let asked = up.answers()?;
     let client = Client::new(&asked)?;
-    all_ended(&client, args.trivial)?;
+    status_is(&client, "the agent joins", |status| status.nodes_up > 0)?;
+    load::submit(&asked, args.clients as usize, args.trivial as usize, &job(0))?;
+    status_is(&client, "all jobs end", |status| status.ended >= u64::from(args.trivial))?;
     figures.put("trivial_jobs", json!(args.trivial));
     figures.put("trivial_slots", json!(args.slots));
     figures.put("trivial_per_s", json!(f64::from(args.trivial) / took_s(&client, args.trivial)?));

@@ -44,29 +44,29 @@ impl Drop for Scratch {
     }
 }
 
-/// `yard` with some arguments; it is told to stop when this is dropped.
+/// `yard` with some arguments; it is told to stop when this is dropped, and the keeper of its agent too.
 pub(super) struct Yard {
     child: Child,
-    log: PathBuf,
+    data: PathBuf,
 }
 
 impl Yard {
     /// Starts it; what it says goes into a file beside its data.
     pub(super) fn start(command: &str, data: &Path, options: &[&str]) -> anyhow::Result<Yard> {
         let program = std::env::current_exe().context("this program's own file cannot be found")?;
-        let log = data.with_extension("log");
+        let log = log_of(data);
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut yard = Command::new(program);
         yard.arg(command).arg("--data").arg(data).args(["--log", "warn"]).args(options);
         yard.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let child = yard.spawn().with_context(|| format!("yard {command} does not start"))?;
-        Ok(Yard { child, log })
+        Ok(Yard { child, data: data.to_owned() })
     }
 
     /// How to ask it, once it answers.
-    pub(super) fn answers(&mut self, data: &Path) -> anyhow::Result<ServerArgs> {
-        let server = until("the server answers", || self.ended().or_else(|| address(data).map(Ok)))??;
-        let asked = ServerArgs { server: Some(server), token_file: Some(data.join("token")) };
+    pub(super) fn answers(&mut self) -> anyhow::Result<ServerArgs> {
+        let server = until("the server answers", || self.ended().or_else(|| address(&self.data).map(Ok)))??;
+        let asked = ServerArgs { server: Some(server), token_file: Some(self.data.join("token")) };
         let client = Client::new(&asked)?;
         until("the server is ready", || client.stream("/readyz", &[], None).ok())?;
         Ok(asked)
@@ -75,13 +75,18 @@ impl Yard {
     /// That it ended, which it should not.
     fn ended<T>(&mut self) -> Option<anyhow::Result<T>> {
         let status = self.child.try_wait().ok().flatten()?;
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let said = std::fs::read_to_string(log_of(&self.data)).unwrap_or_default();
         Some(Err(anyhow::anyhow!("it ended with {status}: {}", said.trim())))
     }
 
-    /// Its number.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    /// What it holds of memory.
+    pub(super) fn memory(&self) -> anyhow::Result<Memory> {
+        Memory::of(self.child.id())
+    }
+
+    /// The same of its agent's keeper, once that is there.
+    pub(super) fn keeper_memory(&self) -> anyhow::Result<Memory> {
+        Memory::of(until("the agent starts its keeper", || keeper_of(&self.data))?)
     }
 }
 
@@ -93,6 +98,8 @@ impl Drop for Yard {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+        // It would wait a while for another agent.
+        keeper_of(&self.data).into_iter().for_each(end);
     }
 }
 
@@ -102,25 +109,39 @@ fn address(data: &Path) -> Option<String> {
     Some(named["url"].as_str()?.to_owned())
 }
 
+fn log_of(data: &Path) -> PathBuf {
+    data.with_extension("log")
+}
+
 /// Tells a process to end.
-pub(super) fn end(pid: u32) {
+fn end(pid: u32) {
     // It may have ended by itself.
     let _ = kill(Pid::from_raw(pid as i32), Signal::SIGTERM);
 }
 
-/// What a process holds of memory, in MiB: now, and at most so far.
-pub(super) fn memory(pid: u32) -> anyhow::Result<(f64, f64)> {
-    let path = format!("/proc/{pid}/status");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
-    let mib = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / 1024.0)
-    };
-    mib("VmRSS:").zip(mib("VmHWM:")).with_context(|| format!("{path} says nothing of memory"))
+/// What a process holds of memory, in MiB.
+pub(super) struct Memory {
+    pub(super) now: f64,
+    /// The most so far.
+    pub(super) peak: f64,
 }
 
-/// The keeper of the agent with this folder.
-pub(super) fn keeper_of(data: &Path) -> Option<u32> {
+impl Memory {
+    fn of(pid: u32) -> anyhow::Result<Memory> {
+        let path = format!("/proc/{pid}/status");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
+        let mib = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+            Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / 1024.0)
+        };
+        let both = mib("VmRSS:").zip(mib("VmHWM:"));
+        let (now, peak) = both.with_context(|| format!("{path} says nothing of memory"))?;
+        Ok(Memory { now, peak })
+    }
+}
+
+/// The keeper of the agent with this folder, or one below it.
+fn keeper_of(data: &Path) -> Option<u32> {
     let ours = |pid: u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let mut words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
