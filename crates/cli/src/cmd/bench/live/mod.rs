@@ -159,7 +159,7 @@ fn rounds(
     let seen = crowd::bursts(&crowd.orders(), (silence_s * 1e6) as u64);
     put_rounds(&seen, figures);
     figures.put("round_mean_ms", json!(after.mean_ms(&before, "round")));
-    figures.put("plan_mean_ms", json!(after.mean_ms(&before, "plan")));
+    figures.put("plan_mean_ms", json!(after.mean_ms(&Sums(String::new()), "plan")));
     figures.put("commit_mean_ms", json!(after.mean_ms(&Sums(String::new()), "journal_commit")));
     Ok(())
 }
