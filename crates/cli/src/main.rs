@@ -81,7 +81,7 @@ enum Command {
     Validate(cmd::validate::ValidateArgs),
     /// Try random clusters, jobs and faults, checking every invariant after every step
     Fuzz(cmd::fuzz::FuzzArgs),
-    /// Measure the solvers on problems of any size
+    /// Measure the solvers and the live cluster at any size
     Bench(cmd::bench::BenchArgs),
     /// Print a completion script for your shell
     #[command(

@@ -13,6 +13,7 @@ mod layout;
 mod link;
 mod logs;
 mod nvml;
+mod pretend;
 mod quarantine;
 mod reads;
 mod serve;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::devices::{Fakes, Offer};
 pub use self::keeper::{keeper_main, launch_main};
 pub use self::link::{Dial, Server};
+pub use self::pretend::{Pretend, Seen};
 
 /// What an agent is told at its start.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
-//! `yard bench market`: how fast a market of any size is solved, and how near the optimum.
+//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; and `yard bench live`.
 
 mod instance;
+mod live;
 
 use std::io::Write;
 
@@ -21,7 +22,7 @@ const PASSES: u32 = 400;
 #[derive(clap::Args)]
 #[command(
     subcommand_required = true,
-    after_help = "Examples:\n  yard bench market --jobs 100000 --kinds 4 --against lp"
+    after_help = "Examples:\n  yard bench market --jobs 100000 --kinds 4 --against lp\n  yard bench live --agents 100 --jobs 1000"
 )]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -32,6 +33,8 @@ pub(crate) struct BenchArgs {
 enum Bench {
     /// Solve one random market: max-min shares of a capacity-bound cluster
     Market(MarketArgs),
+    /// Run a server with many agents: submissions, rounds, trivial jobs, memory
+    Live(live::LiveArgs),
 }
 
 /// The market to solve.
@@ -80,9 +83,11 @@ impl Figures {
 }
 
 pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Bench::Market(args) = &args.bench;
-    let figures = market(args)?;
-    match args.output {
+    let (figures, output) = match &args.bench {
+        Bench::Market(args) => (market(args)?, args.output),
+        Bench::Live(args) => (live::measure(args)?, args.output),
+    };
+    match output {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&figures)?)?,
         Format::Table => table(&figures, out)?,
     }
