@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     promised: f64,
     pub(crate) received: f64,
     accounted: Time,
+    /// Since when there is an account.
+    pub(crate) since: Time,
     /// What it costs to stop its jobs and start them again, the most of them.
     pub(crate) restart: Span,
     /// Seconds promised and not received under earlier plans (`Turns::Gavel`).
@@ -235,6 +237,11 @@ impl Book {
         }
     }
 
+    /// The part of the time that its first job should have in all.
+    pub(crate) fn share_of(&self, entry: &Entry) -> f64 {
+        self.shares_of(entry.jobs[0]).iter().map(|share| self.entry(*share).fraction).sum()
+    }
+
     /// Whether one of its jobs already has devices through another share.
     pub(crate) fn taken_elsewhere(&self, share: ShareId) -> bool {
         let others = self.entry(share).jobs.iter().flat_map(|job| self.shares_of(*job));
@@ -419,6 +426,7 @@ impl Book {
             promised: 0.0,
             received: 0.0,
             accounted: now,
+            since: now,
             restart: share
                 .jobs
                 .iter()
@@ -499,19 +507,37 @@ pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[Job
         }
     }
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
-    let mut sums: Vec<(JobIdx, f64)> = Vec::with_capacity(shares.len());
+    shares.iter().try_for_each(|share| check_share(share, specs))?;
+    let over = match &allocation.shares {
+        Shares::All(shares) => above_one(sums_of_all(shares, specs.len())),
+        Shares::Changed(shares) => above_one(sums_of_some(shares)),
+    };
+    let told = |(job, sum): (JobIdx, f64)| {
+        Err(format!("the shares of job {} add up to {sum}, above 1", runs[job.index()].id))
+    };
+    over.map_or(Ok(()), told)
+}
+
+fn above_one(mut sums: impl Iterator<Item = (JobIdx, f64)>) -> Option<(JobIdx, f64)> {
+    sums.find(|(_, sum)| *sum > 1.0 + 1e-6)
+}
+
+/// Each job's shares added up, in a column of all rows.
+fn sums_of_all(shares: &[Share], rows: usize) -> impl Iterator<Item = (JobIdx, f64)> {
+    let mut sums = vec![0.0; rows];
     for share in shares {
-        check_share(share, specs)?;
-        sums.extend(share.jobs.iter().map(|job| (*job, share.fraction)));
+        share.jobs.iter().for_each(|job| sums[job.index()] += share.fraction);
     }
-    sums.sort_unstable_by_key(|(job, _)| *job);
-    for same in sums.chunk_by(|a, b| a.0 == b.0) {
-        let sum: f64 = same.iter().map(|(_, fraction)| fraction).sum();
-        if sum > 1.0 + 1e-6 {
-            return Err(format!("the shares of job {} add up to {sum}, above 1", runs[same[0].0.index()].id));
-        }
-    }
-    Ok(())
+    (0..).map(JobIdx).zip(sums)
+}
+
+/// The same for few shares among many rows.
+fn sums_of_some(shares: &[Share]) -> impl Iterator<Item = (JobIdx, f64)> {
+    let parts = shares.iter().flat_map(|share| share.jobs.iter().map(|job| (*job, share.fraction)));
+    let mut parts: Vec<(JobIdx, f64)> = parts.collect();
+    parts.sort_unstable_by_key(|(job, _)| *job);
+    let sum = |same: &[(JobIdx, f64)]| (same[0].0, same.iter().map(|(_, fraction)| fraction).sum());
+    parts.chunk_by(|a, b| a.0 == b.0).map(sum).collect::<Vec<_>>().into_iter()
 }
 
 fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {

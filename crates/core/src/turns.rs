@@ -12,9 +12,10 @@ use crate::units::{Span, Time};
 /// How shares of time become turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turns {
-    /// Who is due first by its share goes first, whatever its kind (earliest pseudo-deadline: Srinivasan and
-    /// Anderson, "Fair Scheduling of Dynamic Task Systems on Multiprocessors", 2005); what one plan promised and
-    /// did not deliver, the next one still owes.
+    /// Who is furthest behind its share goes first, whatever its kind, measured by its age; what one plan promised
+    /// and did not deliver, the next one still owes. Against deadlines by share (Srinivasan and Anderson, "Fair
+    /// Scheduling of Dynamic Task Systems on Multiprocessors", 2005), which hold every share to within a round: that
+    /// exactness costs a change of hands a round, and no job gains from it.
     #[default]
     Owed,
     /// As Gavel's simulator does it: kind after kind, by share over time received since the last plan.
@@ -60,18 +61,36 @@ impl Turning {
         }
     }
 
-    /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
-    /// A share of all the time is so never passed over for one that merely fell behind a little. Who holds
-    /// devices is served as if it had received less, the more so the more a stop costs: turns last longer then.
+    /// Who is furthest behind for its age goes first: a day's job may wait an hour for its turn, one that just came
+    /// may not. Who holds devices is served as if it were owed more, the more so the older it is and the more a stop
+    /// costs: turns grow with age, and a job changes hands a few times in its life, not once a round.
     fn owed(&self, book: &Book) -> Order {
+        let (mut meant, mut left) = (Vec::new(), Vec::new());
+        for (share, entry) in book.iter() {
+            let last = entry.fraction < SLIVER;
+            let claim = if last { self.claim_on_rest(entry) } else { self.claim(book, entry) };
+            let group = if last { &mut left } else { &mut meant };
+            group.push(Place::new([claim, entry.fraction, 0.0], entry, share));
+        }
+        let group = |shares: Vec<Place>| Group { kind: None, shares: shares.into() };
+        Order { groups: vec![group(left), group(meant)] }
+    }
+
+    fn claim(&self, book: &Book, entry: &Entry) -> f64 {
+        let (age, youth) = ((self.now - entry.since).secs(), YOUTH * self.round.secs().max(1.0));
+        let keeps = if entry.lease.is_some() { TURN * age } else { 0.0 };
+        (self.seconds_owed(entry) / book.share_of(entry) + keeps + youth) / (age + youth)
+    }
+
+    /// Of what nobody else wants: by when a share should have received a round of it.
+    fn claim_on_rest(&self, entry: &Entry) -> f64 {
+        (self.seconds_owed(entry) - self.round.secs().max(1.0)) / entry.fraction
+    }
+
+    fn seconds_owed(&self, entry: &Entry) -> f64 {
         let round = self.round.secs().max(1.0);
-        let place = |(share, entry): (ShareId, &Entry)| {
-            let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
-            let due = entry.received - grace + round - entry.promised_by(self.now);
-            Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share)
-        };
-        let shares: Vec<Place> = book.iter().map(place).collect();
-        Order { groups: vec![Group { kind: None, shares: shares.into() }] }
+        let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
+        entry.promised_by(self.now) - entry.received + grace
     }
 
     /// Kind after kind; in each by share over time received, then by deficit, then by share.
@@ -102,12 +121,23 @@ impl Turning {
     }
 }
 
+/// How far a turn may take a job from what it is owed, as a part of its age. Measured with `max-min` on 108 devices at
+/// 5.6 jobs an hour, with h200 costs: at 0.05, 0.2 and 0.4 there are 4, 12 and 20 times fewer stops than with turns of
+/// a round, and jobs finish 2 % sooner on average with all three; `max_rho` stays at 1.88 up to 0.2 and is 2.2 at 0.4.
+const TURN: f64 = 0.2;
+
+/// Rounds after which a job is no longer taken for new. The newer, the sooner it is served: at 1, 3 and 5 rounds the
+/// average `rho` of the same run is 1.25, 1.20 and 1.17, where without it is 1.28.
+const YOUTH: f64 = 5.0;
+
+/// Shares below this are not meant to be received: they say who has what is left.
+const SLIVER: f64 = 1e-6;
+
 /// The part of a job's time that changing hands may waste.
 const WASTE: f64 = 0.02;
 
 /// Seconds that are not held against a share that has devices, so that its turn is worth what stopping it costs.
-/// More than a round would cost the others more: measured with `max-min` on two traces, longer turns raise both
-/// completion times and `max_rho`. A little is there without costs too, so that nobody is moved for a rounding error.
+/// A little is there without costs too, so that nobody is moved for a rounding error.
 fn grace(restart: Span, round: f64) -> f64 {
     (restart.secs() / WASTE).clamp(0.1 * round, round)
 }
@@ -208,3 +238,4 @@ mod tests {
         assert!(counts.len() == 6 && counts.values().all(|count| (900..1_100).contains(count)), "{counts:?}");
     }
 }
+
