@@ -207,6 +207,12 @@ impl Book {
         self.waiting > 0
     }
 
+    /// Whether any job in force has no devices.
+    pub(crate) fn is_anybody_without(&self) -> bool {
+        let waits = |share: &ShareId| self.entry(*share).lease.is_none();
+        self.of_job.iter().any(|shares| !shares.is_empty() && shares.iter().all(waits))
+    }
+
     pub(crate) fn shares_of(&self, job: JobIdx) -> &[ShareId] {
         self.of_job.get(job.index()).map_or(&[], |shares| shares)
     }

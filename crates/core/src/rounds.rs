@@ -49,6 +49,7 @@ pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
     let mut round = Round::new(parts, false);
     match round.book.mode {
         Mode::Ordered { skip, .. } => round.fill_with(false, skip),
+        Mode::Fractions if !round.book.is_anybody_without() => {}
         Mode::Fractions => round.fill_in(round.turning.order(round.book)),
     }
     round.finish().promised

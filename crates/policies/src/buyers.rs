@@ -13,6 +13,7 @@ use yard_core::view::View;
 use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::leftovers::with_leftovers;
+use crate::whole::whole;
 
 /// Shares below this are rounding, not meant.
 pub(crate) const SHARE_MIN: f64 = 1e-7;
@@ -260,7 +261,7 @@ impl<'v> Buyers<'v> {
                 all.extend(parts.iter().map(share));
             }
         }
-        let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
+        let mut allocation = Allocation::fractions(with_leftovers(self.view, whole(self.view, all)));
         let certificate = self.certificate(solution.objective, solution.bound, &solution.prices);
         allocation.certificate = Some(Box::new(certificate));
         allocation

@@ -91,6 +91,7 @@ impl Engine {
         View {
             now: state.now,
             round: state.settings.round,
+            turns: state.settings.turns,
             specs: state.specs.clone(),
             runs: state.runs.clone(),
             nodes: state.nodes.clone(),

@@ -37,6 +37,7 @@ impl World {
             view: View {
                 now: Time::ZERO,
                 round: Span::from_secs(1.0),
+                turns: Default::default(),
                 specs: Arc::default(),
                 runs: Arc::default(),
                 nodes: Arc::default(),

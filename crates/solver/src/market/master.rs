@@ -19,6 +19,8 @@ pub(crate) struct Master {
     /// Column after column; the first `rows - 1` are the slacks of the kinds.
     columns: Vec<f64>,
     worth: Vec<f64>,
+    /// The largest of them, by size.
+    scale: f64,
     basis: Vec<usize>,
     inverse: Vec<f64>,
     mix: Vec<f64>,
@@ -38,6 +40,7 @@ impl Master {
             rows,
             columns,
             worth: vec![0.0; rows - 1],
+            scale: TINY,
             basis: (0..rows).collect(),
             inverse: vec![0.0; rows * rows],
             mix: vec![0.0; rows],
@@ -55,6 +58,7 @@ impl Master {
         self.columns.extend_from_slice(load);
         self.columns.push(1.0);
         self.worth.push(worth);
+        self.scale = self.scale.max(worth.abs());
     }
 
     /// The answers in the best mix with their parts.
@@ -116,8 +120,7 @@ impl Master {
     }
 
     fn entering(&self, careful: bool) -> Option<usize> {
-        let scale = self.worth.iter().fold(TINY, |most, worth| most.max(worth.abs()));
-        let mut best = (None, TINY * scale);
+        let mut best = (None, TINY * self.scale);
         for column in (0..self.worth.len()).filter(|column| !self.basis.contains(column)) {
             let gain = self.reduced(column);
             if gain > best.1 {
