@@ -65,14 +65,17 @@ impl Turning {
     /// may not. Who holds devices is served as if it were owed more, the more so the older it is and the more a stop
     /// costs: turns grow with age, and a job changes hands a few times in its life, not once a round.
     fn owed(&self, book: &Book) -> Order {
-        let (mut meant, mut left) = (Vec::new(), Vec::new());
+        let (mut always, mut meant, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (share, entry) in book.iter() {
-            let last = entry.fraction < SLIVER;
-            let claim = if last { self.claim_on_rest(entry) } else { self.claim(book, entry) };
-            let group = if last { &mut left } else { &mut meant };
+            let (claim, group) = match entry.fraction {
+                part if part < SLIVER => (self.claim_on_rest(entry), &mut left),
+                part if part < ALWAYS => (self.claim(book, entry), &mut meant),
+                _ => (self.claim(book, entry), &mut always),
+            };
             group.push(Place::new([claim, entry.fraction, 0.0], entry, share));
         }
-        Order { groups: vec![Group::new(None, left), Group::new(None, meant)] }
+        let group = |shares| Group::new(None, shares);
+        Order { groups: vec![group(left), group(meant), group(always)] }
     }
 
     fn claim(&self, book: &Book, entry: &Entry) -> f64 {
@@ -131,7 +134,10 @@ const TURN: f64 = 0.2;
 /// average, since short jobs then wait for as long as long ones.
 const YOUTH: f64 = 5.0;
 
-/// Even a share of all the time is behind by a rounding error now and then.
+/// Shares above this are of all the time: there is a device for each of them, so they are served first.
+const ALWAYS: f64 = 0.999;
+
+/// What counts of those that are not quite of all the time must stay finite.
 const SLACK_MIN: f64 = 0.05;
 
 /// Shares below this are not meant to be received: they say who has what is left.
