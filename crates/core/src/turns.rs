@@ -61,7 +61,7 @@ impl Turning {
         }
     }
 
-    /// Who is furthest behind for its age goes first: a day's job may wait an hour for its turn, one that just came
+    /// Who is furthest behind for its age goes first: a day's job may wait hours for its turn, one that just came
     /// may not. Who holds devices is served as if it were owed more, the more so the older it is and the more a stop
     /// costs: turns grow with age, and a job changes hands a few times in its life, not once a round.
     fn owed(&self, book: &Book) -> Order {
