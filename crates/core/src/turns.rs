@@ -65,17 +65,14 @@ impl Turning {
     /// may not. Who holds devices is served as if it were owed more, the more so the older it is and the more a stop
     /// costs: turns grow with age, and a job changes hands a few times in its life, not once a round.
     fn owed(&self, book: &Book) -> Order {
-        let (mut always, mut meant, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut meant, mut left) = (Vec::new(), Vec::new());
         for (share, entry) in book.iter() {
-            let (claim, group) = match entry.fraction {
-                part if part < SLIVER => (self.claim_on_rest(entry), &mut left),
-                part if part < ALWAYS => (self.claim(book, entry), &mut meant),
-                _ => (self.claim(book, entry), &mut always),
-            };
+            let last = entry.fraction < SLIVER;
+            let claim = if last { self.claim_on_rest(entry) } else { self.claim(book, entry) };
+            let group = if last { &mut left } else { &mut meant };
             group.push(Place::new([claim, entry.fraction, 0.0], entry, share));
         }
-        let group = |shares| Group::new(None, shares);
-        Order { groups: vec![group(left), group(meant), group(always)] }
+        Order { groups: vec![Group::new(None, left), Group::new(None, meant)] }
     }
 
     fn claim(&self, book: &Book, entry: &Entry) -> f64 {
@@ -134,10 +131,8 @@ const TURN: f64 = 0.2;
 /// average, since short jobs then wait for as long as long ones.
 const YOUTH: f64 = 5.0;
 
-/// Shares above this are of all the time: there is a device for each of them, so they are served first.
-const ALWAYS: f64 = 0.999;
-
-/// What counts of those that are not quite of all the time must stay finite.
+/// What counts for shares of all the time must stay finite. To serve those first whatever else is owed was tried: the
+/// largest `rho` of the run above is then 1.93, and 1.84 without.
 const SLACK_MIN: f64 = 0.05;
 
 /// Shares below this are not meant to be received: they say who has what is left.
