@@ -1,11 +1,13 @@
 # Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build fuzz bench bless validation fmt
+.PHONY: help run test check build fuzz bench bless validation fmt python-test
 
 CARGO ?= cargo
 SEED ?= 0
 COUNT ?= 1
 YARD := target/release/yard
+PYTHON ?= python3
+VENV := target/python-venv
 
 help: ## List what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -31,6 +33,18 @@ check: ## The checks themselves, on a machine that is set up
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --lib --bins --tests --locked --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(MAKE) --no-print-directory python-test
+
+python-test: $(VENV)/.ready ## Format, lints, types and tests of the Python package and the examples
+	$(VENV)/bin/ruff format --config python/pyproject.toml --check --quiet python examples
+	$(VENV)/bin/ruff check --config python/pyproject.toml --quiet python examples
+	cd python && ../$(VENV)/bin/mypy src tests ../examples
+	cd python && ../$(VENV)/bin/python -m pytest --quiet
+
+$(VENV)/.ready: python/requirements-test.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000
 	$(YARD) fuzz --seed $(SEED) --count $(COUNT)

@@ -1,4 +1,4 @@
-//! The one place that reads the clock: how long things took, never what is decided.
+//! The one place that reads the clock: how long things took and what the time is, never what is decided.
 
 #![expect(clippy::disallowed_methods, reason = "a stopwatch for the results; nothing is decided by it")]
 
@@ -19,6 +19,23 @@ impl Stopwatch {
     pub(crate) fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
+}
+
+/// What the time is, in the user's zone.
+pub(crate) fn now() -> jiff::Zoned {
+    jiff::Zoned::now()
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds_now() -> f64 {
+    jiff::Timestamp::now().as_microsecond() as f64 / 1e6
+}
+
+/// A moment given in seconds since 1970, as people here write it.
+pub(crate) fn written(seconds: f64) -> String {
+    let moment = jiff::Timestamp::from_microsecond((seconds * 1e6) as i64);
+    let zoned = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::system()));
+    zoned.map_or_else(|_| "–".into(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 /// A policy, and how long it thought.

@@ -1,8 +1,10 @@
 //! The command `yard`: it puts the parts together, and it alone prints, reads the clock and exits.
 
+mod client;
 mod clock;
 mod cmd;
 mod compat;
+mod live;
 mod output;
 mod report;
 mod results;
@@ -13,10 +15,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A scheduler for deep-learning clusters: compare policies on real traces, on one deterministic core.
+/// A scheduler for deep-learning clusters: run jobs on real machines, and compare policies on real traces, on one core.
 #[derive(Parser)]
 #[command(name = "yard", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "First steps:\n  \
+#[command(after_help = "First steps, live:\n  \
+    yard up --fake h100:8\n  \
+    yard submit --gpus 2 -- sleep 60\n  \
+    yard top\n\n\
+    First steps, simulated:\n  \
     yard trace gen --jobs 500 --rate 60 > day.csv\n  \
     yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,tiresias,srtf --html report.html\n  \
     yard policies")]
@@ -27,6 +33,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Start everything on this machine: server, agent and API in one process
+    Up(Box<cmd::up::UpArgs>),
+    /// Start a server that waits for agents
+    Server(Box<cmd::server::ServerCommandArgs>),
+    /// Offer this machine's devices to a server
+    Agent(Box<cmd::agent::AgentArgs>),
+    #[command(hide = true)]
+    Keeper(cmd::agent::KeeperArgs),
+    /// What becomes a job of another user. Keepers start it; nobody else does.
+    #[command(hide = true)]
+    Launch,
+    /// Submit a job: from flags, from a job file, or from a script with #SBATCH lines
+    Submit(Box<cmd::submit::SubmitArgs>),
+    /// List jobs: who runs where, and who waits for what
+    #[command(visible_aliases = ["queue", "ls"])]
+    Jobs(cmd::jobs::JobsArgs),
+    /// Show all there is to know of a job
+    Show(cmd::show::ShowArgs),
+    /// Print what a job wrote
+    Logs(cmd::logs::LogsArgs),
+    /// Withdraw jobs
+    Cancel(cmd::cancel::CancelArgs),
+    /// Say why a job is not running, and what would let it start sooner
+    Explain(cmd::explain::ExplainArgs),
+    /// List nodes, their devices, and who holds them
+    Nodes(cmd::nodes::NodesArgs),
+    /// Let a node take no new jobs
+    Drain(cmd::drain::DrainArgs),
+    /// Let a node take jobs again
+    Resume(cmd::drain::ResumeArgs),
+    /// Print what happened, and what happens
+    Events(cmd::events::EventsArgs),
+    /// Watch nodes, devices and jobs on a screen
+    Top(cmd::top::TopArgs),
+    /// Make, list and revoke tokens
+    Token(cmd::token::TokenArgs),
     /// Run a trace through one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
     /// Ask a policy once: what it would give to the jobs of a trace
@@ -54,9 +96,12 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let done = run(cli.command, &mut out).and_then(|()| Ok(out.flush()?));
+    let done = run(cli.command, &mut out).and_then(|code| {
+        out.flush()?;
+        Ok(code)
+    });
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&error);
@@ -65,8 +110,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
+fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
+        // Commands whose result is in their exit code.
+        Command::Submit(args) => return cmd::submit::run(&args, out),
+        Command::Launch => return Ok(yard_live::agent::launch_main()),
+        Command::Up(args) => live::up(&args),
+        Command::Server(args) => live::server(&args),
+        Command::Agent(args) => live::agent(&args),
+        Command::Keeper(args) => live::keeper(&args),
+        Command::Jobs(args) => cmd::jobs::run(&args, out),
+        Command::Show(args) => cmd::show::run(&args, out),
+        Command::Logs(args) => cmd::logs::run(&args, out),
+        Command::Cancel(args) => cmd::cancel::run(&args, out),
+        Command::Explain(args) => cmd::explain::run(&args, out),
+        Command::Nodes(args) => cmd::nodes::run(&args, out),
+        Command::Drain(args) => cmd::drain::drain(&args, out),
+        Command::Resume(args) => cmd::drain::resume(&args, out),
+        Command::Events(args) => cmd::events::run(&args, out),
+        Command::Top(args) => cmd::top::run(&args),
+        Command::Token(args) => cmd::token::run(&args, out),
         Command::Sim(args) => cmd::sim::run(&args, out),
         Command::Plan(args) => cmd::plan::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
@@ -74,10 +137,13 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Validate(args) => cmd::validate::run(&args, out),
         Command::Fuzz(args) => cmd::fuzz::run(&args, out),
         Command::Bench(args) => cmd::bench::run(&args, out),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "yard", &mut script);
-            Ok(out.write_all(&script)?)
-        }
+        Command::Completions { shell } => completions(shell, out),
     }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "yard", &mut script);
+    Ok(out.write_all(&script)?)
 }

@@ -18,6 +18,18 @@ pub(crate) enum Format {
     Json,
 }
 
+/// How to print a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Listing {
+    /// A table for people.
+    #[default]
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// JSON for programs.
+    Json,
+}
+
 /// A message for the person at the terminal.
 pub(crate) fn note(text: &str) {
     eprintln!("{text}");
@@ -41,16 +53,40 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Text of others as it may go to a terminal: one line, and nothing that moves the cursor.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c == '\n' {
+                ' '
+            } else if c.is_control() {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// JSON for programs.
+pub(crate) fn json(value: &impl serde::Serialize, out: &mut dyn io::Write) -> anyhow::Result<()> {
+    Ok(writeln!(out, "{}", serde_json::to_string_pretty(value)?)?)
+}
+
 /// Whether somebody watches stderr.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A plain table; columns from `numbers` on are aligned to the right.
+/// A plain table; columns from `numbers` on are aligned to the right. Without names it has no header.
 pub(crate) fn table(header: &[&str], numbers: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)));
+    if !header.is_empty() {
+        table.set_header(
+            header.iter().map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)),
+        );
+    }
     for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -65,6 +101,16 @@ pub(crate) fn human(seconds: Option<f64>) -> String {
         Some(s) if s < 7200.0 => format!("{:.1} min", s / 60.0),
         Some(s) if s < 172_800.0 => format!("{:.2} h", s / 3600.0),
         Some(s) => format!("{:.2} d", s / 86_400.0),
+    }
+}
+
+/// A length of time in few letters, for tables.
+pub(crate) fn brief(seconds: f64) -> String {
+    match seconds.max(0.0) {
+        s if s < 60.0 => format!("{s:.0}s"),
+        s if s < 3600.0 => format!("{:.0}m", (s / 60.0).floor()),
+        s if s < 86_400.0 => format!("{:.0}h{:02.0}m", (s / 3600.0).floor(), (s % 3600.0 / 60.0).floor()),
+        s => format!("{:.0}d{:02.0}h", (s / 86_400.0).floor(), (s % 86_400.0 / 3600.0).floor()),
     }
 }
 

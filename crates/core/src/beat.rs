@@ -50,6 +50,8 @@ mod tests {
             profile: Default::default(),
             costs: Costs { start: Span::from_secs(restart), ..Costs::default() },
             failures_max: 0,
+            pausable: true,
+            not_before: None,
         }
     }
 

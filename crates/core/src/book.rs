@@ -161,6 +161,9 @@ impl Entry {
     }
 }
 
+/// Whether a lease is never stopped for others.
+type Fixed<'a> = &'a dyn Fn(LeaseId) -> bool;
+
 /// What accounts are kept by.
 pub(crate) struct Jobs<'a> {
     pub(crate) now: Time,
@@ -319,7 +322,8 @@ impl Book {
         self.vacant.push(share);
     }
 
-    /// Puts a new allocation in force. Returns the leases of shares that it no longer wants.
+    /// Puts a new allocation in force. Returns the leases of shares that it no longer wants, which are never fixed
+    /// ones: who holds those keeps them, whatever the allocation says.
     pub(crate) fn apply(
         &mut self,
         allocation: Allocation,
@@ -327,6 +331,7 @@ impl Book {
         turns: Turns,
         specs: &[Arc<JobSpec>],
         runs: &mut [JobRun],
+        fixed: Fixed<'_>,
     ) -> Vec<LeaseId> {
         if turns.is_gavel() {
             self.settle(&Jobs { now, turns, specs, runs });
@@ -340,10 +345,13 @@ impl Book {
         let keep = matches!(self.mode, Mode::Ordered { preempt: false, .. });
         let mut named: Vec<JobIdx> = Vec::new();
         for share in shares {
-            // A job that ended while the plan was made is nobody's concern any more; and where nothing is
-            // preempted, a job that runs in another share runs on there.
-            let over = share.jobs.iter().any(|job| runs[job.index()].state.is_final());
-            if !(over || keep && self.runs_otherwise(&share)) {
+            // A job that ended or was held back while the plan was made is nobody's concern any more; and where
+            // nothing is preempted, a job that runs in another share runs on there.
+            let over = share.jobs.iter().any(|job| !runs[job.index()].is_active());
+            if over || keep && self.runs_otherwise(&share) {
+                continue;
+            }
+            if let Some(share) = self.without_fixed(share, specs, fixed) {
                 named.extend(&share.jobs);
                 self.upsert(share, now, turns, specs, runs);
             }
@@ -356,13 +364,27 @@ impl Book {
         };
         unwanted.sort_unstable();
         unwanted.dedup();
-        unwanted.into_iter().filter_map(|share| self.forget(share, keep)).collect()
+        let stays = |book: &Book, share| keep || book.entry(share).lease.is_some_and(fixed);
+        unwanted.into_iter().filter_map(|share| self.forget(share, stays(self, share))).collect()
     }
 
     /// Whether a job of `share` has devices through a share that is not the same.
     fn runs_otherwise(&self, share: &Share) -> bool {
         let rows = share.jobs.iter().flat_map(|job| self.shares_of(*job)).map(|row| self.entry(*row));
         rows.into_iter().any(|entry| entry.lease.is_some() && !entry.is(share))
+    }
+
+    /// The share for those of its jobs that are not bound to another one by a lease that is fixed.
+    fn without_fixed(&self, mut share: Share, specs: &[Arc<JobSpec>], fixed: Fixed<'_>) -> Option<Share> {
+        let bound = |row: &ShareId| {
+            let entry = self.entry(*row);
+            entry.lease.is_some_and(fixed) && !entry.is(&share)
+        };
+        let free = |job: &JobIdx| !self.shares_of(*job).iter().any(bound);
+        let jobs: SmallVec<[JobIdx; 1]> = share.jobs.iter().copied().filter(free).collect();
+        let (led, leads) = (share.jobs[0], *jobs.first()?);
+        share.shape = share.shape.map(|shape| own_way(specs, led, leads, shape));
+        Some(Share { jobs, ..share })
     }
 
     /// Drops a share the allocation no longer names; one that runs is kept where nothing is preempted.

@@ -48,6 +48,16 @@ impl Kinds {
         &self.names[kind.index()]
     }
 
+    /// How many kinds there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is no kind yet.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// All kinds, in order.
     pub fn ids(&self) -> impl Iterator<Item = KindId> + use<> {
         (0..self.names.len()).map(|at| KindId(at as u16))
@@ -99,6 +109,8 @@ pub struct Node {
     pub free: Mask,
     /// Devices held by nobody.
     pub idle: Mask,
+    /// Devices out of service: nobody may have them.
+    pub bad: Mask,
 }
 
 impl Node {
@@ -109,16 +121,26 @@ impl Node {
 
     /// How many devices a new job could have here.
     pub fn free_count(&self) -> u32 {
-        if self.state == NodeState::Up { self.free.count_ones() } else { 0 }
+        if self.state == NodeState::Up { self.takeable().count_ones() } else { 0 }
+    }
+
+    /// How many of its devices are in service, free or not.
+    pub fn up_count(&self) -> u32 {
+        if self.state == NodeState::Up { (self.all() & !self.bad).count_ones() } else { 0 }
+    }
+
+    /// Devices promised to nobody and in service.
+    fn takeable(&self) -> Mask {
+        self.free & !self.bad
     }
 
     /// Its first `count` free devices.
     pub fn take(&self, count: u32) -> Mask {
-        let mut left = self.free;
+        let mut left = self.takeable();
         for _ in 0..count {
             left &= left.wrapping_sub(1);
         }
-        self.free & !left
+        self.takeable() & !left
     }
 }
 
@@ -158,7 +180,7 @@ pub struct Nodes {
 struct KindNodes {
     by_free: Vec<BTreeSet<NodeId>>,
     free: u32,
-    /// Devices on nodes that are up.
+    /// Devices in service on nodes that are up.
     up: u32,
     total: u32,
 }
@@ -177,7 +199,7 @@ impl Nodes {
             self.kinds[kind].by_free.resize_with(slots, BTreeSet::new);
         }
         self.kinds[kind].total += spec.devices;
-        self.list.push(Node { spec, state: NodeState::Down, free: all, idle: all });
+        self.list.push(Node { spec, state: NodeState::Down, free: all, idle: all, bad: 0 });
         self.set_state(id, NodeState::Up);
         id
     }
@@ -217,7 +239,7 @@ impl Nodes {
         self.kinds.iter().all(|nodes| nodes.free == 0)
     }
 
-    /// Devices of a kind on nodes that are up, free or not.
+    /// Devices of a kind in service on nodes that are up, free or not.
     pub fn up(&self, kind: KindId) -> u32 {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.up)
     }
@@ -251,15 +273,23 @@ impl Nodes {
 
     /// Takes a node in or out of service.
     pub(crate) fn set_state(&mut self, id: NodeId, state: NodeState) {
-        let node = &self.list[id.index()];
-        let (was, is) = (node.state == NodeState::Up, state == NodeState::Up);
-        let kind = &mut self.kinds[node.spec.kind.index()];
-        match (was, is) {
-            (false, true) => kind.up += node.spec.devices,
-            (true, false) => kind.up -= node.spec.devices,
-            _ => {}
-        }
         self.update(id, |node| node.state = state);
+    }
+
+    /// Takes devices of a node in or out of service.
+    pub(crate) fn set_bad(&mut self, id: NodeId, bad: Mask) {
+        self.update(id, |node| node.bad = bad);
+    }
+
+    /// The same nodes with nothing promised to anybody.
+    pub(crate) fn emptied(&self) -> Nodes {
+        let mut empty = Nodes::default();
+        for node in &self.list {
+            let id = empty.add(node.spec.clone());
+            empty.set_state(id, node.state);
+            empty.set_bad(id, node.bad);
+        }
+        empty
     }
 
     /// Promises devices. They must be free: this is where no device is given twice.
@@ -321,10 +351,11 @@ impl Nodes {
     /// Changes a node and keeps the index of its kind in step.
     fn update(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         let node = &mut self.list[id.index()];
-        let (up, before) = (node.state == NodeState::Up, node.free_count());
+        let (up, before, in_service) = (node.state == NodeState::Up, node.free_count(), node.up_count());
         change(node);
         let (up_now, after) = (node.state == NodeState::Up, node.free_count());
         let kind = &mut self.kinds[node.spec.kind.index()];
+        kind.up = kind.up - in_service + node.up_count();
         if (up, before) == (up_now, after) {
             return;
         }

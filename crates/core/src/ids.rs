@@ -38,6 +38,10 @@ id!(
     NodeId(u32)
 );
 id!(
+    /// An agent's number, given by the server that it dials; its devices may be several nodes.
+    AgentId(u32)
+);
+id!(
     /// An accelerator kind, in the order in which kinds were first named.
     KindId(u16)
 );

@@ -3,7 +3,7 @@
 //! `job`). A broken invariant is a bug: better to stop than to give a device twice.
 
 use crate::book::ShareId;
-use crate::cluster::{Mask, NodeState, Nodes};
+use crate::cluster::{Mask, Nodes};
 use crate::ids::JobId;
 use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
@@ -16,6 +16,7 @@ pub(crate) fn check(state: &State) {
     gangs_whole(state);
     shares_at_most_one(state);
     no_job_lost(state);
+    held_back_ask_for_nothing(state);
     work_conserved(state);
 }
 
@@ -42,6 +43,10 @@ fn devices_held_once(state: &State) {
     for (id, node) in state.nodes.iter() {
         assert!(held[id.index()] == node.all() & !node.idle, "node {id}: held devices do not match");
         assert!(promised[id.index()] == node.all() & !node.free, "node {id}: promised devices do not match");
+        assert!(
+            promised[id.index()] & node.bad == 0,
+            "node {id}: a device that is out of service is promised"
+        );
     }
 }
 
@@ -102,6 +107,19 @@ fn no_job_lost(state: &State) {
     }
 }
 
+/// Jobs that are held back wait, are in no share, and come in when their time has come.
+fn held_back_ask_for_nothing(state: &State) {
+    for (id, row) in &state.rows {
+        let run = state.run(*row);
+        let Some(until) = run.held_until else { continue };
+        assert!(state.delayed.contains(&(until, *row)), "job {id}: held back for ever");
+        assert!(run.state.is_waiting(), "job {id}: held back while {:?}", run.state);
+        assert!(state.book.shares_of(*row).is_empty(), "job {id}: held back with a share");
+    }
+    let held = state.rows.values().filter(|row| state.run(**row).held_until.is_some()).count();
+    assert!(held == state.delayed.len(), "a job that is not held back is to come in");
+}
+
 /// Device time by the leases' account equals device time by the jobs' account.
 fn work_conserved(state: &State) {
     let living: u64 = state.rows.values().map(|row| state.run(*row).attained).sum();
@@ -127,17 +145,16 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
         return;
     }
     let class = state.book.class(state.book.entry(first).class);
-    let empty = emptied(&state.nodes);
+    let empty = emptied(state);
     let feasible = |shape: &Shape| placer.place(&empty, shape).is_some();
     let fits = class.options.iter().any(|option| feasible(&class.shapes[*option as usize]));
     assert!(!fits, "share {first:?} is first, feasible, and was passed over");
 }
 
-/// The nodes that are up, with nothing on them.
-fn emptied(nodes: &Nodes) -> Nodes {
-    let mut empty = Nodes::default();
-    for (_, node) in nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
-        empty.add(node.spec.clone());
-    }
+/// The nodes as they would be with nothing on them but what may not be stopped.
+fn emptied(state: &State) -> Nodes {
+    let mut empty = state.nodes.emptied();
+    let fixed = state.leases.iter().filter(|(_, lease)| lease.is_fixed(&state.specs));
+    fixed.for_each(|(_, lease)| empty.promise(&lease.placement));
     empty
 }

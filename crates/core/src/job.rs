@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
+use crate::message::Why;
 use crate::units::{Span, Time};
 
 /// How many devices of one kind.
@@ -113,6 +114,11 @@ pub struct JobSpec {
     pub costs: Costs,
     /// Failures after which it is given up; preemption is free.
     pub failures_max: u32,
+    /// Whether it may be stopped for another job. One that may not keeps its devices until it is done, unless its
+    /// user or its node takes them.
+    pub pausable: bool,
+    /// When it may first start.
+    pub not_before: Option<Time>,
 }
 
 impl JobSpec {
@@ -236,6 +242,10 @@ pub struct JobRun {
     pub rank: Rank,
     /// Whether its user wants it gone; it still has to give its devices back.
     pub cancelled: bool,
+    /// What it was told to stop for, while it still holds devices.
+    pub stopping: Option<Why>,
+    /// Until when it is held back: it waits, asks for nothing, and no policy sees it.
+    pub held_until: Option<Time>,
 }
 
 impl JobRun {
@@ -263,6 +273,8 @@ impl JobRun {
             failures: 0,
             rank: Rank::default(),
             cancelled: false,
+            stopping: None,
+            held_until: None,
         }
     }
 
@@ -271,6 +283,16 @@ impl JobRun {
         assert!(self.state.may_become(next), "job {}: {:?} cannot become {:?}", self.id, self.state, next);
         self.state = next;
         self.since = now;
+    }
+
+    /// Whether it asks for devices: not over, and not held back.
+    pub fn is_active(&self) -> bool {
+        !self.state.is_final() && self.held_until.is_none()
+    }
+
+    /// Whether it waits for devices and may be given some.
+    pub fn is_waiting(&self) -> bool {
+        self.state.is_waiting() && self.held_until.is_none()
     }
 
     /// Whether it holds devices now.

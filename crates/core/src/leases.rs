@@ -37,6 +37,11 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// Whether it is not stopped for others: one of its jobs holds devices and may not be stopped.
+    pub(crate) fn is_fixed(&self, specs: &[Arc<JobSpec>]) -> bool {
+        self.state == LeaseState::Granted && self.jobs.iter().any(|job| !specs[job.index()].pausable)
+    }
+
     /// A job leaves the group; the shape is then named by the list of who is first.
     pub(crate) fn drop_job(&mut self, job: JobIdx, specs: &[Arc<JobSpec>]) {
         let led = self.jobs.first() == Some(&job);

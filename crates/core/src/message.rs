@@ -6,15 +6,21 @@ use smallvec::SmallVec;
 
 use crate::allocation::{Allocation, Certificate};
 use crate::belief::Belief;
-use crate::cluster::{NodeSpec, Placement};
+use crate::cluster::{Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
 use crate::job::{JobSpec, JobState};
+use crate::state::Settings;
 use crate::units::Time;
 use crate::view::View;
 
 /// What happens to the engine. A journal of these is its whole history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Input {
+    /// A driver begins, with these settings from now on. The policy it asks has no memory, and a plan that was
+    /// asked for before is not coming.
+    Begin(Box<Settings>),
+    /// There is a kind of this name; it gets the next number unless it has one.
+    Kind(String),
     /// A user submits a job; it gets the next number.
     Submit(Box<JobSpec>),
     /// A user withdraws a job.
@@ -49,6 +55,14 @@ pub enum NodeChange {
     Leave(NodeId),
     /// It is gone, with what ran there.
     Fail(NodeId),
+    /// Which of its devices are out of service now, in place of those that were. They take nothing new, and jobs
+    /// on them go elsewhere.
+    Health {
+        /// The node.
+        node: NodeId,
+        /// Its devices that are out of service.
+        bad: Mask,
+    },
 }
 
 /// News of one job under one lease.
@@ -92,6 +106,8 @@ pub enum Outcome {
     Lost,
     /// It ended by itself without being done.
     Crashed,
+    /// It used up the time that it was given.
+    Expired,
 }
 
 /// What the engine wants done.
@@ -154,7 +170,7 @@ pub enum Why {
     Moved,
     /// Its user withdrew it.
     Cancelled,
-    /// Its node leaves.
+    /// Its node leaves, or its devices are out of service.
     Drained,
     /// Its node failed.
     Lost,
@@ -174,6 +190,8 @@ pub enum NodeNews {
     Left,
     /// It is gone.
     Failed,
+    /// Other devices of it are out of service than were.
+    Health,
 }
 
 /// A fact, derived from inputs; losing one loses nothing.

@@ -40,6 +40,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) placer: &'a dyn Placer,
     /// Whether a lease is too young to be stopped.
     pub(crate) young: &'a dyn Fn(&Lease) -> bool,
+    /// Whether a lease is never stopped for others.
+    pub(crate) fixed: &'a dyn Fn(&Lease) -> bool,
     /// For the order of shares of time.
     pub(crate) turning: Turning,
 }
@@ -81,6 +83,7 @@ struct Round<'a> {
     leases: &'a mut Leases,
     placer: &'a dyn Placer,
     young: &'a dyn Fn(&Lease) -> bool,
+    fixed: &'a dyn Fn(&Lease) -> bool,
     turning: Turning,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
@@ -90,9 +93,9 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young, turning } = parts;
+        let Parts { book, nodes, leases, placer, young, fixed, turning } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, turning, repack, stopped, decision }
+        Round { book, nodes, leases, placer, young, fixed, turning, repack, stopped, decision }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
@@ -202,8 +205,13 @@ impl<'a> Round<'a> {
     /// Chosen shares behind `key` that may be stopped and whose devices `shape` could use, last first.
     fn behind(&self, key: Key, shape: &Shape) -> impl Iterator<Item = ShareId> {
         let behind = self.book.chosen_from_last().take_while(move |other| *other > key);
-        let may = move |share: &ShareId| !(self.young)(self.lease_of(*share)) && self.helps(*share, shape);
+        let may = move |share: &ShareId| !self.stays(self.lease_of(*share)) && self.helps(*share, shape);
         behind.map(|other| other.share).filter(may)
+    }
+
+    /// Whether a lease is not to be stopped in this round.
+    fn stays(&self, lease: &Lease) -> bool {
+        (self.fixed)(lease) || (self.young)(lease)
     }
 
     /// The shares behind `key` that must stop until there are enough devices by count.
@@ -261,7 +269,10 @@ impl<'a> Round<'a> {
     fn clear(&mut self) {
         // A draining node keeps what it runs; none of that would help anybody.
         let up = |slice: &Slice| self.nodes.get(slice.node).state == NodeState::Up;
-        let movable = |key: &Key| self.placement_of(key.share).0.iter().any(up);
+        let movable = |key: &Key| {
+            let lease = self.lease_of(key.share);
+            lease.placement.0.iter().any(up) && !(self.fixed)(lease)
+        };
         let chosen: Vec<_> = self.book.chosen_from_last().filter(movable).collect();
         for key in chosen {
             self.stop(key.share);

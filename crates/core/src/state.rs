@@ -1,6 +1,6 @@
 //! Everything the engine knows, in one value that serialises with a version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 4;
+pub const STATE_VERSION: u32 = 5;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,24 @@ pub struct Settings {
     pub plan_gap: Span,
     /// How long a lease lasts unless renewed.
     pub lease: Span,
+    /// How long a job is held back after its first failure, twice as long after each further one; see
+    /// `Settings::hold_after`.
+    pub backoff: Span,
+}
+
+/// Doublings of the back-off after which it grows no longer.
+const BACKOFF_DOUBLINGS_MAX: u32 = 6;
+
+impl Settings {
+    pub(crate) fn assert_sound(&self) {
+        assert!(self.lease > Span::ZERO, "a lease lasts longer than no time");
+    }
+
+    /// How long a job is held back after so many failures.
+    pub fn hold_after(&self, failures: u32) -> Span {
+        let doublings = failures.saturating_sub(1).min(BACKOFF_DOUBLINGS_MAX);
+        Span(if failures == 0 { 0 } else { self.backoff.0.saturating_mul(1 << doublings) })
+    }
 }
 
 impl Default for Settings {
@@ -50,6 +68,7 @@ impl Default for Settings {
             turns: Turns::Owed,
             plan_gap: Span::ZERO,
             lease,
+            backoff: Span::ZERO,
         }
     }
 }
@@ -103,6 +122,8 @@ pub struct State {
     /// Whether devices or jobs became free since somebody last looked, and jobs no policy has ranked yet.
     pub(crate) loose: bool,
     pub(crate) newcomers: Vec<JobIdx>,
+    /// Jobs that are held back, by when they come in.
+    pub(crate) delayed: BTreeSet<(Time, JobIdx)>,
     pub(crate) replan_at: Option<Time>,
     /// When a plan was last asked for.
     pub(crate) last_plan: Option<Time>,
@@ -149,6 +170,7 @@ impl State {
             dirty: false,
             loose: false,
             newcomers: Vec::new(),
+            delayed: BTreeSet::new(),
             replan_at: None,
             last_plan: None,
             last_round: None,

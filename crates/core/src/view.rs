@@ -23,7 +23,8 @@ pub struct View {
     pub turns: Turns,
     /// What was submitted, by row. Rows of ended jobs may still be filled: see `runs`.
     pub specs: Arc<Vec<Arc<JobSpec>>>,
-    /// How it is going, by row; a row whose state is final is vacant.
+    /// How it is going, by row; a row whose state is final is vacant, and one that is held back asks for nothing.
+    /// Neither is `JobRun::is_active`.
     pub runs: Arc<Vec<JobRun>>,
     /// The nodes.
     pub nodes: Arc<Nodes>,
@@ -43,9 +44,9 @@ pub struct View {
 pub struct Changed {
     /// Everything may have: answer in full.
     pub all: bool,
-    /// Jobs that ended.
+    /// Jobs that ended, or are held back from now on.
     pub ended: Vec<JobIdx>,
-    /// Jobs that arrived.
+    /// Jobs that arrived, or are held back no longer.
     pub added: Vec<JobIdx>,
     /// Jobs that started, stopped or reported.
     pub touched: Vec<JobIdx>,
@@ -54,18 +55,18 @@ pub struct Changed {
 }
 
 impl View {
-    /// All living jobs, in the order of their rows.
+    /// All jobs that ask for devices or hold some, in the order of their rows.
     pub fn active(&self) -> impl Iterator<Item = JobIdx> + '_ {
-        (0..self.runs.len() as u32).map(JobIdx).filter(|job| !self.run(*job).state.is_final())
+        (0..self.runs.len() as u32).map(JobIdx).filter(|job| self.run(*job).is_active())
     }
 
-    /// The jobs that the policy should answer for: those that changed, or all living ones.
+    /// The jobs that the policy should answer for: those that changed, or all.
     pub fn dirty(&self) -> Vec<JobIdx> {
         if self.changed.all {
             return self.active().collect();
         }
         let changed = self.changed.added.iter().chain(&self.changed.touched).copied();
-        let mut jobs: Vec<_> = changed.filter(|job| !self.run(*job).state.is_final()).collect();
+        let mut jobs: Vec<_> = changed.filter(|job| self.run(*job).is_active()).collect();
         jobs.sort_unstable();
         jobs.dedup();
         jobs

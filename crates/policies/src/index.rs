@@ -36,8 +36,8 @@ impl<K: Ord + Copy> Index<K> {
         // A row may have ended and be in use again, so what counts is who is in it now.
         let changed = &view.changed;
         for job in changed.ended.iter().chain(&changed.added).chain(&changed.touched).copied() {
-            let alive = !view.run(job).state.is_final();
-            self.set(job, if alive { key(job) } else { None });
+            let active = view.run(job).is_active();
+            self.set(job, if active { key(job) } else { None });
         }
         false
     }
@@ -179,7 +179,7 @@ impl Permits {
         // Who came since the last answer in force has no permission; who stopped since then may have kept it.
         self.held.extend(&changed.touched);
         let new: BTreeSet<_> = changed.ended.iter().chain(&changed.added).collect();
-        self.held.retain(|job| !changed.all && !new.contains(job) && view.run(*job).state.is_waiting());
+        self.held.retain(|job| !changed.all && !new.contains(job) && view.run(*job).is_waiting());
         (self.given, self.answered) = (started, changed.clone());
         self.full = changed.all || changed.nodes || !self.held.is_subset(&self.given);
         self.full
@@ -201,7 +201,7 @@ pub(crate) fn running(view: &View, job: JobIdx) -> Option<()> {
 /// The key of rows that wait, oldest first.
 pub(crate) fn waiting(view: &View, job: JobIdx) -> Option<(Time, JobId)> {
     let run = view.run(job);
-    run.state.is_waiting().then_some((run.submitted, run.id))
+    run.is_waiting().then_some((run.submitted, run.id))
 }
 
 /// The key of rows that hold devices or were promised some: what changes while nothing happens.

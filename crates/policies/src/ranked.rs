@@ -47,7 +47,7 @@ impl Policy for Fixed {
             Shares::All(view.active().map(share).collect())
         } else {
             let added = view.changed.added.iter().copied();
-            Shares::Changed(added.filter(|job| !view.run(*job).state.is_final()).map(share).collect())
+            Shares::Changed(added.filter(|job| view.run(*job).is_active()).map(share).collect())
         };
         Ok(Allocation { mode: self.mode, shares, replan_at: None, certificate: None })
     }

@@ -1,6 +1,8 @@
-//! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains and cancellations. Every invariant
+//! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains, cancellations and `upsets`. Every invariant
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
 //! restored state, must end in the same state; and every job must end.
+
+mod upsets;
 
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use crate::random::Random;
 use crate::record::Keep;
 use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
+use upsets::Upsets;
 
 /// Steps within which a scenario must end; most need a few hundred.
 const STEPS_MAX: u64 = 50_000;
@@ -38,6 +41,7 @@ pub struct Scenario {
     turns: Turns,
     plan_gap: Span,
     checkpoint_every: Span,
+    upsets: Upsets,
     seed: u64,
 }
 
@@ -60,7 +64,7 @@ impl Scenario {
         let mut random = Random::new(seed ^ 0x5917_c4ac);
         let cluster = cluster(&mut random);
         let costly = random.chance(0.5);
-        let jobs = jobs(&mut random, &cluster, costly);
+        let mut jobs = jobs(&mut random, &cluster, costly);
         let script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
@@ -79,6 +83,7 @@ impl Scenario {
         let fill = random.chance(0.5);
         let turns = turns(&mut random);
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
+        let upsets = Upsets::new(seed, &cluster, &mut jobs);
         Scenario {
             cluster,
             jobs,
@@ -91,6 +96,7 @@ impl Scenario {
             turns,
             plan_gap,
             checkpoint_every,
+            upsets,
             seed,
         }
     }
@@ -122,7 +128,7 @@ impl Scenario {
             checkpoint_every: self.checkpoint_every,
             quirks: Quirks::default(),
             faults: self.faults.clone(),
-            script: self.script.clone(),
+            script: self.script(&settings),
             seed: self.seed,
             keep: Keep { series: true, bars_max: 1000 },
             events: None,
@@ -145,6 +151,11 @@ impl Scenario {
         Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
     }
 
+    /// All that is in store, and drivers that begin with settings much like these.
+    fn script(&self, settings: &Settings) -> Vec<(Time, Input)> {
+        [self.script.clone(), self.upsets.script.clone(), self.upsets.begins(settings)].concat()
+    }
+
     /// In every third scenario the engine learns, from guesses that are all wrong.
     fn learned(&self) -> Option<Learned> {
         let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
@@ -156,7 +167,8 @@ impl Scenario {
         let every_round = policy.cadence() == Cadence::EveryRound;
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease: Span::from_whole_secs(1_000) }
+        let (lease, backoff) = (Span::from_whole_secs(1_000), self.upsets.backoff);
+        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
@@ -231,6 +243,8 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             costs,
             profile: ProfileId(at as u32 % PROFILES),
             failures_max: 1_000,
+            pausable: true,
+            not_before: None,
         };
         jobs.push((Time::from_secs(now), spec));
     }

@@ -209,6 +209,8 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &
         costs: overheads.of(job.model.as_deref(), job.gpus),
         profile,
         failures_max: FAILURES_MAX,
+        pausable: true,
+        not_before: None,
     }
 }
 

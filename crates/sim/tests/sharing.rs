@@ -63,6 +63,8 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
         profile: ProfileId(profile),
         costs: Costs { start: Span::from_secs(start), ..Costs::default() },
         failures_max: 0,
+        pausable: true,
+        not_before: None,
     }
 }
 

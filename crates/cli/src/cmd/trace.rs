@@ -1,9 +1,11 @@
-//! `yard trace`: make traces, convert them to the native format, and show what is in one.
+//! `yard trace`: make traces, convert them to the native format, show what is in one, and export a live server's
+//! history as one.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::PathBuf;
 
-use crate::output;
+use crate::client::{Client, ServerArgs};
+use crate::{clock, output};
 use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -35,6 +37,9 @@ enum TraceCommand {
     /// Show what is in a trace: sizes, durations, load, arrivals
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
+    /// Write what a live server recorded as a trace, to be run again under any policy
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
 }
 
 const GEN_EXAMPLES: &str = "\
@@ -62,6 +67,12 @@ Examples:
   yard trace show trace.csv
   yard trace show philly.csv.gz -o json | jq .duration_s.p99
   yard trace gen --jobs 500 --rate 20 | yard trace show /dev/stdin";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  yard trace export > history.csv
+  yard sim --trace history.csv --cluster h100:2x8 --policy max-min,fifo
+  yard trace export --from 2026-11-01 --to 2026-11-08 -o week.csv";
 
 /// Arguments of `yard trace gen`.
 #[derive(Debug, Args)]
@@ -111,6 +122,22 @@ struct ShowArgs {
     output: Output,
 }
 
+/// Arguments of `yard trace export`.
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// Only jobs submitted from this time on, as 2026-11-20 or 2026-11-20T18:00
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    from: Option<f64>,
+    /// Only jobs submitted before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    to: Option<f64>,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
     /// For people
@@ -125,7 +152,25 @@ pub(crate) fn run(args: TraceArgs, out: &mut dyn Write) -> Result<()> {
         TraceCommand::Gen(args) => make(&args, out),
         TraceCommand::Convert(args) => convert(&args, out),
         TraceCommand::Show(args) => show(&args, out),
+        TraceCommand::Export(args) => export(&args, out),
     }
+}
+
+fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
+    let bound = |name, at: Option<f64>| at.map(|at| (name, at.to_string()));
+    let query: Vec<_> = [bound("from", args.from), bound("to", args.to)].into_iter().flatten().collect();
+    let client = Client::new(&args.server)?;
+    let mut trace = Vec::new();
+    let read = client.stream("/v1/trace", &query, None)?.read_to_end(&mut trace);
+    read.context("the trace broke off; run the command again")?;
+    match &args.output {
+        Some(path) => output::write_whole(path, &trace),
+        None => Ok(out.write_all(&trace)?),
+    }
+}
+
+fn parse_moment(text: &str) -> Result<f64, String> {
+    yard_live::request::times::moment(text, &clock::now())
 }
 
 fn make(args: &GenArgs, out: &mut dyn Write) -> Result<()> {

@@ -9,6 +9,7 @@ use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
 use crate::message::{Effect, Event, Why};
+use crate::state::State;
 
 impl Engine {
     pub(super) fn submit(&mut self, mut spec: JobSpec, out: &mut Vec<Effect>) {
@@ -23,10 +24,12 @@ impl Engine {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
+        let later = spec.not_before.filter(|time| *time > state.now);
         let row = state.add_row(spec, JobRun::new(id, state.now));
-        state.changed.added.push(row);
-        state.newcomers.push(row);
-        (state.dirty, state.loose) = (true, true);
+        match later {
+            Some(time) => state.hold_back(row, time),
+            None => state.enter(row),
+        }
         out.push(Effect::Publish(Event::Submitted { job: id }));
     }
 
@@ -45,19 +48,8 @@ impl Engine {
     /// A job is over: it leaves the book and its row becomes free.
     pub(super) fn end_job(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
         let state = &mut self.state;
-        for share in SmallVec::<[_; 1]>::from_slice(state.book.shares_of(job)) {
-            // A promise to a single job falls with it; a group goes on without it.
-            let entry = state.book.entry(share);
-            let lease = entry.lease.filter(|_| entry.jobs.len() == 1);
-            if let Some(lease) = lease {
-                state.release(lease);
-                state.book.unchoose(share);
-                state.leases.remove(lease);
-            } else if let Some(lease) = entry.lease.and_then(|lease| state.leases.get_mut(lease)) {
-                lease.drop_job(job, &state.specs);
-            }
-        }
-        state.book.remove_job(job, &state.specs);
+        state.withdraw(job);
+        state.forget_delay(job);
         state.stints.remove(&job);
         let now = state.now;
         let run = state.run_mut(job);
@@ -66,11 +58,30 @@ impl Engine {
         state.ledger.ended += 1;
         state.ledger.ended_attained += attained;
         state.rows.remove(&id);
-        state.changed.ended.push(job);
-        state.dirty = true;
         let rows = if state.plan.is_some() { &mut state.cooling } else { &mut state.vacant };
         rows.push(job);
         out.push(Effect::Publish(Event::Ended { job: id, state: end }));
+    }
+}
+
+impl State {
+    /// Takes a job that holds no devices out of all shares: it asks for nothing, as if it were over.
+    pub(super) fn withdraw(&mut self, job: JobIdx) {
+        for share in SmallVec::<[_; 1]>::from_slice(self.book.shares_of(job)) {
+            // A promise to a single job falls with it; a group goes on without it.
+            let entry = self.book.entry(share);
+            let lease = entry.lease.filter(|_| entry.jobs.len() == 1);
+            if let Some(lease) = lease {
+                self.release(lease);
+                self.book.unchoose(share);
+                self.leases.remove(lease);
+            } else if let Some(lease) = entry.lease.and_then(|lease| self.leases.get_mut(lease)) {
+                lease.drop_job(job, &self.specs);
+            }
+        }
+        self.book.remove_job(job, &self.specs);
+        self.changed.ended.push(job);
+        self.dirty = true;
     }
 }
 

@@ -50,12 +50,16 @@ impl Engine {
         let now = self.state.now;
         let mut told = SmallVec::new();
         for job in jobs {
+            let pausable = self.state.specs[job.index()].pausable;
             let run = self.state.run_mut(*job);
             if run.state == JobState::Suspending {
                 continue;
             }
+            let for_another = matches!(why, Why::Preempted | Why::Moved);
+            assert!(pausable || !for_another, "job {} is stopped for another and may not be", run.id);
             (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
             run.become_state(now, JobState::Suspending);
+            run.stopping = Some(why);
             self.state.stints.entry(*job).and_modify(|stint| stint.until = Some(now));
             let run = self.state.run_mut(*job);
             match why {

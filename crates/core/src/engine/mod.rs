@@ -2,7 +2,10 @@
 //! wants a tick. It has no clock, no policy and no IO, so it cannot fail; what is wrong inside it is a
 //! bug and stops it (`invariants`). Recovery is a snapshot plus `step` over the journal, effects dropped.
 
+mod beginning;
 mod believing;
+mod delays;
+mod held;
 mod jobs;
 mod leasing;
 mod nodes;
@@ -10,15 +13,16 @@ mod planning;
 mod reports;
 
 pub(crate) use believing::Stint;
+pub use held::{Held, HeldJob};
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;
 use crate::invariants;
-use crate::job::JobRun;
+use crate::job::{JobRun, JobSpec};
 use crate::message::{Effect, Input};
 use crate::policy::Placer;
 use crate::state::{Ledger, RestoreError, STATE_VERSION, Settings, State};
-use crate::units::{Span, Time};
+use crate::units::Time;
 
 /// The scheduler.
 pub struct Engine {
@@ -31,7 +35,7 @@ pub struct Engine {
 impl Engine {
     /// An engine without nodes or jobs.
     pub fn new(settings: Settings, kinds: Kinds, placer: Box<dyn Placer>) -> Engine {
-        assert!(settings.lease > Span::ZERO, "a lease lasts longer than no time");
+        settings.assert_sound();
         Engine { state: State::new(settings, kinds), placer, unchecked: 0 }
     }
 
@@ -50,6 +54,11 @@ impl Engine {
         &self.state
     }
 
+    /// The instant of its last step.
+    pub fn now(&self) -> Time {
+        self.state.now
+    }
+
     /// Its sums.
     pub fn ledger(&self) -> &Ledger {
         &self.state.ledger
@@ -65,6 +74,16 @@ impl Engine {
         &self.state.kinds
     }
 
+    /// How it is run.
+    pub fn settings(&self) -> &Settings {
+        &self.state.settings
+    }
+
+    /// What a living job was submitted as, with the speeds believed since.
+    pub fn job_spec(&self, id: JobId) -> Option<&JobSpec> {
+        self.state.rows.get(&id).map(|row| &*self.state.specs[row.index()])
+    }
+
     /// A living job's row.
     pub fn job(&self, id: JobId) -> Option<&JobRun> {
         self.state.rows.get(&id).map(|row| self.state.run(*row))
@@ -75,9 +94,8 @@ impl Engine {
         JobId(self.state.ledger.submitted)
     }
 
-    /// Another policy answers from now on, or the same one without its memory: ask it about everything.
-    pub fn policy_is_new(&mut self) {
-        (self.state.changed.all, self.state.dirty) = (true, true);
+    pub(crate) fn placer(&self) -> &dyn Placer {
+        &*self.placer
     }
 
     /// Checks every invariant. Cheap ones are asserted on the way, always.
@@ -90,7 +108,8 @@ impl Engine {
         let state = &self.state;
         let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
         let fill = state.fills().then_some(state.now);
-        self.next_round().into_iter().chain(lapse).chain(fill).min().map(|time| time.max(state.now))
+        let wishes = self.next_round().into_iter().chain(lapse).chain(fill).chain(self.next_entry());
+        wishes.min().map(|time| time.max(state.now))
     }
 
     /// Takes one input at `now` and appends what it wants done.
@@ -98,6 +117,8 @@ impl Engine {
         assert!(now >= self.state.now, "time went back from {} to {now}", self.state.now);
         self.state.now = now;
         match input {
+            Input::Begin(settings) => self.begin(*settings),
+            Input::Kind(name) => self.kind(&name),
             Input::Submit(spec) => self.submit(*spec, out),
             Input::Cancel(job) => self.cancel(job, out),
             Input::Node(change) => self.node(change, out),

@@ -1,14 +1,14 @@
-//! Nodes join, drain, come back, leave and fail.
+//! Nodes join, drain, come back, leave and fail; and devices go out of service and come back.
 
 use super::Engine;
-use crate::cluster::{NODE_DEVICES_MAX, NodeState, Placement};
+use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeState, Placement, Slice};
 use crate::ids::NodeId;
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
 
 impl Engine {
     pub(super) fn node(&mut self, change: NodeChange, out: &mut Vec<Effect>) {
-        if matches!(&change, NodeChange::Join(spec) if spec.devices > NODE_DEVICES_MAX) {
+        if !self.means_something(&change) {
             return;
         }
         let (node, news) = match change {
@@ -17,12 +17,13 @@ impl Engine {
             NodeChange::Resume(node) => (node, NodeNews::Resumed),
             NodeChange::Leave(node) => (node, NodeNews::Left),
             NodeChange::Fail(node) => (node, NodeNews::Failed),
+            NodeChange::Health { node, bad } => {
+                self.set_health(node, bad, out);
+                (node, NodeNews::Health)
+            }
         };
-        if node.index() >= self.state.nodes.len() {
-            return; // Nobody of that number ever joined.
-        }
         match news {
-            NodeNews::Joined => {}
+            NodeNews::Joined | NodeNews::Health => {}
             NodeNews::Resumed => self.state.nodes_mut().set_state(node, NodeState::Up),
             NodeNews::Draining => self.state.nodes_mut().set_state(node, NodeState::Draining),
             NodeNews::Left => self.clear_node(node, Why::Drained, out),
@@ -33,9 +34,37 @@ impl Engine {
         out.push(Effect::Publish(Event::Node { node, change: news }));
     }
 
+    /// Whether it is a change at all, of a node that joined or can.
+    fn means_something(&self, change: &NodeChange) -> bool {
+        let nodes = &self.state.nodes;
+        match change {
+            NodeChange::Join(spec) => spec.devices <= NODE_DEVICES_MAX,
+            NodeChange::Drain(node)
+            | NodeChange::Resume(node)
+            | NodeChange::Leave(node)
+            | NodeChange::Fail(node) => node.index() < nodes.len(),
+            NodeChange::Health { node, bad } => {
+                node.index() < nodes.len() && nodes.get(*node).bad != bad & nodes.get(*node).all()
+            }
+        }
+    }
+
+    /// Some of a node's devices are out of service from now on, and no others: who is on them goes elsewhere.
+    fn set_health(&mut self, node: NodeId, bad: Mask, out: &mut Vec<Effect>) {
+        let bad = bad & self.state.nodes.get(node).all();
+        self.state.nodes_mut().set_bad(node, bad);
+        self.clear(node, bad, Why::Drained, out);
+    }
+
     fn clear_node(&mut self, node: NodeId, why: Why, out: &mut Vec<Effect>) {
         self.state.nodes_mut().set_state(node, NodeState::Down);
-        let on_it = |placement: &Placement| placement.0.iter().any(|slice| slice.node == node);
+        self.clear(node, Mask::MAX, why, out);
+    }
+
+    /// Ends all leases on these devices of a node.
+    fn clear(&mut self, node: NodeId, devices: Mask, why: Why, out: &mut Vec<Effect>) {
+        let hit = |slice: &Slice| slice.node == node && slice.mask & devices != 0;
+        let on_it = |placement: &Placement| placement.0.iter().any(hit);
         let hit: Vec<_> =
             self.state.leases.iter().filter(|(_, lease)| on_it(&lease.placement)).map(|(id, _)| id).collect();
         for lease in hit {

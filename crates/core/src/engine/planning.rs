@@ -51,6 +51,7 @@ impl Engine {
 
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
+        self.enter_due();
         if self.next_round().is_none_or(|time| time > self.state.now) {
             return self.fill(out);
         }
@@ -137,8 +138,9 @@ impl Engine {
         }
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
-        let runs = Arc::make_mut(&mut state.runs);
-        for lease in state.book.apply(allocation, state.now, state.settings.turns, &state.specs, runs) {
+        let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
+        let fixed = |lease: LeaseId| leases.get(lease).is_some_and(|lease| lease.is_fixed(specs));
+        for lease in state.book.apply(allocation, state.now, state.settings.turns, specs, runs, &fixed) {
             self.state.release(lease);
             self.end_lease(lease, Why::Preempted, out);
         }
@@ -162,6 +164,7 @@ impl Engine {
             leases: &mut state.leases,
             placer: &*self.placer,
             young: &|_| false,
+            fixed: &|_| false,
             turning,
         });
         for lease in promised {
@@ -183,6 +186,7 @@ impl Engine {
         let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
+        let fixed = |lease: &Lease| lease.is_fixed(&specs);
         let decision = rounds::decide(
             rounds::Parts {
                 book: &mut state.book,
@@ -190,6 +194,7 @@ impl Engine {
                 leases: &mut state.leases,
                 placer: &*self.placer,
                 young: &young,
+                fixed: &fixed,
                 turning,
             },
             repack,
@@ -255,7 +260,7 @@ impl State {
     /// Jobs that no plan has named yet wait behind all others.
     fn admit_newcomers(&mut self) {
         for job in std::mem::take(&mut self.newcomers) {
-            if !self.run(job).state.is_final() {
+            if self.run(job).is_active() {
                 self.book.append(job, self.now, &self.specs, &self.runs);
             }
         }

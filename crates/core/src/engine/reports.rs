@@ -6,7 +6,8 @@ use crate::ids::{JobIdx, LeaseId};
 use crate::job::{JobRun, JobState};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, News, Outcome, Report};
-use crate::units::Time;
+use crate::state::State;
+use crate::units::{Span, Time};
 
 impl Engine {
     pub(super) fn report(&mut self, report: Report, out: &mut Vec<Effect>) {
@@ -54,6 +55,10 @@ impl Engine {
             self.state.measure(job, steps);
         }
         self.state.stints.remove(&job);
+        if !self.state.specs[job.index()].pausable {
+            // Others could not be placed around it; now they may.
+            self.state.hopeless = None;
+        }
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
@@ -69,14 +74,7 @@ impl Engine {
             self.end_job(job, next, out);
         } else {
             self.state.run_mut(job).become_state(now, next);
-            self.state.changed.touched.push(job);
-            self.state.dirty |= outcome == Outcome::Crashed;
-            if let Some(group) =
-                self.state.leases.get(lease).filter(|group| group.state == LeaseState::Granted)
-            {
-                self.state.book.leave(group.share, job, &self.state.specs);
-                self.state.dirty = true;
-            }
+            self.state.wait_again(job, lease, outcome);
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
         }
         // Freed devices may be what a promise waits for; so may be the job itself.
@@ -116,13 +114,31 @@ impl Engine {
     }
 }
 
+impl State {
+    /// A job that gave its devices back waits for others, or is held back first if it failed.
+    fn wait_again(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome) {
+        let failures = self.run(job).failures;
+        let hold = self.settings.hold_after(failures);
+        if outcome == Outcome::Crashed && hold > Span::ZERO {
+            self.withdraw(job);
+            return self.hold_back(job, self.now + hold);
+        }
+        self.changed.touched.push(job);
+        self.dirty |= outcome == Outcome::Crashed;
+        if let Some(group) = self.leases.get(lease).filter(|group| group.state == LeaseState::Granted) {
+            self.book.leave(group.share, job, &self.specs);
+            self.dirty = true;
+        }
+    }
+}
+
 impl JobRun {
     /// The job's own account of a lease that ends.
     fn lay_down(&mut self, now: Time) {
         let span = now - self.held_since;
         self.attained += span.0 * self.devices as u64;
         self.executed += span;
-        (self.lease, self.devices, self.last_stop) = (None, 0, Some(now));
+        (self.lease, self.devices, self.last_stop, self.stopping) = (None, 0, Some(now), None);
     }
 }
 
@@ -131,6 +147,7 @@ fn after_stop(run: &JobRun, outcome: Outcome, given_up: bool) -> JobState {
     match outcome {
         Outcome::Finished => JobState::Succeeded,
         _ if run.cancelled => JobState::Cancelled,
+        Outcome::Expired => JobState::Failed,
         Outcome::Crashed if given_up => JobState::Failed,
         Outcome::Saved if run.state == JobState::Suspending => JobState::Suspended,
         Outcome::Saved | Outcome::Lost | Outcome::Crashed => JobState::Pending,

@@ -141,14 +141,14 @@ impl Round<'_> {
         Counts { left, taken: vec![false; self.book.n_jobs()] }
     }
 
-    /// Sets aside what is not to be stopped: leases that are too young, and those on nodes that drain, from
-    /// which nobody would gain.
+    /// Sets aside what is not to be stopped: leases that are too young, those of jobs that may not be stopped, and
+    /// those on nodes that drain, from which nobody would gain.
     fn keep_fixed(&self, counts: &mut Counts, stays: &mut [bool]) {
         for share in self.book.chosen_from_last().map(|key| key.share) {
             let lease = self.lease_of(share);
             let up = |slice: &&Slice| self.nodes.get(slice.node).state == NodeState::Up;
             let usable = lease.placement.0.iter().filter(up);
-            if (self.young)(lease) || usable.clone().next().is_none() {
+            if self.stays(lease) || usable.clone().next().is_none() {
                 let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
                 counts.take(&lease.jobs, usable.map(|slice| (kind(slice), slice.mask.count_ones())));
                 stays[share.0 as usize] = true;

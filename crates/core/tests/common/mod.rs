@@ -132,6 +132,8 @@ pub(crate) struct World {
     /// What submitted jobs are like from now on.
     pub(crate) costs: Costs,
     pub(crate) failures_max: u32,
+    pub(crate) pausable: bool,
+    pub(crate) not_before: Option<Time>,
     commands: Vec<Command>,
     /// The executor's own account of who holds what.
     held: BTreeMap<LeaseId, (Vec<JobId>, Placement)>,
@@ -178,6 +180,8 @@ impl World {
             journal: Vec::new(),
             costs: Costs::default(),
             failures_max: 0,
+            pausable: true,
+            not_before: None,
             commands: Vec::new(),
             held: BTreeMap::new(),
             newest: BTreeMap::new(),
@@ -307,6 +311,8 @@ impl World {
             costs: self.costs,
             profile: Default::default(),
             failures_max: self.failures_max,
+            pausable: self.pausable,
+            not_before: self.not_before,
         }
     }
 
@@ -335,9 +341,15 @@ impl World {
         self.step(Input::Planned { plan: *plan, answer });
     }
 
+    /// A driver begins anew: the policy is asked about everything.
+    pub(crate) fn begin(&mut self) {
+        let settings = self.engine.settings().clone();
+        self.step(Input::Begin(Box::new(settings)));
+    }
+
     /// Has the policy asked again although nothing happened, as when its order changes with time.
     pub(crate) fn replan(&mut self) {
-        self.engine.policy_is_new();
+        self.begin();
         self.settle();
     }
 
@@ -351,7 +363,7 @@ impl World {
     }
 
     /// One line: `mode queue|skip|preempt|fractions`, `submit SHAPES… [rank R]`, `rank JOB R`, `end JOB`,
-    /// `crash JOB`, `cancel JOB`, `drain|resume|leave|fail NODE`, `wait SECONDS`.
+    /// `crash JOB`, `cancel JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
     fn line(&mut self, line: &str) {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
@@ -360,12 +372,16 @@ impl World {
             ["submit", ref shapes @ ..] => self.submit_all(shapes, None),
             ["rank", job, rank] => {
                 self.policy.ranks.insert(number(job) as u64, number(rank));
-                self.engine.policy_is_new();
+                self.begin();
             }
             ["end", job] => self.stopped(number(job) as u64, Outcome::Finished),
             ["crash", job] => self.stopped(number(job) as u64, Outcome::Crashed),
             ["cancel", job] => self.step(Input::Cancel(JobId(number(job) as u64))),
             ["wait", seconds] => self.wait(number(seconds)),
+            ["bad", node, mask] => {
+                let (node, bad) = (self.node(node), number(mask) as u128);
+                self.step(Input::Node(NodeChange::Health { node, bad }));
+            }
             [change, node] => {
                 let change = parse_change(change, self.node(node));
                 self.step(Input::Node(change));

@@ -1,7 +1,9 @@
 //! Promises, grants, renewals, and reports that come too late.
 
-use yard_core::ids::{JobId, LeaseId};
-use yard_core::message::{Event, Input, News, Outcome, Report};
+use yard_core::cluster::Slice;
+use yard_core::engine::HeldJob;
+use yard_core::ids::{JobId, LeaseId, NodeId};
+use yard_core::message::{Event, Input, News, Outcome, Report, Why};
 use yard_core::{Settings, Span};
 
 use crate::common::World;
@@ -116,4 +118,21 @@ fn a_lease_that_is_revoked_is_not_renewed() {
     world.script("submit 1; submit 1 rank -1").orders();
     world.wait(1_000.0);
     assert_eq!(world.orders(), "");
+}
+
+#[test]
+fn who_holds_what_can_be_read_back() {
+    let mut world = World::manual("a:2");
+    world.policy.groups = vec![vec![0, 1]];
+    world.script("submit 1|2 1|2; submit 2 rank -1");
+    let held: Vec<_> = world.engine.leases().collect();
+    let job = |job| HeldJob { job: JobId(job), shape: 0, start: 1, stopping: Some(Why::Preempted) };
+    let slice = Slice { node: NodeId(0), mask: 1 };
+    // What is promised to job 2 is in nobody's hands yet.
+    assert_eq!(held.len(), 1);
+    assert_eq!((&held[0].placement.0[..], &held[0].jobs[..]), (&[slice][..], &[job(0), job(1)][..]));
+    world.stopped(1, Outcome::Saved);
+    world.stopped(0, Outcome::Saved);
+    let held: Vec<_> = world.engine.leases().flat_map(|held| held.jobs).collect();
+    assert_eq!(held, [HeldJob { job: JobId(2), shape: 0, start: 1, stopping: None }]);
 }

@@ -3,7 +3,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod delays;
+mod explain;
+mod fixed;
 mod groups;
+mod health;
 mod leases;
 mod life;
 mod nodes;

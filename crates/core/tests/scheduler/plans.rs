@@ -1,9 +1,10 @@
 //! Plans that fail, make no sense, come late or not at all.
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::cluster::NodeSpec;
 use yard_core::ids::{JobId, JobIdx, PlanId};
 use yard_core::job::Rank;
-use yard_core::message::{Event, Input};
+use yard_core::message::{Event, Input, NodeChange};
 use yard_core::state::RestoreError;
 use yard_core::{Engine, Span};
 
@@ -238,7 +239,7 @@ fn a_state_of_another_version_is_refused() {
     let state = serde_json::from_value(saved).expect("the form is the same");
     let refused = Engine::restore(state, Box::new(FirstFit)).err().expect("another version is not read");
     assert_eq!(refused, RestoreError::Version { found: 0 });
-    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads version 4");
+    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads version 5");
 }
 
 #[test]
@@ -250,4 +251,44 @@ fn refused_plans_are_published_one_by_one() {
     }
     let failed = world.events.iter().filter(|event| matches!(event, Event::PlanFailed { .. }));
     assert_eq!((failed.count(), world.plans.len()), (3, 4));
+}
+
+#[test]
+fn a_driver_that_begins_has_its_policy_asked_about_everything_and_waits_for_no_old_plan() {
+    let mut world = World::new("a:2");
+    world.answers = false;
+    world.script("submit 1; submit 1");
+    let (old, _) = world.plans.pop().expect("a plan is being made");
+    world.begin();
+    world.settle();
+    let (new, view) = world.plans.last().expect("another is asked for");
+    assert!(old != *new && view.changed.all);
+    let before = world.engine.state().clone();
+    world.step(Input::Planned { plan: old, answer: Err("too late".into()) });
+    assert_eq!(*world.engine.state(), before);
+}
+
+#[test]
+fn rows_kept_for_a_plan_that_will_not_come_are_used_again() {
+    let mut world = World::new("a:1");
+    world.script("submit 1");
+    world.answers = false;
+    world.script("submit 1; cancel 1");
+    world.begin();
+    world.script("submit 1");
+    assert_eq!(world.engine.view().runs.len(), 2, "the row of the cancelled job is used again");
+}
+
+#[test]
+fn a_kind_is_named_once_and_then_has_nodes() {
+    let mut world = World::new("a:1");
+    for name in ["h100", "gpu", "h100"] {
+        world.step(Input::Kind(name.into()));
+    }
+    let kind = world.engine.kinds().find("h100").expect("it was just named");
+    assert_eq!((kind.0, world.engine.kinds().len()), (1, 2));
+    let spec = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0 };
+    world.step(Input::Node(NodeChange::Join(spec)));
+    world.script("submit 1h100");
+    assert_eq!(world.picture(), "a: . | b: 0");
 }

@@ -7,6 +7,7 @@ use yard_core::allocation::Mode;
 use yard_core::ids::JobIdx;
 use yard_core::job::{JobRun, JobState, Rank};
 use yard_core::message::{Input, Outcome};
+use yard_core::{Settings, Span};
 
 use crate::common::{PREEMPT, QUEUE, SKIP, World};
 
@@ -17,6 +18,7 @@ enum Op {
     End(usize),
     Cancel(usize),
     Rank(usize, i8),
+    Crash(usize),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -26,6 +28,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<usize>().prop_map(Op::Cancel),
         2 => (any::<usize>(), -4i8..4).prop_map(|(job, rank)| Op::Rank(job, rank)),
     ]
+}
+
+fn op_or_crash() -> impl Strategy<Value = Op> {
+    prop_oneof![6 => op(), 1 => any::<usize>().prop_map(Op::Crash)]
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -83,6 +89,7 @@ fn happen(world: &mut World, reference: &mut Reference, op: &Op) {
             world.stopped(job, Outcome::Finished);
             reference.forget(job);
         }
+        Op::Crash(_) => unreachable!("the reference knows no failures"),
         Op::Cancel(at) => {
             let Some(job) = pick(&living, at) else { return };
             world.script(&format!("cancel {job}"));
@@ -146,10 +153,12 @@ proptest! {
 
     #[test]
     fn a_view_names_every_job_whose_row_changed_since_the_plan_in_force(
-        ops in prop::collection::vec((op(), 0u8..8), 1..40),
+        ops in prop::collection::vec((op_or_crash(), 0u8..8), 1..40),
     ) {
         let mut world = World::manual("a:4 b:1 c:3");
-        world.answers = false;
+        (world.answers, world.failures_max) = (false, 3);
+        let settings = Settings { backoff: Span::from_secs(3.0), ..world.engine.settings().clone() };
+        world.step(Input::Begin(Box::new(settings)));
         let mut seen: Vec<JobRun> = Vec::new();
         for (op, then) in ops {
             manually(&mut world, &op, then);
@@ -157,7 +166,7 @@ proptest! {
             for row in (0..view.runs.len() as u32).map(JobIdx) {
                 let now = without_rank(view.run(row));
                 let same = seen.get(row.index()).is_some_and(|then| without_rank(then) == now);
-                let named = if now.state.is_final() {
+                let named = if !now.is_active() {
                     view.changed.all || view.changed.ended.contains(&row)
                 } else {
                     view.dirty().contains(&row)
@@ -193,6 +202,10 @@ fn manually(world: &mut World, op: &Op, then: u8) {
         Op::Cancel(at) if then < 2 => {
             let Some(job) = pick(&holding, at) else { return };
             world.script(&format!("cancel {job}"));
+        }
+        Op::Crash(at) => {
+            let Some(job) = pick(&holding, at) else { return };
+            world.stopped(job, Outcome::Crashed);
         }
         Op::End(at) | Op::Cancel(at) | Op::Rank(at, _) => {
             let Some(job) = pick(&holding, at) else { return };

@@ -96,7 +96,7 @@ fn a_small_share_is_received_though_plans_are_frequent() {
     world.script("submit 1 1");
     let mut turns = 0;
     for _ in 0..100 {
-        world.engine.policy_is_new();
+        world.begin();
         world.wait(60.0);
         turns += world.running().contains(&1) as u32;
     }

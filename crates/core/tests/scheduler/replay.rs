@@ -23,6 +23,11 @@ enum Raw {
         kind: u16,
     },
     Node(u8, u32),
+    /// Devices of a node go out of service.
+    Health(u32, u8),
+    /// A driver begins, with these settings.
+    Begin(Settings),
+    Kind(u8),
     /// News from a holder of a lease that is in force.
     True(usize, News),
     /// News from nowhere.
@@ -63,8 +68,9 @@ fn shape() -> impl Strategy<Value = Shape> {
 
 fn spec() -> impl Strategy<Value = JobSpec> {
     let numbers = (-0.5f64..20.0, 0u64..20, 0u32..3, -0.2f64..4.0);
-    (prop::collection::vec(shape(), 0..3), numbers).prop_map(
-        |(shapes, (steps, cost, failures_max, weight))| JobSpec {
+    let bounds = (prop::bool::weighted(0.7), prop::option::weighted(0.2, 0u64..2_000));
+    (prop::collection::vec(shape(), 0..3), numbers, bounds).prop_map(
+        |(shapes, (steps, cost, failures_max, weight), (pausable, not_before))| JobSpec {
             name: "job".into(),
             user: None,
             tenant: None,
@@ -77,6 +83,8 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             costs: Costs { save: Span::from_whole_secs(cost), ..Costs::default() },
             profile: Default::default(),
             failures_max,
+            pausable,
+            not_before: not_before.map(|seconds| Time::ZERO + Span::from_whole_secs(seconds)),
         },
     )
 }
@@ -86,8 +94,8 @@ fn steps() -> impl Strategy<Value = f64> {
 }
 
 fn news() -> impl Strategy<Value = News> {
-    use Outcome::{Crashed, Finished, Lost, Saved};
-    let outcome = prop_oneof![Just(Finished), Just(Saved), Just(Lost), Just(Crashed)];
+    use Outcome::{Crashed, Expired, Finished, Lost, Saved};
+    let outcome = prop_oneof![Just(Finished), Just(Saved), Just(Lost), Just(Crashed), Just(Expired)];
     prop_oneof![
         3 => Just(News::Started),
         1 => steps().prop_map(|steps| News::Progress { steps }),
@@ -123,6 +131,9 @@ fn raw() -> impl Strategy<Value = Raw> {
         1 => any::<u64>().prop_map(Raw::Cancel),
         2 => (0u32..5, 0u32..2, 0u16..2).prop_map(|(devices, rack, kind)| Raw::Join { devices, rack, kind }),
         2 => (0u8..4, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),
+        2 => (0u32..6, 0u8..16).prop_map(|(node, bad)| Raw::Health(node, bad)),
+        1 => settings().prop_map(Raw::Begin),
+        1 => (0u8..4).prop_map(Raw::Kind),
         9 => (any::<usize>(), news()).prop_map(|(at, news)| Raw::True(at, news)),
         1 => (0u64..20, 0u64..20, news()).prop_map(|(lease, job, news)| Raw::False(lease, job, news)),
         9 => answer().prop_map(Raw::Answer),
@@ -139,8 +150,8 @@ fn turns() -> impl Strategy<Value = Turns> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let span = |seconds| prop_oneof![Just(0u64), Just(seconds)].prop_map(Span::from_whole_secs);
-    let any = (span(60), any::<bool>(), 0u8..4, any::<bool>(), turns(), span(150));
-    any.prop_map(|(round, every_round, luck, fill, turns, plan_gap)| Settings {
+    let any = (span(60), any::<bool>(), 0u8..4, any::<bool>(), turns(), span(150), span(20));
+    any.prop_map(|(round, every_round, luck, fill, turns, plan_gap, backoff)| Settings {
         round,
         every_round,
         repack: luck == 0,
@@ -148,6 +159,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         turns,
         plan_gap,
         lease: Span::from_whole_secs(100),
+        backoff,
     })
 }
 
@@ -180,6 +192,9 @@ impl Run {
                 Input::Node(NodeChange::Join(spec))
             }
             Raw::Node(change, node) => Input::Node(change_of(change, NodeId(node))),
+            Raw::Health(node, bad) => Input::Node(NodeChange::Health { node: NodeId(node), bad: bad.into() }),
+            Raw::Begin(settings) => Input::Begin(Box::new(settings)),
+            Raw::Kind(at) => Input::Kind(format!("kind {at}")),
             Raw::True(at, news) => Input::Report(self.true_report(at, news)?),
             Raw::False(lease, job, news) => Input::Report(self.report(LeaseId(lease), JobId(job), news)),
             Raw::Answer(answer) => {

@@ -106,7 +106,7 @@ fn the_older_jobs_are_the_longer_are_their_turns() {
 
 #[test]
 fn what_is_owed_is_owed_still_after_a_new_allocation() {
-    let got = turns(&mut sharing(&[1.0 / 3.0; 3]), 30, |world| world.engine.policy_is_new());
+    let got = turns(&mut sharing(&[1.0 / 3.0; 3]), 30, |world| world.begin());
     assert!(got.iter().all(|got| got.abs_diff(10) <= 1), "{got:?}");
 }
 

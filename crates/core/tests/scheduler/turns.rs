@@ -104,7 +104,7 @@ fn in_gavels_order_accounts_begin_anew_with_each_plan_and_deficits_break_ties() 
     one.script("submit 1 1");
     for _ in 0..4 {
         assert_eq!(one.picture(), "a: 0 | waits 1");
-        one.engine.policy_is_new();
+        one.begin();
         one.wait(ROUND);
     }
     let mut other = world(gavel(None, true), "a:1", &[&[0.5], &[0.5]]);
@@ -112,7 +112,7 @@ fn in_gavels_order_accounts_begin_anew_with_each_plan_and_deficits_break_ties() 
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(other.picture());
-        other.engine.policy_is_new();
+        other.begin();
         other.wait(ROUND);
     }
     let (zero, one) = ("a: 0 | waits 1", "a: 1 | waits 0");
@@ -139,7 +139,7 @@ fn in_gavels_order_newcomers_keep_others_from_what_is_left() {
     let mut world = world(settings, "a:1 b:1:slow", &[&[0.0, 1.0], &[1.0, 0.0]]);
     world.script("wait 60; submit 1|1slow; wait 70");
     assert_eq!(world.picture(), "a: 0 | b: .");
-    world.engine.policy_is_new();
+    world.begin();
     world.script("wait 360; submit 1|1slow; wait 60");
     assert_eq!(world.picture(), "a: . | b: 0 | waits 1");
     world.script("wait 300");

@@ -30,7 +30,7 @@ pub(crate) fn nodes(list: &[TestNode]) -> Nodes {
         .map(|node| {
             serde_json::json!({
                 "spec": { "name": "n", "kind": node.kind, "devices": node.devices, "rack": node.rack },
-                "state": if node.up { "Up" } else { "Down" }, "free": node.free, "idle": node.free,
+                "state": if node.up { "Up" } else { "Down" }, "free": node.free, "idle": node.free, "bad": 0,
             })
         })
         .collect();
@@ -94,5 +94,7 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         costs: Costs::default(),
         profile: Default::default(),
         failures_max: 0,
+        pausable: true,
+        not_before: None,
     }
 }

@@ -111,8 +111,8 @@ impl Tiresias {
     /// What changed, what the last plan moved, and who is due.
     fn to_look_at(&self, view: &View) -> BTreeSet<JobIdx> {
         let due = self.due.iter().take_while(|(due, _)| *due <= view.now).map(|(_, job)| job);
-        let alive = |job: &JobIdx| !view.run(*job).state.is_final();
-        due.chain(self.moved.iter().copied()).filter(alive).chain(view.dirty()).collect()
+        let active = |job: &JobIdx| view.run(*job).is_active();
+        due.chain(self.moved.iter().copied()).filter(active).chain(view.dirty()).collect()
     }
 
     /// When the next job is due, or is believed to have started. Who starts follows from this very plan,

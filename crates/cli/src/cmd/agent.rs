@@ -1,0 +1,92 @@
+//! `yard agent`: runs jobs on this machine for a server, and the hidden `yard keeper`, which is their parent.
+
+use std::path::PathBuf;
+
+const AGENT_EXAMPLES: &str = "Examples:
+  yard agent --server https://head:7411 --join-token join-token
+  yard agent --server https://head:7411            # once it has joined, its certificate is enough
+  yard agent --server http://127.0.0.1:7411 --join-token .yard/join-token --name fake1 --fake v100:4";
+
+/// An agent.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = AGENT_EXAMPLES)]
+pub(crate) struct AgentArgs {
+    /// The server
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: String,
+    /// A file with a join token, for the first time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) join_token: Option<PathBuf>,
+    /// Where it keeps its certificate, its jobs and their logs
+    #[arg(long, value_name = "DIR", default_value = ".yard/agent")]
+    pub(crate) data: PathBuf,
+    /// What this machine is called [default: its host name]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) name: Option<String>,
+    /// Where other nodes' ranks reach this machine's [default: the address from which it reaches the server]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) address: Option<String>,
+    #[command(flatten)]
+    pub(crate) devices: DeviceOptions,
+    /// How much to say on stderr: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: String,
+}
+
+/// What a machine offers.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct DeviceOptions {
+    /// Offer pretend devices instead of the real ones, as h100:8,a100:4
+    #[arg(long, value_name = "KIND:N[,…]", value_delimiter = ',', help_heading = "Devices")]
+    pub(crate) fake: Vec<FakeGroup>,
+    /// Slots for jobs that need no accelerator [default: one for each core, where there is no accelerator]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024), help_heading = "Devices")]
+    pub(crate) cpu_slots: Option<u32>,
+}
+
+/// The parent of an agent's jobs, which outlives the agent. Agents start it; nobody else does.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct KeeperArgs {
+    /// Its folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+/// Pretend devices of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FakeGroup {
+    pub(crate) kind: String,
+    pub(crate) count: u32,
+}
+
+impl std::str::FromStr for FakeGroup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FakeGroup, String> {
+        /// As many as one node may have of a kind.
+        const COUNT_MAX: u32 = yard_core::cluster::NODE_DEVICES_MAX;
+        let (kind, count) = text.split_once(':').unwrap_or((text, "1"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        match count.parse() {
+            Ok(count) if !kind.is_empty() && kind.chars().all(plain) && (1..=COUNT_MAX).contains(&count) => {
+                Ok(FakeGroup { kind: kind.into(), count })
+            }
+            _ => Err(format!("{text:?} is not KIND:N with N from 1 to {COUNT_MAX}, such as h100:8")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fake_devices_have_a_kind_and_a_number() {
+        let group = |text: &str| text.parse::<FakeGroup>();
+        assert_eq!(group("h100:8"), Ok(FakeGroup { kind: "h100".into(), count: 8 }));
+        assert_eq!(group("h100").map(|group| group.count), Ok(1));
+        for wrong in ["", ":8", "h100:0", "h100:x", "h100:9999", "h 100:1", "a:1:2"] {
+            assert!(group(wrong).is_err(), "{wrong}");
+        }
+    }
+}

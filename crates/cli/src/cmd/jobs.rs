@@ -1,0 +1,183 @@
+//! `yard jobs`: who runs where, and who waits for what.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use yard_live::views::{JobList, JobView};
+
+use crate::client::{Client, ServerArgs};
+use crate::clock;
+use crate::output::{self, Listing};
+
+const EXAMPLES: &str = "Examples:
+  yard jobs
+  yard jobs --mine --watch
+  yard jobs --all -o wide
+  yard jobs --state pending -o json | jq '.jobs[].id'
+
+States: pending, starting, running, suspending, suspended, succeeded, failed, cancelled, rejected.";
+
+/// Seconds from one look to the next.
+const WATCH: Duration = Duration::from_secs(2);
+
+const STATES: [&str; 9] = [
+    "pending",
+    "starting",
+    "running",
+    "suspending",
+    "suspended",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "rejected",
+];
+
+/// Which jobs.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct JobsArgs {
+    /// Only those that this user submitted
+    #[arg(long)]
+    mine: bool,
+    /// Also those that are over
+    #[arg(short, long)]
+    all: bool,
+    /// Only those in this state
+    #[arg(long, value_name = "STATE", value_parser = STATES)]
+    state: Option<String>,
+    /// Only those of this user
+    #[arg(long, value_name = "NAME", conflicts_with = "mine")]
+    user: Option<String>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Look again every two seconds
+    #[arg(short, long)]
+    watch: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Listing,
+    /// Print no header
+    #[arg(long)]
+    no_header: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(crate) fn run(args: &JobsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let client = Client::new(&args.server)?;
+    let query = query(args);
+    loop {
+        let list: JobList = client.get("/v1/jobs", &query)?;
+        if args.watch && std::io::stdout().is_terminal() {
+            write!(out, "\u{1b}[H\u{1b}[2J")?;
+        }
+        print(args, &list, out)?;
+        if !args.watch {
+            return Ok(());
+        }
+        out.flush()?;
+        std::thread::sleep(WATCH);
+    }
+}
+
+fn query(args: &JobsArgs) -> Vec<(&'static str, String)> {
+    let yes = |name, given: bool| given.then(|| (name, "true".to_owned()));
+    let state = args.state.clone().map(|state| ("state", state));
+    let user = args.user.clone().map(|user| ("user", user));
+    let limit = args.limit.map(|limit| ("limit", limit.to_string()));
+    [yes("mine", args.mine), yes("all", args.all), state, user, limit].into_iter().flatten().collect()
+}
+
+fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.output == Listing::Json {
+        return output::json(list, out);
+    }
+    let wide = args.output == Listing::Wide;
+    let mut table = output::table(&header(wide, args.no_header), COLUMNS.len() + MORE_COLUMNS.len());
+    let now = clock::seconds_now();
+    for job in &list.jobs {
+        table.add_row(row(job, wide, now));
+    }
+    writeln!(out, "{table}")?;
+    if list.jobs.is_empty() && !args.watch {
+        output::note(
+            "no jobs; yard jobs --all shows those that are over, and yard submit --help how to submit one",
+        );
+    }
+    Ok(())
+}
+
+const COLUMNS: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
+
+const MORE_COLUMNS: [&str; 8] =
+    ["tenant", "priority", "submitted", "deadline", "starts", "preempted", "moved", "failures"];
+
+fn header(wide: bool, none: bool) -> Vec<&'static str> {
+    let more = if wide { MORE_COLUMNS.as_slice() } else { &[] };
+    if none { Vec::new() } else { COLUMNS.iter().chain(more).copied().collect() }
+}
+
+fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
+    let mut row = vec![
+        job.id.to_string(),
+        output::plain(&job.name),
+        output::plain(&job.user),
+        job.state.clone(),
+        job.gpus.to_string(),
+        place(job),
+        progress(job),
+        time(job, now),
+        output::plain(job.reason.as_deref().unwrap_or_default()),
+    ];
+    if wide {
+        row.extend([
+            output::plain(job.tenant.as_deref().unwrap_or_default()),
+            job.priority.to_string(),
+            clock::written(job.submitted_at),
+            job.deadline.map_or_else(String::new, clock::written),
+            job.starts.to_string(),
+            job.preemptions.to_string(),
+            job.migrations.to_string(),
+            job.failures.to_string(),
+        ]);
+    }
+    row
+}
+
+/// Where a job runs.
+pub(super) fn place(job: &JobView) -> String {
+    let nodes = output::plain(&job.nodes.join(" "));
+    match &job.kind {
+        Some(kind) if !nodes.is_empty() => format!("{nodes} {}", output::plain(kind)),
+        _ => nodes,
+    }
+}
+
+/// How far a job has come.
+pub(super) fn progress(job: &JobView) -> String {
+    match (job.step, job.steps) {
+        (Some(step), Some(steps)) if steps > 0 => format!("{} {step}/{steps}", percent(job)),
+        (Some(step), _) => format!("step {step}"),
+        _ => String::new(),
+    }
+}
+
+/// The same in a few letters; nothing where it is not known how much there is to do.
+pub(super) fn percent(job: &JobView) -> String {
+    match (job.step, job.steps) {
+        (Some(step), Some(steps)) if steps > 0 => format!("{:.0}%", 100.0 * step as f64 / steps as f64),
+        _ => String::new(),
+    }
+}
+
+/// How long a job has waited, has run, or took.
+pub(super) fn time(job: &JobView, now: f64) -> String {
+    match (job.state.as_str(), job.ended_at) {
+        ("pending" | "suspended", _) => {
+            format!("waits {}", output::brief(now - job.submitted_at - job.executed_s))
+        }
+        (_, Some(end)) => format!("took {}", output::brief(end - job.started_at.unwrap_or(end))),
+        _ => format!("runs {}", output::brief(job.executed_s)),
+    }
+}

@@ -1,0 +1,54 @@
+//! `yard server`: the scheduler and its API, for agents on other machines.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::sim::Duration;
+
+const SERVER_EXAMPLES: &str = "Examples:
+  yard server --data /var/lib/yard --listen 0.0.0.0:7411
+  yard token create --scope join > join-token    # then, on each machine:
+  yard agent --server https://head:7411 --join-token join-token";
+
+/// A server that waits for agents.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = SERVER_EXAMPLES)]
+pub(crate) struct ServerCommandArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+/// How a server decides, and where it lives.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ServerOptions {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR", default_value = ".yard")]
+    pub(crate) data: PathBuf,
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7411")]
+    pub(crate) listen: SocketAddr,
+    /// Other names of this machine, for its certificate; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Vec<String>,
+    /// Who decides; NAME:key=value sets parameters (see yard policies --params)
+    #[arg(long, value_name = "NAME[:k=v]", default_value = "max-min")]
+    pub(crate) policy: String,
+    /// Length of a round
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) round: Duration,
+    /// How devices are chosen (see yard policies)
+    #[arg(long, value_name = "NAME", default_value = "pack")]
+    pub(crate) placer: String,
+    /// Steps per second by kind, model and GPUs, as in yard sim
+    #[arg(long, value_name = "FILE")]
+    pub(crate) throughputs: Option<PathBuf>,
+    /// How long an agent may be out of touch before it stops its jobs and they go elsewhere
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) lease: Duration,
+    /// How long a job that failed waits before it is tried again; twice as long each time
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) backoff: Duration,
+    /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: String,
+}

@@ -1,0 +1,80 @@
+//! `yard show`: all there is to know of one job.
+
+use std::io::Write;
+
+use yard_live::views::JobView;
+
+use super::jobs;
+use crate::client::{Client, JobRef, ServerArgs};
+use crate::clock;
+use crate::output::{self, Format};
+
+/// Which job.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  yard show 12\n  yard show last\n  yard show last -o json | jq .request")]
+pub(crate) struct ShowArgs {
+    /// The job: its number, or last
+    #[arg(value_name = "JOB")]
+    job: JobRef,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let client = Client::new(&args.server)?;
+    let job: JobView = client.get(&format!("/v1/jobs/{}", name(args.job)), &[])?;
+    if args.output == Format::Json {
+        return output::json(&job, out);
+    }
+    for (key, value) in facts(&job).into_iter().filter(|(_, value)| !value.is_empty()) {
+        writeln!(out, "{key:13} {}", output::plain(&value))?;
+    }
+    Ok(())
+}
+
+fn name(job: JobRef) -> String {
+    match job {
+        JobRef::Last => "last".into(),
+        JobRef::Id(id) => id.to_string(),
+    }
+}
+
+fn facts(job: &JobView) -> Vec<(&'static str, String)> {
+    let moment = |at: Option<f64>| at.map_or_else(String::new, clock::written);
+    let command = job.request.as_ref().map(|request| request.command.join(" "));
+    let workdir = job.request.as_ref().and_then(|request| request.workdir.as_ref());
+    vec![
+        ("job", job.id.to_string()),
+        ("name", job.name.clone()),
+        ("user", job.user.clone()),
+        ("tenant", job.tenant.clone().unwrap_or_default()),
+        ("state", job.state.clone()),
+        ("why", job.reason.clone().unwrap_or_default()),
+        ("command", command.unwrap_or_default()),
+        ("workdir", workdir.map_or_else(String::new, |dir| dir.display().to_string())),
+        ("gpus", job.gpus.to_string()),
+        ("where", jobs::place(job)),
+        ("progress", jobs::progress(job)),
+        ("checkpointed", job.checkpointed.map_or_else(String::new, |step| format!("step {step}"))),
+        ("rate", job.rate.map_or_else(String::new, |rate| format!("{rate:.3} steps/s"))),
+        ("time", jobs::time(job, clock::seconds_now())),
+        ("executed", output::human(Some(job.executed_s))),
+        ("priority", job.priority.to_string()),
+        ("submitted", clock::written(job.submitted_at)),
+        ("started", moment(job.started_at)),
+        ("ended", moment(job.ended_at)),
+        ("deadline", moment(job.deadline)),
+        ("starts", counts(job)),
+        ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),
+    ]
+}
+
+fn counts(job: &JobView) -> String {
+    let JobView { starts, preemptions, migrations, failures, .. } = job;
+    format!(
+        "{starts}, of these {migrations} on other devices; stopped for others {preemptions} times, failed {failures} times"
+    )
+}

@@ -1,0 +1,266 @@
+//! `yard submit`: a job from flags, from a job file, or from a script with `#SBATCH` lines. Flags come before files.
+
+mod build;
+mod wait;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use yard_core::part::Pause;
+use yard_live::request::{JobRequest, Ranks};
+use yard_live::views::JobView;
+
+use crate::client::{Client, ServerArgs};
+use crate::output::{self, Format};
+
+/// The job never runs: it was rejected or cancelled.
+const EXIT_WITHDRAWN: u8 = 3;
+
+const EXAMPLES: &str = "Examples:
+  yard submit -- python train.py
+  yard submit --name resnet --gpus 4 --kind 'a100|h100' --time 2h --deadline 18:00 -- python train.py
+  yard submit --gpus 2 --max-gpus 8 --pause checkpoint --wait -- python train.py --epochs 90
+  yard submit -f job.yaml --priority 10
+  yard submit -f job.sh -- --epochs 90      # a script with #SBATCH lines, and arguments for it
+  id=$(yard submit --parsable -- make)      # only the number
+
+A job file, with any of the fields that `yard submit --dry-run` prints:
+  name: resnet
+  run: python train.py
+  gpus: 4
+  kind: a100|h100
+  time: 2h
+  checkpoint: {signal: USR1, grace: 2m}
+
+Exit codes: 0 the job was taken (with --wait: it succeeded), 2 bad usage or no server, 3 it was rejected or
+cancelled; with --wait the job's own code, or 4 if the system failed it.";
+
+/// A job.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SubmitArgs {
+    /// A job file in YAML, or a script with #SBATCH lines
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// What to call it [default: the program's name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Where it runs [default: here]
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// Adds to its environment; may be given several times
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    env: Vec<String>,
+    /// The team it counts for
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+    /// Where its output goes: %j job, %x name, %t rank, %n node rank [default: the agent's folder; see yard logs]
+    #[arg(long, value_name = "FILE")]
+    stdout: Option<String>,
+    /// Where its standard error goes
+    #[arg(long, value_name = "FILE")]
+    stderr: Option<String>,
+
+    /// Devices it needs, all at once; 0 for a processor slot [default: 1]
+    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    gpus: Option<u32>,
+    /// The least it can run with
+    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    min_gpus: Option<u32>,
+    /// The most it can use
+    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    max_gpus: Option<u32>,
+    /// Kinds it may run on, best liked first, as a100|h100 or a100,h100 [default: any]
+    #[arg(long, value_name = "KIND[,KIND…]", help_heading = "What it needs")]
+    kind: Option<String>,
+    /// Nodes to spread it over [default: as few as there can be]
+    #[arg(long, value_name = "N", help_heading = "What it needs")]
+    nodes: Option<u32>,
+    /// One process on each node, or one for each device: node or device [default: node]
+    #[arg(long, value_name = "EACH", value_parser = parse_ranks, help_heading = "What it needs")]
+    ranks: Option<Ranks>,
+    /// Memory it may use on each node, in MiB
+    #[arg(long, value_name = "MIB", help_heading = "What it needs")]
+    memory: Option<u64>,
+    /// Processor cores it may use on each node
+    #[arg(long, value_name = "N", help_heading = "What it needs")]
+    cpus: Option<f64>,
+    /// Share its devices with no other job, even where the policy packs jobs
+    #[arg(long, help_heading = "What it needs")]
+    exclusive: bool,
+
+    /// When it should be done: 18:00, 6h (from now), 2026-11-20T18:00, with a zone if wanted
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    deadline: Option<String>,
+    /// When it may start at the earliest, written like a deadline
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    begin: Option<String>,
+    /// How long it may run, over all its starts, as 2h or 1h30m
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    time: Option<String>,
+    /// How long it should take, for policies that go by it
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    duration: Option<String>,
+    /// Its weight in fair shares
+    #[arg(long, value_name = "W", help_heading = "When")]
+    weight: Option<f64>,
+    /// Larger is more urgent [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "When")]
+    priority: Option<i32>,
+    /// What it trains, for what is known of its speed
+    #[arg(long, value_name = "NAME", help_heading = "When")]
+    model: Option<String>,
+    /// The batch size it trains with
+    #[arg(long, value_name = "N", help_heading = "When")]
+    batch_size: Option<u32>,
+
+    /// How it gives its devices back before it is done: auto, checkpoint, stop or never [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = parse_pause, help_heading = "Pausing and failing")]
+    pause: Option<Pause>,
+    /// Where it keeps checkpoints: a folder that all nodes see, if it is to move
+    #[arg(long, value_name = "DIR", help_heading = "Pausing and failing")]
+    checkpoint_dir: Option<PathBuf>,
+    /// The signal that asks it to save and exit [default: TERM]
+    #[arg(long, value_name = "NAME", help_heading = "Pausing and failing")]
+    stop_signal: Option<String>,
+    /// How long it has for that before it is killed [default: 30s]
+    #[arg(long, value_name = "TIME", help_heading = "Pausing and failing")]
+    grace: Option<String>,
+    /// Failures after which it is given up
+    #[arg(long, value_name = "N", help_heading = "Pausing and failing")]
+    max_restarts: Option<u32>,
+
+    /// Wait until it is over, and exit as it did
+    #[arg(long)]
+    wait: bool,
+    /// Print only its number
+    #[arg(long, conflicts_with = "output")]
+    parsable: bool,
+    /// Check it and print what would be sent
+    #[arg(long, conflicts_with_all = ["wait", "parsable"])]
+    dry_run: bool,
+    /// Makes it harmless to submit again: the same key is the same job
+    #[arg(long, value_name = "TEXT")]
+    key: Option<String>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The program and its arguments; after a script, its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: &SubmitArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let requests = build::requests(args)?;
+    if args.dry_run {
+        return print_dry(args, &requests, out).map(|()| ExitCode::SUCCESS);
+    }
+    let client = Client::new(&args.server)?;
+    let mut jobs = submit_all(args, &client, &requests, out)?;
+    if args.wait {
+        // Who reads the numbers wants them before the jobs are over.
+        out.flush()?;
+        jobs = jobs.iter().map(|job| wait::until_over(&client, job)).collect::<Result<_, _>>()?;
+    }
+    if args.output == Format::Json {
+        print_json(&jobs, out)?;
+    }
+    let codes = jobs.iter().map(|job| if args.wait { wait::exit_code(job) } else { taken(job) });
+    Ok(ExitCode::from(codes.into_iter().find(|&code| code != 0).unwrap_or(0)))
+}
+
+/// Submits each job and says so at once: what was taken is known, should a later one fail.
+fn submit_all(
+    args: &SubmitArgs,
+    client: &Client,
+    requests: &[JobRequest],
+    out: &mut dyn Write,
+) -> anyhow::Result<Vec<JobView>> {
+    let base = args.key.clone().map_or_else(build::random_key, Ok)?;
+    let mut jobs = Vec::with_capacity(requests.len());
+    for (number, request) in requests.iter().enumerate() {
+        let key = if requests.len() == 1 { base.clone() } else { format!("{base}-{number}") };
+        let job = client.submit(request, &key)?;
+        announce(args, &job, out)?;
+        jobs.push(job);
+    }
+    Ok(jobs)
+}
+
+fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Result<()> {
+    let JobView { id, name, .. } = job;
+    if args.parsable {
+        writeln!(out, "{id}")?;
+    } else if args.output == Format::Table {
+        writeln!(out, "job {id}  {}", output::plain(name))?;
+    }
+    if job.state == "rejected" && !args.wait {
+        output::note(&format!("job {id} was rejected{}", wait::because(job)));
+    }
+    Ok(())
+}
+
+/// The code for a job that was submitted and is not waited for.
+fn taken(job: &JobView) -> u8 {
+    if job.state == "rejected" { EXIT_WITHDRAWN } else { 0 }
+}
+
+fn print_json(jobs: &[JobView], out: &mut dyn Write) -> anyhow::Result<()> {
+    match jobs {
+        [job] => output::json(job, out),
+        jobs => output::json(&json!({ "jobs": jobs }), out),
+    }
+}
+
+/// What would be sent, as a job file that could be submitted, without what is not said.
+fn print_dry(args: &SubmitArgs, requests: &[JobRequest], out: &mut dyn Write) -> anyhow::Result<()> {
+    for (number, request) in requests.iter().enumerate() {
+        let said = without_nothing(serde_json::to_value(request)?);
+        match args.output {
+            Format::Json => output::json(&said, out)?,
+            Format::Table => {
+                let between = if number > 0 { "---\n" } else { "" };
+                write!(out, "{between}{}", serde_saphyr::to_string(&said)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn without_nothing(value: Value) -> Value {
+    let empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, without_nothing(value)));
+            Value::Object(fields.filter(|(_, value)| !empty(value)).collect())
+        }
+        other => other,
+    }
+}
+
+fn parse_ranks(text: &str) -> Result<Ranks, String> {
+    match text {
+        "node" => Ok(Ranks::Node),
+        "device" => Ok(Ranks::Device),
+        _ => Err("a job has one process on each node, or one for each device: node or device".into()),
+    }
+}
+
+fn parse_pause(text: &str) -> Result<Pause, String> {
+    match text {
+        "auto" => Ok(Pause::Auto),
+        "checkpoint" => Ok(Pause::Checkpoint),
+        "stop" => Ok(Pause::Stop),
+        "never" => Ok(Pause::Never),
+        _ => Err("a job pauses by auto, checkpoint, stop or never".into()),
+    }
+}

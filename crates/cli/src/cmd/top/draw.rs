@@ -1,0 +1,216 @@
+//! From the state of the screen to a frame, and nothing else: the same state and time give the same frame.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, TableState};
+use yard_live::views::{DeviceView, JobView, NodeView};
+
+use super::super::jobs;
+use super::screen::Screen;
+use crate::output::{brief, plain};
+
+/// Colours of jobs on devices, by number; devices of one job have one colour.
+const COLOURS: [Color; 6] =
+    [Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan, Color::LightRed];
+
+/// Draws the screen at a time.
+pub(super) fn draw(screen: &Screen, now: f64, frame: &mut Frame<'_>) {
+    let (running, waiting) = screen.jobs();
+    let nodes_height = (screen.look.nodes.len() as u16 + 2).clamp(3, (frame.area().height / 3).max(3));
+    let rows = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(nodes_height),
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+        Constraint::Length(2),
+    ]);
+    let [head, nodes, upper, lower, foot] = rows.areas(frame.area());
+    frame.render_widget(Paragraph::new(header(screen)), head);
+    frame.render_widget(nodes_widget(screen, nodes), nodes);
+    draw_jobs(screen, "running", &running, now, upper, frame);
+    draw_jobs(screen, "waiting", &waiting, now, lower, frame);
+    frame.render_widget(Paragraph::new(footer(screen)), foot);
+}
+
+fn header(screen: &Screen) -> Vec<Line<'static>> {
+    let status = &screen.look.status;
+    let prices: Vec<_> = status.prices.iter().map(|(kind, price)| format!("{kind} {price:.2}")).collect();
+    let prices = if prices.is_empty() { String::new() } else { format!("  prices {}", prices.join(" ")) };
+    let first = format!("yard {}  policy {}  round {}", status.version, status.policy, brief(status.round_s));
+    let second = format!(
+        "{} running  {} waiting  {} over  {}/{} devices held on {} nodes",
+        status.running, status.pending, status.ended, status.devices_held, status.devices, status.nodes_up
+    );
+    vec![
+        Line::styled(plain(&(first + &prices)), Style::new().add_modifier(Modifier::BOLD)),
+        Line::raw(second),
+    ]
+}
+
+fn nodes_widget(screen: &Screen, area: Rect) -> Paragraph<'static> {
+    let shown = usize::from(area.height.saturating_sub(2));
+    let nodes = &screen.look.nodes;
+    let more = nodes.len().saturating_sub(shown);
+    let title = if more > 0 { format!(" nodes ({more} more) ") } else { " nodes ".into() };
+    let lines: Vec<_> = nodes.iter().take(shown).map(|node| node_line(screen, node)).collect();
+    Paragraph::new(lines).block(Block::new().borders(Borders::ALL).title(title))
+}
+
+fn node_line(screen: &Screen, node: &NodeView) -> Line<'static> {
+    let selected = screen.selected().map(|job| job.id);
+    let colour = if node.state == "up" { Color::Reset } else { Color::Red };
+    let mut spans = vec![Span::styled(format!("{:<14.14} {:<11.11}", plain(&node.name), node.state), colour)];
+    let mut kind = "";
+    for device in &node.devices {
+        if device.kind != kind {
+            kind = &device.kind;
+            spans.push(Span::raw(format!(" {} ", plain(kind))));
+        }
+        spans.push(cell(device, selected));
+    }
+    Line::from(spans)
+}
+
+/// A device as one character: free, out of service, or the last digit of the job that holds it; `&` if several do.
+fn cell(device: &DeviceView, selected: Option<u64>) -> Span<'static> {
+    if device.problem.is_some() {
+        return Span::styled("x", Color::Red);
+    }
+    let Some(&job) = device.jobs.first() else { return Span::styled("·", Color::DarkGray) };
+    let text = if device.jobs.len() > 1 { "&".into() } else { (job % 10).to_string() };
+    let style = Style::new().fg(COLOURS[(job % COLOURS.len() as u64) as usize]);
+    let held = selected.is_some_and(|selected| device.jobs.contains(&selected));
+    Span::styled(text, if held { style.add_modifier(Modifier::REVERSED) } else { style })
+}
+
+fn draw_jobs(screen: &Screen, title: &str, jobs: &[&JobView], now: f64, area: Rect, frame: &mut Frame<'_>) {
+    let widths = [
+        Constraint::Length(6),
+        Constraint::Fill(2),
+        Constraint::Length(8),
+        Constraint::Length(10),
+        Constraint::Length(4),
+        Constraint::Length(4),
+        Constraint::Length(11),
+        Constraint::Fill(3),
+    ];
+    let header = ["job", "name", "user", "state", "gpus", "done", "time", "where or why"];
+    let rows = jobs.iter().map(|job| row(job, now));
+    let table = Table::new(rows, widths)
+        .header(Row::new(header).style(Style::new().add_modifier(Modifier::BOLD)))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+        .block(Block::new().borders(Borders::TOP).title(format!(" {title}: {} ", jobs.len())));
+    let selected = screen.selected().and_then(|chosen| jobs.iter().position(|job| job.id == chosen.id));
+    frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
+}
+
+fn row(job: &JobView, now: f64) -> Row<'static> {
+    let place = jobs::place(job);
+    let place = if place.is_empty() { plain(job.reason.as_deref().unwrap_or_default()) } else { place };
+    let cells = [
+        job.id.to_string(),
+        plain(&job.name),
+        plain(&job.user),
+        job.state.clone(),
+        job.gpus.to_string(),
+        jobs::percent(job),
+        jobs::time(job, now),
+        place,
+    ];
+    Row::new(cells.map(Cell::new))
+}
+
+fn footer(screen: &Screen) -> Vec<Line<'static>> {
+    let keys = format!("q quit  j/k move  s sort (by {})  r turn", screen.order());
+    let news = match (&screen.problem, screen.selected()) {
+        (Some(problem), _) => Line::styled(plain(problem), Color::Red),
+        (None, Some(job)) => Line::raw(about(job)),
+        (None, None) => Line::raw("no jobs; try: yard submit -- sleep 60"),
+    };
+    vec![news, Line::styled(keys, Color::DarkGray)]
+}
+
+/// The selected job in a line.
+fn about(job: &JobView) -> String {
+    let why = job.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", plain(reason)));
+    format!("job {} {} is {}{why}", job.id, plain(&job.name), job.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::screen::sample;
+    use super::*;
+
+    fn drawn(screen: &Screen, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("it is only memory");
+        terminal.draw(|frame| draw(screen, 1300.0, frame)).expect("it is only memory");
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
+    }
+
+    #[test]
+    fn everything_is_on_a_small_terminal() {
+        let screen = Screen::new(sample());
+        expect![[r#"
+            yard 0.1.0  policy max-min  round 1m  prices h100 1.50
+            2 running  2 waiting  7 over  3/8 devices held on 1 nodes
+            ┌ nodes ───────────────────────────────────────────────────────────────────────┐
+            │n1             up          h100 112·                                          │
+            │n2             draining    h100 x·                                            │
+            └──────────────────────────────────────────────────────────────────────────────┘
+             running: 2 ────────────────────────────────────────────────────────────────────
+            job    name         user     state      gpus done time        where or why
+            1      job-1        ada      running    2    40%  runs 2m     n1[0,1]
+            2      job-2        bob      running    1    90%  runs 2m     n1[2]
+
+
+
+
+             waiting: 2 ────────────────────────────────────────────────────────────────────
+            job    name         user     state      gpus done time        where or why
+            3      job-3        bob      pending    4         waits 3m    waits for 4 h100
+            4      job-4        ada      suspended  2    10%  waits 3m
+
+
+
+
+            job 1 job-1 is running
+            q quit  j/k move  s sort (by number)  r turn
+        "#]]
+        .assert_eq(&drawn(&screen, 80, 24));
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_told_of() {
+        let mut screen = Screen::new(sample());
+        screen.update(Err("no server answers at http://127.0.0.1:7411".into()));
+        let drawn = drawn(&screen, 80, 24);
+        assert!(drawn.contains("no server answers") && drawn.contains("job-3"), "{drawn}");
+    }
+
+    #[test]
+    fn no_size_is_too_small_and_no_cluster_too_large() {
+        let mut look = sample();
+        look.nodes = vec![look.nodes[0].clone(); 5000];
+        look.nodes[0].devices = vec![look.nodes[0].devices[0].clone(); 64];
+        let screen = Screen::new(look);
+        for (width, height) in [(1, 1), (10, 3), (80, 5), (20, 50), (300, 100)] {
+            drawn(&screen, width, height);
+        }
+        assert!(drawn(&screen, 80, 24).contains("nodes (4994 more)"));
+    }
+
+    #[test]
+    fn nothing_is_a_cluster_too() {
+        let mut look = sample();
+        (look.nodes, look.jobs) = (Vec::new(), Vec::new());
+        assert!(drawn(&Screen::new(look), 80, 24).contains("no jobs; try"));
+    }
+}

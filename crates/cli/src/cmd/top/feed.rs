@@ -1,0 +1,44 @@
+//! What the screen shows, asked for each second.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use yard_live::views::{JobList, JobView, NodeList, NodeView, StatusView};
+
+use crate::client::{Answer, Client};
+
+/// From one look to the next.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The cluster at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Look {
+    pub(super) status: StatusView,
+    pub(super) nodes: Vec<NodeView>,
+    pub(super) jobs: Vec<JobView>,
+}
+
+/// Looks as they come, or why there is none.
+pub(super) type News = Receiver<Result<Look, String>>;
+
+/// Looks once.
+pub(super) fn look(client: &Client) -> Answer<Look> {
+    let status = client.get("/v1/status", &[])?;
+    let NodeList { nodes } = client.get("/v1/nodes", &[])?;
+    let JobList { jobs } = client.get("/v1/jobs", &[])?;
+    Ok(Look { status, nodes, jobs })
+}
+
+/// Looks for as long as somebody wants the news.
+pub(super) fn start(client: Client) -> News {
+    let (send, news) = channel();
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(EVERY);
+            if send.send(look(&client).map_err(|failure| failure.to_string())).is_err() {
+                return;
+            }
+        }
+    });
+    news
+}

@@ -1,0 +1,95 @@
+//! An agent from its options.
+
+use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use yard_live::agent::{AgentConfig, Dial, Fakes, Offer, Server};
+
+use crate::cmd::agent::{AgentArgs, DeviceOptions};
+
+/// Where Linux has its control groups.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// What the agent is run with.
+pub(super) fn config(
+    data: PathBuf,
+    name: String,
+    address: String,
+    devices: &DeviceOptions,
+    server: Server,
+    take_jobs_along: bool,
+) -> anyhow::Result<AgentConfig> {
+    let program = std::env::current_exe().context("this program's own file cannot be found")?;
+    let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
+    let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
+    let offer = offer(devices);
+    // Jobs are told of files in here, wherever they run.
+    let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
+    Ok(AgentConfig { data, name, address, offer, server, keeper, launcher, cgroups, take_jobs_along })
+}
+
+fn offer(devices: &DeviceOptions) -> Offer {
+    match devices.cpu_slots {
+        _ if !devices.fake.is_empty() => {
+            Offer::Fake(Fakes(devices.fake.iter().map(|group| (group.kind.clone(), group.count)).collect()))
+        }
+        Some(count) => Offer::CpuSlots(count),
+        None => Offer::Found,
+    }
+}
+
+/// Where its server is.
+pub(super) fn dial(args: &AgentArgs) -> anyhow::Result<Dial> {
+    let read = |path: &PathBuf| {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        anyhow::Ok(text.trim().to_owned())
+    };
+    let join_token = args.join_token.as_ref().map(read).transpose()?;
+    Ok(Dial { address: host_and_port(&args.server)?, join_token })
+}
+
+fn host_and_port(url: &str) -> anyhow::Result<String> {
+    let rest = url.strip_prefix("https://").or(url.strip_prefix("http://")).unwrap_or(url);
+    let rest = rest.trim_end_matches('/');
+    if rest.is_empty() || rest.contains('/') {
+        bail!("--server {url}: give the server as https://HOST:PORT");
+    }
+    let port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Ok(if port { rest.to_owned() } else { format!("{rest}:7411") })
+}
+
+/// Where other nodes reach this one: what was said, or the address from which it reaches the server.
+pub(super) fn address(args: &AgentArgs) -> anyhow::Result<String> {
+    if let Some(address) = &args.address {
+        return Ok(address.clone());
+    }
+    let server = host_and_port(&args.server)?;
+    let found = || -> std::io::Result<String> {
+        let to = server.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::NotFound)?;
+        // Nothing is sent: the system only says which of its addresses it would use.
+        let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+        socket.connect(to)?;
+        Ok(socket.local_addr()?.ip().to_string())
+    };
+    found().with_context(|| {
+        format!("no way to {server} is known; say with --address where others reach this machine")
+    })
+}
+
+/// What this machine is called.
+pub(super) fn host_name() -> anyhow::Result<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() {
+        bail!("this machine has no name; give it one with --name");
+    }
+    Ok(name.to_owned())
+}
+
+/// Who runs this program.
+pub(super) fn user_name() -> String {
+    let known = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    known.map_or_else(|| "admin".to_owned(), |user| user.name)
+}

@@ -1,0 +1,155 @@
+//! A server from its options: driver, tokens, certificates, API.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use yard_core::policy::Policy;
+use yard_live::MakePolicy;
+use yard_live::api::{self, Site};
+use yard_live::auth::Tokens;
+use yard_live::ca::{Authority, write_private};
+use yard_live::clock::now_us;
+use yard_live::driver::{Config, Driver};
+use yard_live::handle::{Ask, Handle};
+use yard_live::history::History;
+use yard_live::metrics::Metrics;
+use yard_live::{listen, tls};
+
+use super::catalog::Table;
+use crate::cmd::server::ServerOptions;
+
+/// How long the scheduling loop may be silent before `/readyz` says so.
+const STALL: Duration = Duration::from_secs(15);
+
+/// How long a request may take until its answer begins.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that runs.
+pub(super) struct Running {
+    pub(super) handle: Handle,
+    pub(super) address: SocketAddr,
+    pub(super) url: String,
+    pub(super) policy: String,
+    driver: JoinHandle<()>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    tokens: Arc<Tokens>,
+}
+
+/// Starts a server; it answers once this returns.
+pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
+    let metrics = Metrics::new();
+    let config = config(options, &metrics)?;
+    let round = config.settings.round;
+    let (make, placer) = (policy(&options.policy)?, yard_policies::placer(&options.placer)?);
+    let listener = TcpListener::bind(options.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {}", options.listen))?;
+    let (handle, driver) = Driver::start(config, make, placer)?;
+    let data = &options.data;
+    let authority = Arc::new(Authority::open(&data.join("ca"), now_us())?);
+    let tokens = Arc::new(Tokens::open(&data.join("yard.db"))?);
+    first_tokens(data, &tokens, &authority)?;
+    let address = listener.local_addr()?;
+    let identity = authority.server(&names(options, address), now_us())?;
+    let acceptor = tls::server(&authority, identity)?;
+    let url = name_server(data, address, &authority)?;
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let site = Site {
+        handle: handle.clone(),
+        history: Arc::new(History::open(data, round)?),
+        tokens: tokens.clone(),
+        authority,
+        metrics,
+        stall: STALL,
+        patience: PATIENCE,
+        stop: stop.clone(),
+    };
+    let site = Arc::new(site);
+    tasks.spawn(api::housekeeping(site.clone()));
+    let router = api::router(site);
+    tasks.spawn(listen::serve(listener, acceptor, router, listen::Limits::for_process(), stop.clone()));
+    Ok(Running { handle, address, url, policy: options.policy.clone(), driver, stop, tasks, tokens })
+}
+
+impl Running {
+    /// Waits for the driver to end, which it should not.
+    pub(super) async fn failed(&self) {
+        self.handle.asks.closed().await;
+    }
+
+    /// Ends it: jobs on the node that goes away with this process save and stop.
+    pub(super) async fn end(self, node: Option<String>) -> anyhow::Result<()> {
+        let leave = node.into_iter().collect();
+        let ended = self.handle.ask(|reply| Ask::Shutdown { leave, reply }).await;
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        drop(self.handle);
+        let driver = tokio::task::spawn_blocking(move || self.driver.join());
+        driver.await?.map_err(|_| anyhow::anyhow!("the scheduler broke down while it stopped"))?;
+        self.tokens.flush()?;
+        Ok(ended?)
+    }
+}
+
+fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> {
+    let mut config = Config::new(&options.data);
+    config.settings.round = options.round.0;
+    config.settings.backoff = options.backoff.0;
+    config.policy = options.policy.clone();
+    config.lease = options.lease.0;
+    config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));
+    config.meter = Arc::new(metrics.clone());
+    if let Some(path) = &options.throughputs {
+        config.catalog = Box::new(Table::open(path)?);
+    }
+    Ok(config)
+}
+
+/// Makes the policy anew whenever one is wanted; what is wrong with its name is said now.
+fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
+    yard_policies::make(spec, Arc::from([]))?;
+    let spec = spec.to_owned();
+    let make = move || -> Box<dyn Policy> {
+        yard_policies::make(&spec, Arc::from([])).expect("it was made once already").1
+    };
+    Ok(Arc::new(make))
+}
+
+/// The names by which agents and people reach this machine.
+fn names(options: &ServerOptions, address: SocketAddr) -> Vec<String> {
+    let mut names = options.host.clone();
+    if !address.ip().is_unspecified() {
+        names.push(address.ip().to_string());
+    }
+    names
+}
+
+/// Writes the first tokens where only their owner reads them.
+fn first_tokens(data: &Path, tokens: &Tokens, authority: &Authority) -> anyhow::Result<()> {
+    let user = super::agent::user_name();
+    if let Some(first) = tokens.first(&user, &authority.fingerprint())? {
+        write_private(&data.join("token"), &format!("{}\n", first.admin.secret))?;
+        write_private(&data.join("join-token"), &format!("{}\n", first.join.secret))?;
+    }
+    Ok(())
+}
+
+/// Says where the server is, for the command line on this machine.
+fn name_server(data: &Path, address: SocketAddr, authority: &Authority) -> anyhow::Result<String> {
+    let ip = address.ip();
+    let local = ip.is_loopback() || ip.is_unspecified();
+    let url =
+        if local { format!("http://127.0.0.1:{}", address.port()) } else { format!("https://{address}") };
+    let url = if ip.is_loopback() && ip.is_ipv6() { format!("http://[::1]:{}", address.port()) } else { url };
+    let named = serde_json::json!({ "url": url, "ca": authority.pem() });
+    crate::output::write_whole(&data.join("server.json"), named.to_string().as_bytes())?;
+    Ok(url)
+}

@@ -1,0 +1,16 @@
+//! The live cluster end to end: the real binary, real processes, loopback. One file for each thing that people rely on.
+
+#[path = "live/faults.rs"]
+mod faults;
+#[path = "live/gangs.rs"]
+mod gangs;
+#[path = "live/harness.rs"]
+mod harness;
+#[path = "live/life.rs"]
+mod life;
+#[path = "live/robust.rs"]
+mod robust;
+#[path = "live/same.rs"]
+mod same;
+#[path = "live/sharing.rs"]
+mod sharing;

@@ -1,0 +1,568 @@
+//! The commands for a live cluster against a server that follows a script: what they send, what they print, how they
+//! exit, and what they say when something is wrong.
+
+mod common;
+
+#[path = "common/server.rs"]
+mod server;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use common::{Answer, Dir};
+use serde_json::{Value, json};
+use server::{Seen, Server, job, job_with};
+
+/// A command that went wrong: exit code 2, one sentence, nothing on stdout.
+fn refused(answer: Answer) -> String {
+    assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{}", answer.err);
+    assert!(answer.err.starts_with("error: ") && answer.err.lines().count() == 1, "{}", answer.err);
+    answer.err.trim_end().to_owned()
+}
+
+/// A server that takes every job.
+fn taking() -> Server {
+    Server::new(&[("POST /v1/jobs", 201, job(7, "pending"))])
+}
+
+/// What was submitted, by a command that is fine.
+fn submitted(dir: &Dir, args: &[&str]) -> Vec<Seen> {
+    let server = taking();
+    server.run(dir, args).quietly();
+    server.seen()
+}
+
+// Submitting.
+
+#[test]
+fn a_job_from_flags_is_sent_whole() {
+    let dir = Dir::new();
+    let args = "submit --name resnet --gpus 4 --min-gpus 2 --max-gpus 8 --kind a100|h100 --nodes 2 --ranks device \
+        --tenant vision --weight 2 --priority -3 --deadline 2026-11-20T18:00:00Z --begin 2026-11-20 --time 2h --duration 1h30m \
+        --env A=1 --env B=x=y --workdir /data --model ResNet-50 --batch-size 64 --pause checkpoint --checkpoint-dir ckpt \
+        --stop-signal SIGUSR1 --grace 2m --max-restarts 3 --memory 1024 --cpus 2 --exclusive --stdout %x-%j.out --stderr /err/%t -- python train.py --lr 0.1";
+    let seen = submitted(&dir, &args.split_whitespace().collect::<Vec<_>>());
+    let expected = json!({
+        "name": "resnet", "command": ["python", "train.py", "--lr", "0.1"], "env": {"A": "1", "B": "x=y"},
+        "workdir": "/data", "gpus": 4, "min_gpus": 2, "max_gpus": 8, "kinds": ["a100", "h100"], "nodes": 2,
+        "ranks": "device", "tenant": "vision", "weight": 2.0, "priority": -3, "deadline": 1_795_197_600.0,
+        "begin": 1_795_132_800.0, "time_limit_s": 7200.0, "duration_s": 5400.0, "model": "ResNet-50", "batch_size": 64,
+        "max_restarts": 3, "pause": "checkpoint",
+        "checkpoint": {"dir": "/data/ckpt", "signal": "USR1", "grace_s": 120.0},
+        "output": "/data/%x-%j.out", "error": "/err/%t", "memory_mib": 1024, "cpus": 2.0, "exclusive": true,
+    });
+    assert_eq!(seen[0].json(), expected);
+    assert_eq!(seen[0].headers["authorization"], format!("Bearer {}", server::TOKEN));
+    assert_eq!(seen[0].headers["idempotency-key"].len(), 32);
+}
+
+#[test]
+fn a_job_runs_where_it_was_submitted() {
+    let dir = Dir::new();
+    let seen = submitted(&dir, &["submit", "--", "true"]);
+    let here = dir.path("").canonicalize().expect("it is there");
+    assert_eq!(seen[0].json()["workdir"], here.to_str().expect("it is UTF-8"));
+}
+
+#[test]
+fn the_answer_is_for_people_scripts_or_programs() {
+    let dir = Dir::new();
+    let answer =
+        |options: &str| taking().yard(&dir, &format!("submit {options} -- python train.py")).quietly();
+    assert_eq!(answer(""), "job 7  train.py\n");
+    assert_eq!(answer("--parsable"), "7\n");
+    let json: Value = serde_json::from_str(&answer("-o json")).expect("it is JSON");
+    assert_eq!(json["id"], 7);
+}
+
+#[test]
+fn flags_come_before_the_job_file() {
+    let dir = Dir::new();
+    dir.write("job.yaml", "name: a\nrun: |\n  python train.py\ngpus: 4\ntime: 2h\nenv: {A: 1, B: 2}\n");
+    let seen = submitted(&dir, &["submit", "-f", "job.yaml", "--name", "b", "--env", "B=3"]);
+    let sent = seen[0].json();
+    assert_eq!(
+        (&sent["name"], &sent["gpus"], &sent["time_limit_s"]),
+        (&json!("b"), &json!(4), &json!(7200.0))
+    );
+    assert_eq!(sent["command"], json!(["/bin/sh", "-ec", "python train.py\n"]));
+    assert_eq!(sent["env"], json!({"A": "1", "B": "3"}));
+    let seen = submitted(&dir, &["submit", "-f", "job.yaml", "--", "other"]);
+    assert_eq!(seen[0].json()["command"], json!(["other"]));
+}
+
+#[test]
+fn a_script_is_a_job_with_arguments() {
+    let dir = Dir::new();
+    dir.write("job.sh", "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:a100:4\n#SBATCH --time=1:00:00\necho $1\n");
+    let seen = submitted(&dir, &["submit", "-f", "job.sh", "--", "one", "two words"]);
+    let sent = seen[0].json();
+    let script = dir.path("").canonicalize().expect("it is there").join("job.sh");
+    assert_eq!(sent["command"], json!(["/bin/bash", script, "one", "two words"]));
+    assert_eq!((&sent["gpus"], &sent["nodes"], &sent["kinds"]), (&json!(8), &json!(2), &json!(["a100"])));
+    assert_eq!(sent["time_limit_s"], 3600.0);
+}
+
+#[test]
+fn an_array_is_several_submissions() {
+    let dir = Dir::new();
+    dir.write("job.sh", "#!/bin/sh\n#SBATCH --array=3-5\n#SBATCH -o %A_%a.out\n");
+    let seen = submitted(&dir, &["submit", "-f", "job.sh"]);
+    let tasks: Vec<_> = seen.iter().map(|seen| seen.json()["env"]["SLURM_ARRAY_TASK_ID"].clone()).collect();
+    assert_eq!(tasks, ["3", "4", "5"]);
+    assert!(seen[1].json()["output"].as_str().is_some_and(|output| output.ends_with("/%j_4.out")));
+    let keys: std::collections::BTreeSet<_> =
+        seen.iter().map(|seen| &seen.headers["idempotency-key"]).collect();
+    assert_eq!(keys.len(), 3, "each is a job of its own");
+}
+
+#[test]
+fn a_dry_run_sends_nothing_and_can_be_submitted() {
+    let (dir, server) = (Dir::new(), taking());
+    let yaml = server
+        .yard(&dir, "submit --dry-run --gpus 2 --deadline 6h --kind a|b --env X=1 -- python train.py")
+        .quietly();
+    assert!(server.seen().is_empty());
+    assert!(yaml.contains("gpus: 2") && !yaml.contains("null"), "{yaml}");
+    dir.write("again.yaml", &yaml);
+    let again = server.yard(&dir, "submit --dry-run -f again.yaml").quietly();
+    assert_eq!(again, yaml);
+    let json = server.yard(&dir, "submit --dry-run -o json --gpus 2 -- true").json();
+    assert_eq!((&json["gpus"], &json["command"]), (&json!(2), &json!(["true"])));
+}
+
+#[test]
+fn waiting_ends_as_the_job_did() {
+    let dir = Dir::new();
+    for (state, exit_code, code) in [
+        ("succeeded", Some(0), 0),
+        ("failed", Some(41), 41),
+        ("failed", None, 4),
+        ("failed", Some(-9), 4),
+        ("cancelled", None, 3),
+        ("rejected", None, 3),
+    ] {
+        let over = job_with(7, state, json!({"exit_code": exit_code, "reason": "so it was"}));
+        let server = Server::new(&[
+            ("POST /v1/jobs", 201, job(7, "pending")),
+            ("GET /v1/jobs/7", 200, job(7, "running")),
+            ("GET /v1/jobs/7", 503, json!({"error": "not now", "field": null})),
+            ("GET /v1/jobs/7", 200, over),
+        ]);
+        let answer = server.yard(&dir, "submit --wait --parsable -- true");
+        assert_eq!((answer.code, answer.out.as_str()), (Some(code), "7\n"), "{state}: {}", answer.err);
+        assert_eq!(answer.err.contains("so it was"), state != "succeeded", "{}", answer.err);
+    }
+}
+
+#[test]
+fn a_rejected_job_is_told_of() {
+    let rejected = job_with(7, "rejected", json!({"reason": "no node has 9 devices"}));
+    let server = Server::new(&[("POST /v1/jobs", 201, rejected)]);
+    let answer = server.yard(&Dir::new(), "submit --gpus 9 -- true");
+    assert_eq!(answer.code, Some(3));
+    assert!(answer.err.contains("job 7 was rejected: no node has 9 devices"), "{}", answer.err);
+}
+
+/// A server whose first connections break after the request was read; what it read.
+fn breaking(breaks: usize) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+    let serve = move || {
+        let mut seen = Vec::new();
+        for stream in listener.incoming().take(breaks + 1) {
+            let mut stream = stream.expect("somebody connects");
+            seen.push(read_request(&mut stream));
+            if seen.len() > breaks {
+                let body = job(7, "pending").to_string();
+                let head = format!(
+                    "HTTP/1.1 201 Created\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all((head + &body).as_bytes()).expect("it listens");
+            }
+        }
+        seen
+    };
+    (url, std::thread::spawn(serve))
+}
+
+fn read_request(stream: &mut impl Read) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.ends_with('}') {
+        let count = stream.read(&mut buffer).expect("it is sent");
+        text.push_str(std::str::from_utf8(&buffer[..count]).expect("it is UTF-8"));
+    }
+    text
+}
+
+#[test]
+fn a_submission_whose_connection_broke_is_sent_again_with_its_key() {
+    let (url, served) = breaking(2);
+    let dir = Dir::new();
+    let output = dir
+        .command(&["submit", "--server", &url, "--parsable", "--", "true"])
+        .env_remove("YARD_SERVER")
+        .output();
+    assert_eq!(Answer::of(output.expect("the binary can be run")).quietly(), "7\n");
+    let seen = served.join().expect("it served");
+    let key = |text: &String| {
+        text.lines().find(|line| line.to_ascii_lowercase().starts_with("idempotency-key")).map(str::to_owned)
+    };
+    assert_eq!(seen.len(), 3);
+    assert!(key(&seen[0]).is_some() && seen.iter().all(|request| key(request) == key(&seen[0])), "{seen:?}");
+}
+
+// Looking.
+
+fn a_running_job() -> Value {
+    job_with(
+        3,
+        "running",
+        json!({"nodes": ["n1[0,1]"], "kind": "h100", "step": 30, "steps": 120, "executed_s": 3720.0, "starts": 2, "name": "bad\u{1b}[2Jname"}),
+    )
+}
+
+#[test]
+fn jobs_are_listed() {
+    let waiting = job_with(4, "pending", json!({"reason": "waits for 8 h100"}));
+    let server = Server::new(&[("GET /v1/jobs", 200, json!({"jobs": [a_running_job(), waiting]}))]);
+    let dir = Dir::new();
+    let table = server.yard(&dir, "jobs").quietly();
+    for part in ["where", "n1[0,1] h100", "25% 30/120", "runs 1h02m", "waits for 8 h100", "pending"] {
+        assert!(table.contains(part), "no {part} in\n{table}");
+    }
+    assert!(!table.contains('\u{1b}'), "names cannot move the cursor");
+    let bare = server.yard(&dir, "queue --no-header").quietly();
+    assert_eq!(bare.lines().count(), 2, "{bare}");
+    assert!(server.yard(&dir, "ls -o wide").quietly().contains("preempted"));
+    assert_eq!(server.yard(&dir, "jobs -o json").json()["jobs"][0]["id"], 3);
+    server.yard(&dir, "jobs --mine --all --limit 5").quietly();
+    server.yard(&dir, "jobs --state failed --user bob").quietly();
+    let lines = server.lines();
+    assert_eq!(lines[0], "GET /v1/jobs");
+    assert_eq!(lines[4..], ["GET /v1/jobs?mine=true&all=true&limit=5", "GET /v1/jobs?state=failed&user=bob"]);
+}
+
+#[test]
+fn a_list_that_is_watched_goes_on_until_nobody_reads() {
+    let server = Server::new(&[("GET /v1/jobs", 200, json!({"jobs": [job(3, "running")]}))]);
+    let dir = Dir::new();
+    let mut command = server.command(&dir, &["jobs", "--watch", "--no-header"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be run");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
+    let ids: Vec<_> = (0..2).map(|_| lines.next().expect("another look").expect("it is UTF-8")).collect();
+    assert!(ids.iter().all(|line| line.trim_start().starts_with('3')), "{ids:?}");
+    drop(lines);
+    assert_eq!(Answer::of(child.wait_with_output().expect("it ends")).code, Some(0));
+}
+
+#[test]
+fn a_job_is_shown() {
+    let request = json!({"command": ["python", "train.py"], "workdir": "/data"});
+    let mut job = a_running_job();
+    job["request"] = request;
+    let server = Server::new(&[("GET /v1/jobs/last", 200, job)]);
+    let shown = server.yard(&Dir::new(), "show last").quietly();
+    for part in ["python train.py", "/data", "n1[0,1] h100", "2026-11-15 16:00:00", "25% 30/120"] {
+        assert!(shown.contains(part), "no {part} in\n{shown}");
+    }
+    assert_eq!(server.yard(&Dir::new(), "show last -o json").json()["request"]["workdir"], "/data");
+}
+
+#[test]
+fn logs_are_passed_on() {
+    let server = Server::new(&[
+        ("GET /v1/jobs/last", 200, job(12, "running")),
+        ("GET /v1/jobs/12/logs", 200, json!("one\ntwo\n")),
+    ]);
+    assert_eq!(server.yard(&Dir::new(), "logs -f --rank 3 --stderr --tail 2 last").quietly(), "one\ntwo\n");
+    let lines = server.lines();
+    assert_eq!(lines, ["GET /v1/jobs/last", "GET /v1/jobs/12/logs?rank=3&stderr=true&tail=2&follow=true"]);
+}
+
+#[test]
+fn jobs_are_cancelled_as_far_as_they_can_be() {
+    let server = Server::new(&[
+        ("POST /v1/jobs/3/cancel", 200, job(3, "suspending")),
+        ("POST /v1/jobs/4/cancel", 409, json!({"error": "job 4 is over", "field": null})),
+        ("POST /v1/jobs/5/cancel", 200, job(5, "cancelled")),
+    ]);
+    let args = ["cancel", "3", "4", "5", "--reason", "wrong data"];
+    let answer = server.run(&Dir::new(), &args);
+    assert_eq!(answer.code, Some(2));
+    assert_eq!(answer.out, "job 3  suspending; it is being stopped\njob 5  cancelled\n");
+    assert_eq!(answer.err, "error: job 4 is over\n");
+    assert_eq!(server.seen()[0].json(), json!({"reason": "wrong data"}));
+}
+
+#[test]
+fn waits_are_explained() {
+    let told = json!({
+        "job": 4, "state": "pending", "reason": "capacity", "text": "it needs 8 h100 and 2 are free",
+        "numbers": {"needs": 8.0, "free": 2.5}, "ahead": [1, 2], "remedies": ["ask for 2 devices"], "prices": {"h100": 1.25},
+    });
+    let server = Server::new(&[("GET /v1/jobs/4/explain", 200, told)]);
+    let text = server.yard(&Dir::new(), "explain 4").quietly();
+    for part in [
+        "capacity",
+        "needs 8 h100 and 2 are free",
+        "2.500",
+        "2 ahead of it: 1, 2",
+        "- ask for 2 devices",
+        "h100 1.250",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert_eq!(server.yard(&Dir::new(), "explain 4 -o json").json()["reason"], "capacity");
+}
+
+fn two_nodes() -> Value {
+    let device = |index: u32, jobs: &[u64], problem: Option<&str>| json!({"kind": "h100", "index": index, "name": "H100 SXM", "uuid": null, "memory_mib": 81920, "jobs": jobs, "problem": problem});
+    json!({"nodes": [
+        {"name": "n1", "state": "up", "reason": null, "address": "10.0.0.1", "devices": [device(0, &[3], None), device(1, &[], Some("fell off the bus"))], "heard_s": 5.1},
+        {"name": "n2/h100", "state": "draining", "reason": "fan is loud", "address": "10.0.0.2", "devices": [], "heard_s": null},
+    ]})
+}
+
+#[test]
+fn nodes_are_listed_drained_and_resumed() {
+    let server = Server::new(&[
+        ("GET /v1/nodes", 200, two_nodes()),
+        ("POST /v1/nodes/n2%2Fh100/drain", 200, json!("")),
+        ("POST /v1/nodes/n1/resume", 204, json!("")),
+    ]);
+    let dir = Dir::new();
+    let table = server.yard(&dir, "nodes").quietly();
+    for part in ["2 h100", "1/2", "fan is loud", "h100:1: fell off the bus", "5s ago"] {
+        assert!(table.contains(part), "no {part} in\n{table}");
+    }
+    let wide = server.yard(&dir, "nodes -o wide --no-header").quietly();
+    assert!(wide.lines().count() == 2 && wide.contains("80 GiB"), "{wide}");
+    assert_eq!(server.yard(&dir, "nodes -o json").json()["nodes"][1]["name"], "n2/h100");
+    let drained = server.run(&dir, &["drain", "n2/h100", "--reason", "fan is loud"]).quietly();
+    assert!(drained.contains("yard resume n2/h100"), "{drained}");
+    assert_eq!(server.yard(&dir, "resume n1").quietly(), "n1 takes jobs again\n");
+    assert_eq!(server.seen()[3].json(), json!({"reason": "fan is loud"}));
+}
+
+fn event(id: u64, job: u64) -> Value {
+    json!({"id": id, "time": 1_794_758_400.5, "event": "granted", "job": job, "node": "n1", "detail": {"gpus": 2, "why": null}})
+}
+
+#[test]
+fn events_are_listed() {
+    let server = Server::new(&[("GET /v1/events", 200, json!({"events": [event(1, 3), event(2, 4)]}))]);
+    let text = server.yard(&Dir::new(), "events --job 4 --after 1").quietly();
+    assert_eq!(text, "2026-11-15 16:00:00  granted     job 4     n1 gpus=2\n");
+    assert_eq!(server.lines(), ["GET /v1/events?follow=false&after=1"]);
+    let lines = server.yard(&Dir::new(), "events -o json").quietly();
+    assert_eq!(lines.lines().count(), 2);
+}
+
+#[test]
+fn events_are_followed_over_a_restart_of_the_server() {
+    let stream = |id: u64| json!(format!(": hi\n\nid: {id}\nevent: granted\ndata: {}\n\n", event(id, 3)));
+    let server = Server::new(&[
+        ("GET /v1/events", 200, stream(41)),
+        ("GET /v1/events", 503, json!("")),
+        ("GET /v1/events", 200, stream(42)),
+    ]);
+    let dir = Dir::new();
+    let mut command = server.command(&dir, &["events", "-f", "-o", "json"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be run");
+    let lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
+    let ids: Vec<Value> = lines
+        .take(2)
+        .map(|line| serde_json::from_str::<Value>(&line.expect("a line")).expect("JSON")["id"].clone())
+        .collect();
+    assert_eq!(ids, [41, 42]);
+    child.kill().expect("it runs until it is ended");
+    child.wait().expect("it ends");
+    let after: Vec<_> = server.seen().iter().map(|seen| seen.headers.get("last-event-id").cloned()).collect();
+    assert_eq!(after[..3], [None, Some("41".into()), Some("41".into())]);
+}
+
+#[test]
+fn tokens_are_made_listed_and_revoked() {
+    let token = json!({"id": "3f9a", "user": "ada", "scope": "submit", "created_at": 1_794_758_400.0, "expires_at": null, "revoked": false});
+    let mut made = token.clone();
+    made["secret"] = json!("yard_new");
+    let server = Server::new(&[
+        ("POST /v1/tokens", 201, made),
+        ("GET /v1/tokens", 200, json!({"tokens": [token]})),
+        ("DELETE /v1/tokens/3f9a", 204, json!("")),
+    ]);
+    let dir = Dir::new();
+    let created = server.yard(&dir, "token create --user ada --scope submit --expires 30d");
+    assert_eq!(
+        (created.code, created.out.as_str()),
+        (Some(0), "yard_new\n"),
+        "the secret is alone on stdout"
+    );
+    assert!(created.err.contains("3f9a"), "{}", created.err);
+    assert_eq!(server.seen()[0].json(), json!({"user": "ada", "scope": "submit", "expires_s": 2_592_000.0}));
+    let listed = server.yard(&dir, "token list").quietly();
+    assert!(listed.contains("3f9a") && listed.contains("for ever"), "{listed}");
+    assert_eq!(server.yard(&dir, "token revoke 3f9a").quietly(), "token 3f9a is revoked\n");
+}
+
+#[test]
+fn history_becomes_a_trace() {
+    let server = Server::new(&[("GET /v1/trace", 200, json!(common::THREE_JOBS))]);
+    let dir = Dir::new();
+    assert_eq!(server.yard(&dir, "trace export").quietly(), common::THREE_JOBS);
+    server.yard(&dir, "trace export --from 2026-11-15 --to 2026-11-16 -o t.csv").quietly();
+    assert_eq!(dir.read("t.csv"), common::THREE_JOBS);
+    assert_eq!(server.lines()[1], "GET /v1/trace?from=1794700800&to=1794787200");
+    dir.yard("sim --trace t.csv --cluster gpu:1x4 --policy fifo").printed();
+}
+
+// Which server, and as whom.
+
+#[test]
+fn the_nearest_folder_names_the_server() {
+    let server = Server::new(&[("GET /v1/nodes", 200, json!({"nodes": []}))]);
+    let dir = Dir::new();
+    dir.make_folder(".yard");
+    dir.make_folder("below");
+    dir.write(".yard/server.json", json!({"url": server.url, "ca": null}).to_string());
+    dir.write(".yard/token", format!("{}\n", server::TOKEN));
+    let mut command = dir.command(&["nodes"]);
+    command.env_remove("YARD_SERVER").env_remove("YARD_TOKEN").current_dir(dir.path("below"));
+    Answer::of(command.output().expect("the binary can be run")).printed();
+    assert_eq!(server.seen()[0].headers["authorization"], format!("Bearer {}", server::TOKEN));
+}
+
+#[test]
+fn where_no_server_is_known_the_remedy_is_told() {
+    let dir = Dir::new();
+    let mut command = dir.command(&["jobs"]);
+    command.env_remove("YARD_SERVER").env_remove("XDG_CONFIG_HOME").env("HOME", "/nowhere").current_dir("/");
+    let said = refused(Answer::of(command.output().expect("the binary can be run")));
+    assert!(said.contains("no server is known") && said.contains("yard up"), "{said}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_its_source() {
+    let closed =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free");
+    let dir = Dir::new();
+    for line in ["jobs", "submit -- true", "logs 1"] {
+        let (before, after) =
+            line.split_once(" -- ").map_or((line, String::new()), |(a, b)| (a, format!(" -- {b}")));
+        let said = refused(dir.yard(&format!("{before} --server http://{closed}{after}")));
+        assert!(said.contains(&format!("no server answers at http://{closed} (from --server)")), "{said}");
+        assert!(said.contains("yard up"), "{said}");
+    }
+}
+
+#[test]
+fn refusals_are_one_sentence() {
+    for (status, body, part) in [
+        (
+            401,
+            json!({"error": "the token is revoked", "field": null}),
+            "does not accept the token from YARD_TOKEN: the token is revoked",
+        ),
+        (
+            403,
+            json!({"error": "only an administrator may drain nodes", "field": null}),
+            "error: only an administrator may drain nodes",
+        ),
+        (404, json!({"error": "there is no job 9", "field": null}), "error: there is no job 9"),
+        (409, json!({"error": "the key is taken", "field": null}), "error: the key is taken"),
+        (422, json!({"error": "more than there are", "field": "gpus"}), "error: gpus: more than there are"),
+        (429, json!({"error": "slow down", "field": null}), "slow down; try again in 7 s"),
+        (503, json!({"error": "the disk is full", "field": null}), "cannot do that now: the disk is full"),
+        (500, json!("oops\nmore"), "answered 500: oops"),
+        (302, json!(""), "answered 302"),
+        (200, json!("<html>"), "something else than expected"),
+    ] {
+        let server = Server::new(&[("GET /v1/jobs/9", status, body)]);
+        let said = refused(server.yard(&Dir::new(), "show 9"));
+        assert!(said.contains(part), "{status}: {said}");
+    }
+}
+
+// Mistakes on the command line. Nothing is sent.
+
+/// A submission that is refused before anything is sent.
+fn check_submit(dir: &Dir, args: &[&str], part: &str) {
+    let server = taking();
+    let said = refused(server.run(dir, &[&["submit"], args].concat()));
+    assert!(said.contains(part), "{args:?}: {said}");
+    assert!(server.seen().is_empty(), "{args:?}");
+}
+
+#[test]
+fn jobs_that_make_no_sense_are_not_sent() {
+    let dir = Dir::new();
+    check_submit(&dir, &[], "nothing to run");
+    check_submit(
+        &dir,
+        &["--deadline", "soon", "--", "true"],
+        "--deadline \"soon\" is not a time such as 18:00",
+    );
+    check_submit(&dir, &["--time", "never", "--", "true"], "--time \"never\" is not a length of time");
+    check_submit(&dir, &["--env", "X", "--", "true"], "--env \"X\" is not KEY=VALUE");
+    check_submit(&dir, &["--name", "../x", "--", "true"], "name: \"../x\" has a slash");
+    check_submit(&dir, &["--gpus", "4", "--max-gpus", "2", "--", "true"], "max_gpus: it is less than gpus");
+    check_submit(&dir, &["--kind", "a b", "--", "true"], "kinds: \"a b\" is no kind");
+    check_submit(&dir, &["--stop-signal", "KILL", "--", "true"], "\"KILL\" is no signal");
+    check_submit(&dir, &["-f", "none.yaml"], "cannot read none.yaml");
+}
+
+#[test]
+fn files_that_make_no_sense_are_refused_with_their_line() {
+    let dir = Dir::new();
+    dir.write("unknown.yaml", "name: x\ngpu: 4\n");
+    check_submit(&dir, &["-f", "unknown.yaml"], "unknown.yaml: line 2: ");
+    dir.write("flag.sh", "#!/bin/sh\n#SBATCH --mail-type=END\n");
+    check_submit(&dir, &["-f", "flag.sh"], "flag.sh: line 2: --mail-type is not supported");
+    dir.write("after.sh", "#!/bin/sh\n#SBATCH --dependency=afterok:3\n");
+    check_submit(
+        &dir,
+        &["-f", "after.sh"],
+        "after.sh: line 2: --dependency: jobs that wait for other jobs are not supported yet",
+    );
+    dir.write("binary", [0xff, 0xfe, 0]);
+    check_submit(&dir, &["-f", "binary"], "cannot read binary");
+}
+
+#[test]
+fn the_grammar_names_what_is_wrong() {
+    let dir = Dir::new();
+    for (line, part) in [
+        ("show first", "\"first\" is neither a job's number nor last"),
+        ("cancel", "required arguments"),
+        ("jobs --state happy", "possible values: pending"),
+        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop or never"),
+        ("submit --parsable -o json -- true", "cannot be used with"),
+        ("submit --dry-run --wait -- true", "cannot be used with"),
+        ("token create --scope root", "possible values: read"),
+        ("up --fake h100:0", "is not KIND:N"),
+        ("up --listen here", "invalid value"),
+        ("agent", "--server <URL>"),
+    ] {
+        let answer = dir.yard(line);
+        assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{line}");
+        assert!(answer.err.contains(part), "{line}: {}", answer.err);
+    }
+}
+
+#[test]
+fn the_screen_needs_a_terminal() {
+    let said = refused(taking().yard(&Dir::new(), "top"));
+    assert!(said.contains("needs a terminal"), "{said}");
+}
+
+#[test]
+fn a_token_stays_on_this_machine_unless_encrypted() {
+    let said = refused(taking().yard(&Dir::new(), "jobs --server http://example.org:7411"));
+    assert!(said.contains("use https://"), "{said}");
+}

@@ -1,0 +1,123 @@
+//! Exits, and what they say of a part. An exit that a signal of ours may have caused is nobody's fault.
+
+use super::part::{Exit, Part, Phase};
+use super::{Act, Cause, Holder};
+use crate::part::{Ending, How, PartId, Told};
+use crate::units::Time;
+
+impl Holder {
+    pub(super) fn exited(&mut self, now: Time, id: PartId, rank: u32, exit: Exit, out: &mut Vec<Act>) {
+        if self.frozen.get(&id.job).is_some_and(|frozen| frozen.part == id) {
+            return self.exited_frozen(id, rank, exit, out);
+        }
+        let recorded = self.parts.contains_key(&id);
+        let Some((id, part)) = self.live(id) else {
+            return out.extend((!recorded).then_some(Act::Forget { part: id }));
+        };
+        let Some(known) = part.rank(rank).filter(|rank| rank.exit.is_none()) else { return };
+        (known.exit, known.speaks) = (Some(exit), false);
+        let excused = known.excused;
+        if part.alive(|_| true).is_empty() {
+            return self.close(now, id, out);
+        }
+        if !exit.is_success() && !excused {
+            self.rank_failed(now, id, exit, out);
+        } else {
+            part.agree(id, out);
+        }
+    }
+
+    /// One rank failed: the others cannot go on without it.
+    fn rank_failed(&mut self, now: Time, id: PartId, exit: Exit, out: &mut Vec<Act>) {
+        let Some((_, part)) = self.live(id) else { return };
+        part.failed.get_or_insert(exit);
+        self.stop(now, id, Cause::Failed, out);
+    }
+
+    /// Stopped processes died, by whatever hand: what is left of them is of no use.
+    fn exited_frozen(&mut self, id: PartId, rank: u32, exit: Exit, out: &mut Vec<Act>) {
+        let Some(frozen) = self.frozen.get_mut(&id.job) else { return };
+        let at = rank.checked_sub(frozen.start.ranks.first).map(|at| at as usize);
+        let Some(known) = at.and_then(|at| frozen.ranks.get_mut(at)).filter(|rank| rank.exit.is_none())
+        else {
+            return;
+        };
+        known.exit = Some(exit);
+        self.discard(id.job, out);
+    }
+
+    /// The last process of a part is gone.
+    fn close(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+        let Some((id, part)) = self.live(id) else { return };
+        if part.phase == Phase::Spawning && !part.lost {
+            part.run(now, id, out); // Quicker than the word that it had started.
+        }
+        if part.untold {
+            part.tell_progress(now, id, out);
+        }
+        let ending = part.ending();
+        part.end(id, ending, out);
+    }
+
+    pub(super) fn spawn_failed(
+        &mut self,
+        id: PartId,
+        code: Option<i32>,
+        message: String,
+        out: &mut Vec<Act>,
+    ) {
+        let Some((id, part)) = self.live(id) else { return };
+        if !matches!(part.phase, Phase::Reserving | Phase::Spawning) {
+            return;
+        }
+        let how = if code.is_some() { How::Crashed } else { How::Refused };
+        out.push(Act::Kill { part: id });
+        part.end(id, Ending { how, step: None, code, signal: None, message: Some(message) }, out);
+    }
+}
+
+impl Part {
+    pub(super) fn end(&mut self, id: PartId, ending: Ending, out: &mut Vec<Act>) {
+        (self.phase, self.stop, self.untold) = (Phase::Ended(ending.clone()), None, false);
+        out.push(Act::Tell { part: id, told: Told::Ended(ending) });
+    }
+
+    /// How it ended, now that every rank has.
+    fn ending(&self) -> Ending {
+        let fault = self.failed.or_else(|| {
+            let guilty = self.ranks.iter().filter(|rank| !rank.excused).filter_map(|rank| rank.exit);
+            guilty.into_iter().find(|exit| !exit.is_success())
+        });
+        let bad = self.ranks.iter().filter_map(|rank| rank.exit).find(|exit| !exit.is_success());
+        let how = self.how(fault, bad);
+        let exit = fault.or(bad).unwrap_or(Exit { code: Some(0), signal: None });
+        let step = if how == How::Finished { self.came().map(|(step, _)| step) } else { self.safe() };
+        let message = self.message(how, exit);
+        Ending { how, step, code: exit.code, signal: exit.signal, message }
+    }
+
+    fn how(&self, fault: Option<Exit>, bad: Option<Exit>) -> How {
+        let done = self.came().is_some_and(|(step, total)| Some(step) == total);
+        match self.stop.map(|stop| stop.cause) {
+            _ if self.lost => How::Lost,
+            _ if bad.is_none() && done => How::Finished,
+            Some(Cause::Expired) => How::Expired,
+            _ if fault.is_some() => How::Crashed,
+            Some(_) => How::Saved,
+            None => How::Finished,
+        }
+    }
+
+    fn message(&self, how: How, exit: Exit) -> Option<String> {
+        match (how, exit.code, exit.signal) {
+            (How::Lost, ..) => Some("its processes vanished while the agent was down".into()),
+            (How::Expired, ..) => Some("it used up the time it was given".into()),
+            (How::Saved, ..) if self.killed => {
+                Some(format!("it did not stop within {} and was killed", self.start.grace))
+            }
+            (How::Crashed, Some(code), _) => Some(format!("a rank exited with code {code}")),
+            (How::Crashed, None, Some(signal)) => Some(format!("a rank was ended by signal {signal}")),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Reasons, and remedies that are tried: what an explanation says would start a job, starts it.
+
+use proptest::prelude::*;
+use yard_core::Time;
+use yard_core::allocation::Mode;
+use yard_core::explain::{Ahead, Explained, Reason, Remedy};
+use yard_core::ids::{JobId, KindId, NodeId};
+use yard_core::job::{JobSpec, Need, Shape};
+use yard_core::message::{Input, NodeChange};
+
+use crate::common::{PREEMPT, QUEUE, SKIP, World};
+
+fn explained(world: &World, job: u64) -> Explained {
+    world.engine.explain(JobId(job)).expect("a living job")
+}
+
+#[track_caller]
+fn check(cluster: &str, script: &str, job: u64, reason: Reason, remedies: &[Remedy]) {
+    let mut world = World::new(cluster);
+    world.script(script);
+    let got = explained(&world, job);
+    assert_eq!((got.reason, &got.remedies[..]), (reason, remedies), "{}", world.picture());
+}
+
+fn fewer(kind: u16, devices: u32) -> Remedy {
+    Remedy::Fewer { kind: KindId(kind), devices }
+}
+
+#[test]
+fn who_works_is_said_to() {
+    check("a:1", "submit 1", 0, Reason::Running, &[]);
+}
+
+#[test]
+fn of_a_job_that_is_over_there_is_nothing_to_say() {
+    let mut world = World::new("a:1");
+    world.script("submit 1; end 0");
+    assert_eq!(world.engine.explain(JobId(0)), None);
+}
+
+#[test]
+fn who_is_in_front_is_named_with_what_it_holds() {
+    let mut world = World::new("a:3 b:1:slow");
+    world.script("submit 2 1slow 2 1; submit 2 rank 9");
+    let got = explained(&world, 4);
+    let ahead = |job, devices| Ahead { job: JobId(job), devices };
+    assert_eq!((got.reason, got.n_ahead), (Reason::Priority, 3));
+    assert_eq!(got.ahead, [ahead(0, 2), ahead(2, 0), ahead(3, 1)]);
+}
+
+#[test]
+fn too_few_free_devices_with_nobody_in_front_is_a_matter_of_capacity() {
+    check("a:4", "mode skip; submit 3; submit 2 rank -1", 1, Reason::Capacity, &[fewer(0, 1)]);
+}
+
+#[test]
+fn devices_that_lie_apart_do_not_help_a_gang() {
+    let script = "mode skip; submit 2 1; end 0; submit 1; submit 2@node";
+    check("a:2 b:2", script, 3, Reason::Gang, &[fewer(0, 1)]);
+}
+
+#[test]
+fn a_gang_larger_than_what_is_up_waits_for_nodes() {
+    let resume = Remedy::Resume { node: NodeId(1) };
+    check("a:2 b:2", "drain b; submit 4", 0, Reason::Gang, &[fewer(0, 2), resume]);
+    check(
+        "a:2 b:2",
+        "bad b 1; submit 2@node 2@node",
+        1,
+        Reason::Priority,
+        &[fewer(0, 1), Remedy::Repair { node: NodeId(1) }],
+    );
+}
+
+#[test]
+fn without_nodes_of_its_kinds_a_job_is_told_of_others() {
+    let other = Remedy::Kind { kind: KindId(1), free: 2 };
+    let resume = Remedy::Resume { node: NodeId(0) };
+    check("a:1 b:2:slow", "drain a; submit 1", 0, Reason::Nodes, &[other, resume]);
+}
+
+#[test]
+fn what_those_in_line_will_take_is_not_offered() {
+    // The node would go to job 1, which is first.
+    check("a:1 b:1", "mode queue; drain b; submit 1 1 1", 2, Reason::Priority, &[]);
+}
+
+#[test]
+fn who_is_held_back_is_told_until_when() {
+    let mut world = World::new("a:1");
+    world.not_before = Some(Time::from_secs(9.0));
+    world.script("submit 1");
+    let got = explained(&world, 0);
+    assert_eq!((got.reason, got.until), (Reason::Held, world.not_before));
+}
+
+#[test]
+fn who_was_promised_devices_starts_and_who_gives_them_back_stops() {
+    let mut world = World::manual("a:1");
+    world.script("submit 1; submit 1 rank -1");
+    assert_eq!(explained(&world, 0).reason, Reason::Stopping);
+    assert_eq!(explained(&world, 1).reason, Reason::Starting);
+}
+
+#[test]
+fn where_time_is_shared_it_is_another_s_turn() {
+    let mut world = World::with_rounds("a:1");
+    world.policy.mode = Mode::Fractions;
+    world.policy.fractions = [(0, 0.75), (1, 0.25)].into();
+    world.script("submit 1 1");
+    let waits = if world.running().contains(&0) { 1 } else { 0 };
+    let got = explained(&world, waits);
+    let other = Ahead { job: JobId(1 - waits), devices: 1 };
+    assert_eq!(
+        (got.reason, got.share, &got.ahead[..]),
+        (Reason::Share, [0.75, 0.25][waits as usize], &[other][..])
+    );
+}
+
+#[test]
+fn a_job_that_no_plan_names_waits_for_one() {
+    let mut world = World::new("a:1");
+    world.answers = false;
+    world.script("submit 1");
+    assert_eq!((explained(&world, 0).reason, explained(&world, 0).share), (Reason::Policy, 0.0));
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Op {
+    Submit(u32, u16, bool, i8),
+    End(usize),
+    Drain(u32),
+    Bad(u32, u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (1u32..5, 0u16..2, any::<bool>(), -3i8..3).prop_map(|(devices, kind, node, rank)| Op::Submit(devices, kind, node, rank)),
+        2 => any::<usize>().prop_map(Op::End),
+        1 => (0u32..4).prop_map(Op::Drain),
+        1 => (0u32..4, 0u8..16).prop_map(|(node, bad)| Op::Bad(node, bad)),
+    ]
+}
+
+fn world(mode: Mode, ops: &[Op]) -> World {
+    let mut world = World::new("a:4 b:2 c:4:slow d:1:slow");
+    world.policy.mode = mode;
+    for op in ops {
+        match *op {
+            Op::Submit(devices, kind, node, rank) => {
+                let text =
+                    format!("{devices}{}{}", ["", "slow"][kind as usize], ["", "@node"][node as usize]);
+                // No two ranks are equal, so that whoever takes a job's place takes exactly that.
+                let rank = f64::from(rank) + world.engine.next_job().0 as f64 / 100.0;
+                world.script(&format!("submit {text} rank {rank}"));
+            }
+            Op::End(at) => {
+                let running: Vec<_> = world.running().into_iter().collect();
+                if let Some(job) = running.get(at % running.len().max(1)) {
+                    world.script(&format!("end {job}"));
+                }
+            }
+            Op::Drain(node) => world.step(Input::Node(NodeChange::Drain(NodeId(node)))),
+            Op::Bad(node, bad) => {
+                world.step(Input::Node(NodeChange::Health { node: NodeId(node), bad: bad.into() }));
+            }
+        }
+        world.settle();
+    }
+    world
+}
+
+/// Does what the remedy says; the job that should then run.
+fn apply(world: &mut World, spec: &JobSpec, job: u64, remedy: Remedy) -> u64 {
+    let mut instead = |shape: Shape| {
+        // At one instant, or others would take its place in between.
+        world.step(Input::Cancel(JobId(job)));
+        let next = world.engine.next_job().0;
+        world.policy.ranks.insert(next, world.policy.rank(job));
+        let spec = JobSpec { shapes: [shape].into(), ..spec.clone() };
+        world.step(Input::Submit(Box::new(spec)));
+        next
+    };
+    let shape = spec.shapes[0].clone();
+    let runs = match remedy {
+        Remedy::Fewer { kind, devices } => instead(Shape { needs: vec![Need { kind, devices }], ..shape }),
+        Remedy::Kind { kind, .. } => instead(Shape { needs: vec![Need { kind, ..shape.needs[0] }], ..shape }),
+        Remedy::Resume { node } => {
+            world.step(Input::Node(NodeChange::Resume(node)));
+            job
+        }
+        Remedy::Repair { node } => {
+            world.step(Input::Node(NodeChange::Health { node, bad: 0 }));
+            job
+        }
+    };
+    world.settle();
+    runs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_remedy_starts_the_job(
+        ops in prop::collection::vec(op(), 1..25),
+        mode in prop_oneof![Just(PREEMPT), Just(SKIP), Just(QUEUE)],
+    ) {
+        let before = world(mode, &ops);
+        for job in 0..before.engine.next_job().0 {
+            let Some(got) = before.engine.explain(JobId(job)) else { continue };
+            let waits = !before.running().contains(&job);
+            prop_assert_eq!(waits, got.reason != Reason::Running, "{:?}: {}", got, before.picture());
+            // Once all is settled, nobody waits for nothing.
+            prop_assert!(!matches!(got.reason, Reason::Policy | Reason::Starting), "{:?}: {}", got, before.picture());
+            let spec = before.engine.job_spec(JobId(job)).expect("it lives").clone();
+            for remedy in got.remedies {
+                let mut after = world(mode, &ops);
+                let runs = apply(&mut after, &spec, job, remedy);
+                prop_assert!(after.running().contains(&runs), "{job} {remedy:?}: {} -> {}", before.picture(), after.picture());
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What the agent does about what was decided. State is persisted before anything that could not be undone.
+
+use std::io;
+use std::path::PathBuf;
+
+use yard_core::holder::{Act, Happening};
+use yard_core::part::{Ending, How, Master, PartId, Told};
+use yard_core::{Span, Time};
+
+use super::devices::CPU;
+use super::keeper::Ask;
+use super::serve::Agent;
+use super::socket::{Socket, Telling};
+use super::spawn::{Unspawned, free_port, signal};
+use super::state::replace;
+use crate::wire::{FromAgent, Task};
+
+/// Exit codes that say that the job could not even begin: no device is to blame for them.
+const NOT_BEGUN: [i32; 2] = [126, 127];
+
+impl Agent {
+    /// Acts until there is nothing left to do.
+    pub(super) fn settle(&mut self) {
+        while !self.acts.is_empty() {
+            let acts = std::mem::take(&mut self.acts);
+            let saved = if acts.iter().any(matters) { self.save() } else { Ok(()) };
+            if let Err(error) = &saved {
+                tracing::error!(%error, "the agent's state cannot be written; nothing new is started");
+            }
+            for act in acts {
+                match (act, &saved) {
+                    (Act::Spawn { part, .. }, Err(error)) => {
+                        let message = format!("this node cannot write to its disk: {error}");
+                        self.happen(Happening::SpawnFailed { part, code: None, message });
+                    }
+                    (act, _) => self.act(act),
+                }
+            }
+        }
+    }
+
+    /// Writes down what was decided.
+    pub(super) fn save(&mut self) -> io::Result<()> {
+        self.state.last = self.now();
+        self.state.sockets =
+            self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder())).collect();
+        self.state.save(&self.spawner.layout.state())
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Reserve { part } => self.reserve(part),
+            Act::Spawn { part, master } => self.spawn(part, master),
+            Act::Hold { part, ranks } => self.tell_ranks(part, &ranks, &Telling::Hold {}),
+            Act::Stop { part, ranks, at, cause, grace } => {
+                let stop = Telling::Stop { at, why: cause.word().into(), grace_s: grace.secs() };
+                self.tell_ranks(part, &ranks, &stop);
+            }
+            Act::Signal { part, ranks } => {
+                let signal = self.task(part).map_or(signal("TERM"), |task| signal(&task.stop_signal)) as i32;
+                self.keeper.ask(&Ask::Signal { part, ranks, signal });
+            }
+            Act::Kill { part } => self.keeper.ask(&Ask::Kill { part }),
+            Act::Freeze { part } => self.keeper.ask(&Ask::Freeze { part }),
+            Act::Thaw { part, as_part } => self.thaw(part, as_part),
+            Act::Drop { part } => {
+                self.keeper.ask(&Ask::Kill { part });
+                self.close(part);
+                self.forget(part);
+            }
+            Act::Tell { part, told } => self.tell(part, told),
+            Act::Forget { part } => self.forget(part),
+        }
+    }
+
+    fn reserve(&mut self, part: PartId) {
+        match free_port() {
+            Ok(port) => self.happen(Happening::PortFound { part, port }),
+            Err(error) => {
+                let message = format!("this node has no free port: {error}");
+                self.happen(Happening::SpawnFailed { part, code: None, message });
+            }
+        }
+    }
+
+    fn spawn(&mut self, part: PartId, master: Option<Master>) {
+        match self.prepare(part, master) {
+            Ok(start) => self.keeper.ask(&Ask::Start(Box::new(start))),
+            Err(Unspawned { code, message }) => {
+                self.close(part);
+                self.happen(Happening::SpawnFailed { part, code, message });
+            }
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        part: PartId,
+        master: Option<Master>,
+    ) -> Result<super::keeper::StartPart, Unspawned> {
+        let lost = |what: &str| Unspawned { code: None, message: format!("this node has lost {what}") };
+        let start = self.state.holder.start(part).cloned().ok_or_else(|| lost("the order"))?;
+        let task = self.task(part).ok_or_else(|| lost("what to run"))?;
+        let account = self.spawner.account(&task)?;
+        let devices = self.devices.visible(&start.devices);
+        self.open_socket(part, self.spawner.layout.socket(part), account.owner())?;
+        self.spawner.prepare(&start, &task, account, master, &devices)
+    }
+
+    /// Listens for a part's processes.
+    pub(super) fn open_socket(
+        &mut self,
+        part: PartId,
+        folder: PathBuf,
+        owner: Option<(u32, u32)>,
+    ) -> io::Result<()> {
+        let number = self.next_socket();
+        let socket = Socket::open(&folder, owner, number, self.socket_news.clone())?;
+        self.sockets.insert(part, (number, socket));
+        Ok(())
+    }
+
+    fn tell_ranks(&self, part: PartId, ranks: &[u32], telling: &Telling) {
+        if let Some((_, socket)) = self.sockets.get(&part) {
+            socket.tell(ranks, telling);
+        }
+    }
+
+    /// Processes that were stopped go on under another name, with the socket they know.
+    fn thaw(&mut self, part: PartId, as_part: PartId) {
+        if let Some(socket) = self.sockets.remove(&part) {
+            self.sockets.insert(as_part, socket);
+        }
+        self.reads.live(as_part.job, true);
+        self.keeper.ask(&Ask::Thaw { part, as_part });
+    }
+
+    fn tell(&mut self, part: PartId, told: Told) {
+        match &told {
+            Told::Started => {
+                let now = self.now();
+                self.started.insert(part, now);
+                self.reads.live(part.job, true);
+            }
+            Told::Ended(ending) => self.ended(part, ending),
+            _ => {}
+        }
+        self.say(FromAgent::Told { part, told });
+    }
+
+    fn ended(&mut self, part: PartId, ending: &Ending) {
+        self.reads.live(part.job, false);
+        if let Some(started) = self.started.remove(&part) {
+            self.judge_devices(part, ending, self.now() - started);
+        }
+        if ending.how != How::Paused {
+            self.close(part);
+        }
+    }
+
+    /// What an end says about the devices it was on.
+    fn judge_devices(&mut self, part: PartId, ending: &Ending, ran: Span) {
+        let Some(start) = self.state.holder.start(part) else { return };
+        let blameless = ending.code.is_some_and(|code| NOT_BEGUN.contains(&code));
+        for held in start.devices.clone() {
+            let Some(group) = self.devices.groups().get(held.group as usize) else { continue };
+            let size = group.devices.len() as u32;
+            if group.kind == CPU || blameless {
+                continue;
+            }
+            for device in (0..size).filter(|device| held.mask >> device & 1 == 1) {
+                self.judge_device((held.group, device), ending.how, ran, size, self.now());
+            }
+        }
+    }
+
+    fn judge_device(&mut self, device: (u32, u32), how: How, ran: Span, size: u32, now: Time) {
+        match how {
+            How::Crashed => {
+                if let Some(problem) = self.quarantine.failed(device, ran, size, now) {
+                    self.health(device.0, device.1, Some(problem));
+                }
+            }
+            How::Finished => self.quarantine.succeeded(device),
+            How::Saved | How::Paused | How::Expired | How::Refused | How::Lost => {}
+        }
+    }
+
+    /// Nobody talks for this part any more, and its processes are gone or about to be.
+    fn close(&mut self, part: PartId) {
+        self.sockets.remove(&part);
+        self.spawner.cgroups.iter().for_each(|groups| groups.remove(part));
+    }
+
+    fn forget(&mut self, part: PartId) {
+        self.keeper.ask(&Ask::Forget { part });
+        self.tasks.remove(&part);
+        let path = self.spawner.layout.task(part);
+        if let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, path = %path.display(), "a file that is not needed any more stays");
+        }
+    }
+
+    /// Keeps what a part runs, also for the next agent.
+    pub(super) fn keep_task(&mut self, part: PartId, task: Task) {
+        let path = self.spawner.layout.task(part);
+        let written =
+            serde_json::to_vec(&task).map_err(io::Error::from).and_then(|text| replace(&path, &text));
+        if let Err(error) = written {
+            tracing::error!(%error, path = %path.display(), "what a job runs is not on file");
+        }
+        self.tasks.insert(part, task);
+    }
+
+    /// What a part runs.
+    pub(super) fn task(&self, part: PartId) -> Option<Task> {
+        let on_file = || serde_json::from_slice(&std::fs::read(self.spawner.layout.task(part)).ok()?).ok();
+        self.tasks.get(&part).cloned().or_else(on_file)
+    }
+}
+
+/// Whether the state must be on file before this is done.
+fn matters(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Spawn { .. } | Act::Thaw { .. } | Act::Freeze { .. } | Act::Tell { told: Told::Ended(_), .. }
+    )
+}

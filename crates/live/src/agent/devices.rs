@@ -1,0 +1,251 @@
+//! What a node offers: pretend devices where the operator says so, NVIDIA cards where there are any, otherwise
+//! processor slots. Devices of one kind are a group; the order of groups and devices is kept over restarts, because
+//! leases name them by number.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use anyhow::{Context, bail, ensure};
+use yard_core::cluster::NODE_DEVICES_MAX;
+
+use super::nvml::{Card, Cards};
+use crate::wire::{Device, Group};
+
+/// The kind of processor slots.
+pub(crate) const CPU: &str = "cpu";
+
+/// What the operator wants offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// NVIDIA cards where there are any, otherwise a processor slot for each core.
+    #[default]
+    Found,
+    /// Pretend devices.
+    Fake(Fakes),
+    /// So many processor slots, and no cards.
+    CpuSlots(u32),
+}
+
+/// Pretend devices, written `h100:8,v100:4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fakes(pub Vec<(String, u32)>);
+
+impl FromStr for Fakes {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Fakes> {
+        let mut groups: Vec<(String, u32)> = Vec::new();
+        for item in text.split(',') {
+            let (kind, count) =
+                item.split_once(':').with_context(|| format!("{item:?} is not KIND:COUNT"))?;
+            ensure!(is_kind(kind), "{kind:?} is no kind: use lower-case letters, digits, dots and dashes");
+            let count = count.parse().with_context(|| format!("{count:?} is no number of devices"))?;
+            ensure!(
+                (1..=NODE_DEVICES_MAX).contains(&count),
+                "{item}: a group has 1 to {NODE_DEVICES_MAX} devices"
+            );
+            if groups.iter().any(|(known, _)| known == kind) {
+                bail!("{kind} is there twice");
+            }
+            groups.push((kind.to_owned(), count));
+        }
+        Ok(Fakes(groups))
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    !text.is_empty() && text.len() <= 64 && text.chars().all(allowed)
+}
+
+/// The devices of this node.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    groups: Vec<Group>,
+    /// What CUDA calls each device; nothing where the group's devices are no cards.
+    names: Vec<Vec<String>>,
+    cards: Option<Cards>,
+}
+
+impl Devices {
+    /// Finds what is offered. Groups keep the order that `before` had.
+    pub(crate) fn find(offer: &Offer, before: &[String]) -> Devices {
+        let cards = if *offer == Offer::Found { Cards::open() } else { None };
+        let mut devices = match (offer, &cards) {
+            (Offer::Fake(fakes), _) => Devices::fake(fakes),
+            (Offer::CpuSlots(count), _) => Devices::slots(*count),
+            (Offer::Found, Some(cards)) => Devices::of(cards.list()),
+            (Offer::Found, None) => Devices::slots(cores()),
+        };
+        devices.order(before);
+        Devices { cards, ..devices }
+    }
+
+    fn fake(Fakes(fakes): &Fakes) -> Devices {
+        let mut devices = Devices { groups: Vec::new(), names: Vec::new(), cards: None };
+        for (kind, count) in fakes {
+            let name = format!("pretend {kind}");
+            devices.add(kind, (0..*count).map(|_| device(&name)).collect());
+            devices.names.push((0..*count).map(|number| number.to_string()).collect());
+        }
+        devices
+    }
+
+    fn slots(count: u32) -> Devices {
+        let mut devices = Devices { groups: Vec::new(), names: vec![Vec::new()], cards: None };
+        let count = count.clamp(1, NODE_DEVICES_MAX);
+        devices.add(CPU, (0..count).map(|_| device("processor slot")).collect());
+        devices
+    }
+
+    fn of(cards: Vec<Card>) -> Devices {
+        let mut kinds: BTreeMap<String, Vec<Card>> = BTreeMap::new();
+        for card in cards {
+            kinds.entry(kind(&card.name)).or_default().push(card);
+        }
+        let mut devices = Devices { groups: Vec::new(), names: Vec::new(), cards: None };
+        for (kind, mut cards) in kinds {
+            cards.truncate(NODE_DEVICES_MAX as usize);
+            devices.names.push(cards.iter().map(|card| card.uuid.clone()).collect());
+            devices.add(&kind, cards.into_iter().map(Card::device).collect());
+        }
+        devices
+    }
+
+    fn add(&mut self, kind: &str, devices: Vec<Device>) {
+        self.groups.push(Group { kind: kind.to_owned(), devices });
+    }
+
+    /// Known kinds first, in the order known.
+    fn order(&mut self, before: &[String]) {
+        let place = |kind: &str| before.iter().position(|known| known == kind).unwrap_or(usize::MAX);
+        let mut both: Vec<_> = self.groups.drain(..).zip(self.names.drain(..)).collect();
+        both.sort_by_key(|(group, _)| place(&group.kind));
+        (self.groups, self.names) = both.into_iter().unzip();
+    }
+
+    /// What is offered, for `Hello`.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// What CUDA calls the devices of a part, or nothing where they are no cards.
+    pub(crate) fn visible(&self, held: &[yard_core::part::Held]) -> Vec<String> {
+        let names = |group: u32| self.names.get(group as usize).into_iter().flatten().enumerate();
+        let of = |held: &yard_core::part::Held| {
+            let mask = held.mask;
+            names(held.group).filter(move |(bit, _)| mask >> bit & 1 == 1).map(|(_, name)| name.clone())
+        };
+        held.iter().flat_map(of).collect()
+    }
+
+    /// Cards that are no longer there, or there again, since the last look: group, device and whether it is gone.
+    pub(crate) fn look(&mut self) -> Vec<(u32, u32, bool)> {
+        let Some(cards) = &self.cards else { return Vec::new() };
+        let present: Vec<String> = cards.list().into_iter().map(|card| card.uuid).collect();
+        let all = self
+            .names
+            .iter()
+            .zip(0..)
+            .flat_map(|(names, group)| names.iter().zip(0..).map(move |(uuid, at)| (group, at, uuid)));
+        all.map(|(group, at, uuid)| (group, at, !present.contains(uuid))).collect()
+    }
+
+    /// Notes what is wrong with a device; whether that is news.
+    pub(crate) fn set_problem(&mut self, group: u32, device: u32, problem: Option<String>) -> bool {
+        let group = self.groups.get_mut(group as usize);
+        let Some(device) = group.and_then(|group| group.devices.get_mut(device as usize)) else {
+            return false;
+        };
+        let news = device.problem != problem;
+        device.problem = problem;
+        news
+    }
+}
+
+fn device(name: &str) -> Device {
+    Device { name: name.to_owned(), uuid: None, memory_mib: None, problem: None }
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
+/// The kind of a card, from the name its maker gives it: `NVIDIA A100-SXM4-80GB` is an `a100`.
+fn kind(name: &str) -> String {
+    let makers = ["nvidia", "tesla", "geforce", "quadro", "graphics", "device", "laptop", "gpu"];
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split([' ', '-', '_']).filter(|word| !word.is_empty() && !makers.contains(word));
+    let mut model = String::new();
+    for word in words {
+        let number = word.chars().any(|c| c.is_ascii_digit());
+        model.extend(word.chars().filter(|c| c.is_ascii_alphanumeric()));
+        if number {
+            break;
+        }
+    }
+    if model.is_empty() { "gpu".into() } else { model }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+    use yard_core::part::Held;
+
+    use super::*;
+
+    #[test]
+    fn kinds_come_from_the_makers_names() {
+        let names = [
+            ("NVIDIA H200", "h200"),
+            ("NVIDIA H100 80GB HBM3", "h100"),
+            ("NVIDIA A100-SXM4-80GB", "a100"),
+            ("A100-PCIE-40GB", "a100"),
+            ("Tesla V100-SXM2-16GB", "v100"),
+            ("Tesla P100-PCIE-16GB", "p100"),
+            ("Tesla K80", "k80"),
+            ("NVIDIA L40S", "l40s"),
+            ("NVIDIA GeForce RTX 4090", "rtx4090"),
+            ("NVIDIA RTX A6000", "rtxa6000"),
+            ("Quadro RTX 6000", "rtx6000"),
+            ("NVIDIA GH200 480GB", "gh200"),
+            ("NVIDIA", "gpu"),
+        ];
+        for (name, expected) in names {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn pretend_devices_are_read_or_refused() {
+        let fakes: Fakes = "h100:8,v100:4".parse().unwrap();
+        let devices = Devices::find(&Offer::Fake(fakes), &[]);
+        let sizes: Vec<_> =
+            devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
+        assert_eq!(sizes, [("h100", 8), ("v100", 4)]);
+        for wrong in ["", "h100", "h100:0", "h100:129", "h100:x", "h100:8,h100:1", "H100:1", "a/b:1"] {
+            assert!(wrong.parse::<Fakes>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_groups_is_kept() {
+        let fakes = |text: &str| Offer::Fake(text.parse().unwrap());
+        let before = ["v100".to_owned(), "h100".to_owned()];
+        let devices = Devices::find(&fakes("a100:1,h100:2,v100:3"), &before);
+        let kinds: Vec<_> = devices.groups().iter().map(|group| group.kind.as_str()).collect();
+        assert_eq!(kinds, ["v100", "h100", "a100"]);
+        let held: SmallVec<[Held; 1]> = SmallVec::from_slice(&[Held { group: 0, mask: 0b101 }]);
+        assert_eq!(devices.visible(&held), ["0", "2"]);
+    }
+
+    #[test]
+    fn processor_slots_are_no_cards() {
+        let mut devices = Devices::find(&Offer::CpuSlots(4), &[]);
+        assert_eq!(devices.groups()[0].kind, CPU);
+        assert_eq!(devices.visible(&[Held { group: 0, mask: 0b11 }]), Vec::<String>::new());
+        assert!(devices.set_problem(0, 3, Some("hot".into())));
+        assert!(!devices.set_problem(0, 3, Some("hot".into())));
+        assert!(!devices.set_problem(0, 4, Some("hot".into())));
+    }
+}

@@ -1,0 +1,284 @@
+//! The keeper: the parent of all job processes on a node. It is a process of its own, started by the agent in a
+//! session of its own, so that jobs live on and their exits are known whatever happens to the agent. It decides
+//! nothing but one thing: should the node's lease lapse while no agent is there, the server will give the jobs to
+//! others, so the keeper ends them.
+//!
+//! It is single-threaded and small. Orphans of jobs come to it (it is a child subreaper) and are ended with their
+//! job. It exits by itself when it has had no processes and no agent for a while.
+
+mod client;
+mod launch;
+mod record;
+mod start;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod words;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::Signal;
+use nix::unistd::setsid;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+pub(crate) use self::client::Keeper;
+pub use self::launch::launch_main;
+use self::record::Record;
+use self::table::Table;
+pub(crate) use self::words::{Ask, RankSpec, RunAs, Say, Sink, StartPart};
+use crate::agent::clock;
+
+/// How long it stays with nothing to do.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// How often it looks at the lease, and again at processes that do not go.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How much longer than a part's grace an agent that is there may take to stop it, in microseconds.
+const AGENT_MARGIN: u64 = 3_000_000;
+
+/// Longest request; a job's environment is in it, for each of its ranks.
+const LINE_MAX: usize = 256 << 20;
+
+/// Runs the keeper of this folder until it is of no use any more. Returns at once where another one has it.
+pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("the keeper's folder")?;
+    let Some(_lock) = lock(&dir.join("lock"))? else { return Ok(()) };
+    let _leader = setsid(); // Refused to who leads a group already, which is as good.
+    set_child_subreaper(true).context("orphans cannot be kept")?;
+    let id = identity(&dir.join("id"))?;
+    end_leftovers(&id);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, serve(dir.to_owned(), id))
+}
+
+/// Where the keeper of a folder listens.
+fn socket(dir: &Path) -> PathBuf {
+    dir.join("sock")
+}
+
+fn lock(path: &Path) -> anyhow::Result<Option<File>> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).context("the keeper's lock"),
+    }
+}
+
+/// A name that the processes of this folder's keepers share.
+fn identity(path: &Path) -> anyhow::Result<String> {
+    if let Ok(id) = std::fs::read_to_string(path)
+        && id.len() == 16
+    {
+        return Ok(id);
+    }
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(path, &id)?;
+    Ok(id)
+}
+
+/// Processes of a keeper that died: nobody can know how they end, and the agent will count them as lost.
+fn end_leftovers(id: &str) {
+    let ours = |pid: &i32| tree::mark(*pid).is_some_and(|mark| mark.starts_with(id));
+    tree::pids().filter(ours).for_each(|pid| tree::send(pid, Signal::SIGKILL));
+}
+
+/// What happens to a keeper.
+enum News {
+    Connected(UnixStream),
+    Asked(u64, Ask),
+    Closed(u64),
+    /// Children may have exited.
+    Child,
+    /// Somebody wants it to go.
+    Terminated,
+    Look,
+}
+
+struct Server {
+    table: Table,
+    record: Record,
+    /// The connection in use, and where to send what is said.
+    agent: Option<(u64, mpsc::UnboundedSender<Vec<u8>>)>,
+    connections: u64,
+    news: mpsc::UnboundedSender<News>,
+    /// Until when this node may run anything, in microseconds since boot.
+    lease: Option<u64>,
+    /// No agent will come, or none should be waited for.
+    leaving: bool,
+    idle: Duration,
+}
+
+async fn serve(dir: PathBuf, id: String) -> anyhow::Result<()> {
+    let path = socket(&dir);
+    let _old = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).with_context(|| format!("listening at {}", path.display()))?;
+    let mut child = signal(SignalKind::child())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut look = tokio::time::interval(LOOK);
+    let (news, mut inbox) = mpsc::unbounded_channel();
+    let record = Record::open(dir.join("exits")).context("the record of exits")?;
+    let table = Table::new(format!("{id}:{}", nix::unistd::getpid()));
+    let (agent, lease, idle) = (None, None, Duration::ZERO);
+    let mut server = Server { table, record, agent, connections: 0, news, lease, leaving: false, idle };
+    while !server.is_done() {
+        let news = tokio::select! {
+            Ok((stream, _)) = listener.accept() => News::Connected(stream),
+            Some(news) = inbox.recv() => news,
+            _ = child.recv() => News::Child,
+            _ = terminate.recv() => News::Terminated,
+            _ = look.tick() => News::Look,
+        };
+        server.take(news);
+    }
+    Ok(())
+}
+
+impl Server {
+    fn is_done(&self) -> bool {
+        let unused = self.table.is_empty() && self.agent.is_none();
+        unused && (self.leaving || self.idle >= IDLE)
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Connected(stream) => self.connect(stream),
+            News::Asked(connection, ask) if self.is_current(connection) => self.asked(ask),
+            News::Closed(connection) if self.is_current(connection) => self.agent = None,
+            News::Asked(..) | News::Closed(_) => {}
+            News::Child => self.reap(),
+            News::Terminated => {
+                (self.leaving, self.agent, self.lease) = (true, None, Some(clock::since_boot()));
+                self.look();
+            }
+            News::Look => self.look(),
+        }
+    }
+
+    fn is_current(&self, connection: u64) -> bool {
+        self.agent.as_ref().is_some_and(|(current, _)| *current == connection)
+    }
+
+    /// The newest agent is the one that counts: an older one's connection is closed.
+    fn connect(&mut self, stream: UnixStream) {
+        let peer = stream.peer_cred().map(|peer| peer.uid());
+        if peer.ok() != Some(nix::unistd::geteuid().as_raw()) {
+            return tracing::warn!("somebody else tried to speak to the keeper");
+        }
+        self.connections += 1;
+        let (say, lines) = mpsc::unbounded_channel();
+        self.agent = Some((self.connections, say));
+        tokio::task::spawn_local(converse(self.connections, stream, lines, self.news.clone()));
+    }
+
+    fn say(&self, say: &Say) {
+        if let Some((_, agent)) = &self.agent {
+            let _closed = agent.send(words::line(say));
+        }
+    }
+
+    fn asked(&mut self, ask: Ask) {
+        match ask {
+            Ask::Start(start) => self.start(*start),
+            Ask::Signal { part, ranks, signal } => self.table.signal(part, &ranks, signal),
+            Ask::Kill { part } => self.table.kill(part),
+            Ask::Freeze { part } => self.table.freeze(part, true),
+            Ask::Thaw { part, as_part } => {
+                self.table.rename(part, as_part);
+                self.table.freeze(as_part, false);
+            }
+            Ask::Lease { until } => {
+                self.lease = Some(until);
+                self.table.renewed();
+            }
+            Ask::List => {
+                let (alive, exits) = (self.table.alive(), self.record.all());
+                self.say(&Say::Parts { alive, exits, lease: self.lease });
+            }
+            Ask::Forget { part } => self.note(|record| record.forget(part)),
+            Ask::Leave => self.leaving = true,
+        }
+    }
+
+    fn start(&mut self, start: StartPart) {
+        let part = start.part;
+        let started = if self.table.knows(part) { Ok(()) } else { self.table.start(start) };
+        self.say(&match started {
+            Ok(()) => Say::Started { part },
+            Err(error) => Say::Failed { part, code: error.code, message: error.message },
+        });
+    }
+
+    fn reap(&mut self) {
+        let gone = self.table.reap();
+        if gone.is_empty() {
+            return;
+        }
+        self.note(|record| record.add(&gone));
+        for (part, rank, exit) in gone {
+            self.say(&Say::Exited { part, rank, exit });
+        }
+    }
+
+    /// Changes the record. A disk that is full must not stop jobs: the exits are still in memory.
+    fn note(&mut self, change: impl FnOnce(&mut Record) -> std::io::Result<()>) {
+        if let Err(error) = change(&mut self.record) {
+            tracing::error!(%error, "exits are not on file until the disk takes them again");
+        }
+    }
+
+    fn look(&mut self) {
+        let unused = self.table.is_empty() && self.agent.is_none();
+        self.idle = if unused { self.idle + LOOK } else { Duration::ZERO };
+        let now = clock::since_boot();
+        if let Some(until) = self.lease.filter(|until| now >= *until) {
+            let margin = if self.agent.is_some() { AGENT_MARGIN } else { 0 };
+            self.table.lapse(now - until, self.agent.is_none(), margin);
+        }
+        self.reap();
+    }
+}
+
+/// One agent's connection: what it asks goes to the keeper, what the keeper says to it. Ends when either closes.
+async fn converse(
+    number: u64,
+    stream: UnixStream,
+    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    news: mpsc::UnboundedSender<News>,
+) {
+    let (reader, mut writer) = stream.into_split();
+    let write = async {
+        while let Some(line) = lines.recv().await {
+            if writer.write_all(&line).await.is_err() {
+                break;
+            }
+        }
+    };
+    let read = async {
+        let mut reader = BufReader::new(reader);
+        let mut line = Vec::new();
+        while matches!(reader.read_until(b'\n', &mut line).await, Ok(length) if length > 0 && length < LINE_MAX)
+        {
+            match serde_json::from_slice(&line) {
+                Ok(ask) => drop(news.send(News::Asked(number, ask))),
+                Err(error) => tracing::error!(%error, "an agent said what is no request"),
+            }
+            line.clear();
+        }
+    };
+    tokio::select! { () = write => {}, () = read => {} }
+    let _over = news.send(News::Closed(number));
+}

@@ -1,0 +1,120 @@
+//! What an agent and its keeper say to each other: JSON lines on a Unix socket in the keeper's folder, which only
+//! their user can enter. Requests may be repeated after an agent's restart; none of them does harm twice.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use yard_core::part::PartId;
+
+/// From the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ask {
+    /// Start all ranks of a part, or none. Answered with `Started` or `Failed`.
+    Start(Box<StartPart>),
+    /// Send a signal to the process groups of some ranks.
+    Signal { part: PartId, ranks: Vec<u32>, signal: i32 },
+    /// Kill a part's processes, wherever they hide.
+    Kill { part: PartId },
+    /// Stop a part's processes where they are.
+    Freeze { part: PartId },
+    /// Let stopped processes go on under another name.
+    Thaw { part: PartId, as_part: PartId },
+    /// Until when this node may run anything, in microseconds since boot. Guards against an agent that is gone.
+    Lease { until: u64 },
+    /// What is there? Answered with `Parts`.
+    List,
+    /// Nothing of the part need be remembered.
+    Forget { part: PartId },
+    /// No agent will come back: exit as soon as nothing is left.
+    Leave,
+}
+
+/// A part to be started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StartPart {
+    /// Its name.
+    pub(crate) part: PartId,
+    /// Its processes.
+    pub(crate) ranks: Vec<RankSpec>,
+    /// Who runs it, where that is not the keeper's own user.
+    pub(crate) user: Option<RunAs>,
+    /// The control group of the part, where there is one.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// The signal that asks it to stop, should the agent be gone when the node's lease lapses.
+    pub(crate) stop_signal: i32,
+    /// How long it then has, in microseconds.
+    pub(crate) grace: u64,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RankSpec {
+    /// Its rank.
+    pub(crate) rank: u32,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Its whole environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Where it runs.
+    pub(crate) cwd: PathBuf,
+    /// Where its output goes.
+    pub(crate) stdout: Sink,
+    /// Where its standard error goes; with the output where nothing is said.
+    pub(crate) stderr: Option<Sink>,
+}
+
+/// A file to append to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sink {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Whether the job's user named it, so that it is opened with their rights and no others.
+    pub(crate) theirs: bool,
+    /// A line that is written first.
+    pub(crate) header: Option<String>,
+}
+
+/// A user to run as, and the command that becomes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunAs {
+    /// Its name, by which its groups are found.
+    pub(crate) name: String,
+    /// Its number.
+    pub(crate) uid: u32,
+    /// Its first group.
+    pub(crate) gid: u32,
+    /// The command that drops rights and becomes the job: see `launch`.
+    pub(crate) launcher: Vec<String>,
+}
+
+/// From the keeper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Say {
+    /// Every rank has a process.
+    Started { part: PartId },
+    /// No process of the part is left. `code` as a shell would say it, where it is the job's own fault.
+    Failed { part: PartId, code: Option<i32>, message: String },
+    /// A rank and all it started are gone.
+    Exited { part: PartId, rank: u32, exit: Exit },
+    /// All that is there: processes, exits that were not yet forgotten, and the lease as it was last told.
+    Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, Exit)>, lease: Option<u64> },
+}
+
+/// How a process ended: one of the two is there, unless nobody saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exit {
+    /// Its code.
+    pub(crate) code: Option<i32>,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+}
+
+/// A message as a line.
+pub(crate) fn line<T: Serialize>(message: &T) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("the keeper's words are plain data");
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,30 @@
+//! A server in the same process: no sockets, the same words.
+
+use tokio::sync::mpsc;
+
+use super::Ends;
+use crate::handle::{Ask, Handle};
+use crate::wire::FromAgent;
+
+/// Connects, and passes on what either side says until the server closes.
+pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result<()> {
+    let FromAgent::Hello(hello) = ends.hello().await? else { anyhow::bail!("an agent begins with hello") };
+    let (link, mut said) = mpsc::unbounded_channel();
+    let connection = handle.ask(|reply| Ask::Connect { hello: Box::new(hello), link, reply }).await?;
+    loop {
+        tokio::select! {
+            said = said.recv() => match said {
+                Some(said) => ends.hear(said),
+                None => break,
+            },
+            message = ends.next() => {
+                let Some(message) = message else { break };
+                if handle.asks.send(Ask::From { connection, message }).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    let _gone = handle.asks.send(Ask::Disconnect { connection }).await;
+    Ok(())
+}

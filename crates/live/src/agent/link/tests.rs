@@ -1,0 +1,127 @@
+//! The dialled link against the API's own listener: joining, connecting, and coming back.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::{Dial, Heard, Link, Server};
+use crate::agent::testing::Folder;
+use crate::api::{EventFilter, History, JobFilter, Site, TraceFilter, router};
+use crate::auth::Tokens;
+use crate::board::Board;
+use crate::ca::Authority;
+use crate::clock::now_us;
+use crate::handle::{Ask, Handle, Refusal};
+use crate::listen::{Limits, serve};
+use crate::metrics::Metrics;
+use crate::views::{EventView, JobView};
+use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
+
+struct NoHistory;
+
+impl History for NoHistory {
+    fn jobs(&self, _: &JobFilter) -> Result<Vec<JobView>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn job(&self, _: u64) -> Result<Option<JobView>, Refusal> {
+        Ok(None)
+    }
+    fn events(&self, _: &EventFilter) -> Result<Vec<EventView>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn trace(&self, _: &TraceFilter) -> Result<String, Refusal> {
+        Ok(String::new())
+    }
+}
+
+/// The API with a driver that the test plays: its address, a join token, what is asked, and what stops it.
+async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, CancellationToken) {
+    let authority = Arc::new(Authority::open(&folder.path().join("ca"), now_us()).unwrap());
+    let tls = crate::tls::server(&authority, authority.server(&[], now_us()).unwrap()).unwrap();
+    let tokens = Arc::new(Tokens::open(&folder.path().join("yard.db")).unwrap());
+    let join = tokens.first("ada", &authority.fingerprint()).unwrap().unwrap().join.secret;
+    let (tx, asks) = mpsc::channel(16);
+    let (board, events) = (Arc::new(RwLock::new(Board::default())), broadcast::channel(4).0);
+    let stop = CancellationToken::new();
+    let site = Site {
+        handle: Handle { asks: tx, board, events },
+        history: Arc::new(NoHistory),
+        tokens,
+        authority,
+        metrics: Metrics::new(),
+        stall: Duration::from_secs(60),
+        patience: Duration::from_secs(60),
+        stop: stop.clone(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, tls, router(Arc::new(site)), Limits::for_process(), stop.clone()));
+    (address, join, asks, stop)
+}
+
+/// Says hello when the link is up, and gives what the server was asked then.
+async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::UnboundedSender<ToAgent> {
+    while !matches!(link.heard.recv().await.unwrap(), Heard::Up) {}
+    let hello = Hello {
+        version: WIRE_VERSION,
+        name: "n1".into(),
+        address: "127.0.0.1".into(),
+        groups: Vec::new(),
+        parts: Vec::new(),
+        paused: Vec::new(),
+    };
+    link.news.send(FromAgent::Beat { seq: 99 }).unwrap(); // Too early: it is dropped.
+    link.news.send(FromAgent::Hello(hello.clone())).unwrap();
+    loop {
+        match asks.recv().await.unwrap() {
+            Ask::Connect { hello: heard, link, reply } => {
+                assert_eq!(*heard, hello);
+                reply.send(Ok(5)).unwrap();
+                return link;
+            }
+            Ask::Disconnect { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn link(folder: &Folder, address: SocketAddr, join_token: Option<String>) -> Link {
+    let dial = Dial { address: address.to_string(), join_token };
+    Link::keep(Server::Dial(dial), "n1".into(), folder.path().join("identity"))
+}
+
+#[tokio::test]
+async fn a_machine_joins_talks_and_comes_back_with_its_certificate() {
+    let folder = Folder::new();
+    let (address, join, mut asks, _stop) = server(&folder).await;
+    let mut first = link(&folder, address, Some(join));
+    let to_agent = connect(&mut first, &mut asks).await;
+    first.news.send(FromAgent::Beat { seq: 1 }).unwrap();
+    let Ask::From { connection: 5, message: FromAgent::Beat { seq: 1 } } = asks.recv().await.unwrap() else {
+        panic!("no beat")
+    };
+    to_agent.send(ToAgent::Beat { seq: 1 }).unwrap();
+    let Heard::Said(said) = first.heard.recv().await.unwrap() else { panic!("no answer") };
+    assert_eq!(*said, ToAgent::Beat { seq: 1 });
+    drop(to_agent); // The server ends the connection; the link makes another.
+    connect(&mut first, &mut asks).await;
+    drop(first);
+    let mut second = link(&folder, address, None);
+    connect(&mut second, &mut asks).await;
+}
+
+#[tokio::test]
+async fn without_a_token_or_with_another_clusters_nobody_joins() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let (address, ..) = server(&folder).await;
+    let (_, wrong, ..) = server(&other).await;
+    for token in [None, Some(wrong), Some("nonsense".to_owned())] {
+        let mut link = link(&folder, address, token);
+        assert!(matches!(link.heard.recv().await.unwrap(), Heard::Down));
+        assert!(!folder.path().join("identity/node.pem").exists());
+    }
+}

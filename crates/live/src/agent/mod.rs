@@ -1,0 +1,62 @@
+//! The agent: runs on a machine with devices, dials the server, and executes what `yard_core::holder` decides. Job
+//! processes are the keeper's children, so an agent may die and come back without their notice; a server may be
+//! away for as long as the node's lease lasts. One task owns everything here (`serve`); it waits for news from the
+//! server, the keeper, jobs and the clock, takes all that is there at once, persists what was decided, and acts.
+
+mod acts;
+mod cgroup;
+pub(crate) mod clock;
+mod devices;
+mod env;
+mod keeper;
+mod layout;
+mod link;
+mod logs;
+mod nvml;
+mod quarantine;
+mod reads;
+mod serve;
+mod socket;
+mod spawn;
+mod state;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+pub use self::devices::{Fakes, Offer};
+pub use self::keeper::{keeper_main, launch_main};
+pub use self::link::{Dial, Server};
+
+/// What an agent is told at its start.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Its own folder.
+    pub data: PathBuf,
+    /// The node's name.
+    pub name: String,
+    /// Where other nodes' ranks reach its ranks.
+    pub address: String,
+    /// What it offers.
+    pub offer: Offer,
+    /// Where the server is.
+    pub server: Server,
+    /// The command that runs `keeper_main`; `--dir DIR` is added to it.
+    pub keeper: Vec<String>,
+    /// The command that runs `launch_main`, for jobs of other users.
+    pub launcher: Vec<String>,
+    /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
+    pub cgroups: Option<PathBuf>,
+    /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
+    /// agent leaves at once and its jobs run on, for the next agent to find.
+    pub take_jobs_along: bool,
+}
+
+/// Runs an agent until it is told to stop. It needs no more than one thread.
+pub async fn run(config: AgentConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    serve::Agent::start(config).await?.serve(stop).await
+}

@@ -1,0 +1,432 @@
+//! The agent's loop: who it listens to, and what becomes of what it hears.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use yard_core::holder::{Act, Happening};
+use yard_core::part::{Order, PartId};
+use yard_core::{Span, Time};
+
+use super::AgentConfig;
+use super::cgroup::Cgroups;
+use super::devices::Devices;
+use super::env;
+use super::keeper::{Ask, Keeper, Say};
+use super::layout::Layout;
+use super::link::{Heard, Link};
+use super::logs;
+use super::quarantine::Quarantine;
+use super::reads::Reads;
+use super::socket::{Saying, Socket, SocketNews, remove};
+use super::spawn::Spawner;
+use super::state::State;
+use crate::wire::{FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
+
+/// How often devices and the sizes of logs are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What is taken in at once before it is acted upon.
+const BATCH: usize = 256;
+
+/// How often a beat is sent until the server has said how often.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// The agent.
+pub(super) struct Agent {
+    pub(super) config: AgentConfig,
+    pub(super) state: State,
+    pub(super) devices: Devices,
+    pub(super) quarantine: Quarantine,
+    pub(super) spawner: Spawner,
+    pub(super) keeper: Keeper,
+    pub(super) link: Link,
+    /// Whether hello was said on the connection there is.
+    pub(super) up: bool,
+    pub(super) reads: Reads,
+    /// What is to be done.
+    pub(super) acts: Vec<Act>,
+    /// What parts run, until they are forgotten.
+    pub(super) tasks: BTreeMap<PartId, Task>,
+    /// Sockets with their numbers, which stay when a part gets another name.
+    pub(super) sockets: BTreeMap<PartId, (u64, Socket)>,
+    sockets_made: u64,
+    pub(super) socket_news: mpsc::UnboundedSender<(u64, SocketNews)>,
+    /// When parts started, for what fails too quickly.
+    pub(super) started: BTreeMap<PartId, Time>,
+    inboxes: Inboxes,
+    beats: Beats,
+}
+
+/// Who may say something.
+struct Inboxes {
+    keeper: mpsc::UnboundedReceiver<Option<Say>>,
+    keeper_end: mpsc::UnboundedSender<Option<Say>>,
+    sockets: mpsc::UnboundedReceiver<(u64, SocketNews)>,
+}
+
+/// Beats that were not answered yet, and what an answer is worth.
+struct Beats {
+    every: Interval,
+    lease: Span,
+    seq: u64,
+    hello: Time,
+    sent: BTreeMap<u64, Time>,
+}
+
+/// What woke the loop.
+enum Woken {
+    Server(Option<Heard>),
+    Keeper(Option<Say>),
+    Job(u64, SocketNews),
+    Beat,
+    Look,
+    Due,
+    Stop,
+}
+
+impl Agent {
+    /// Finds everything as the last agent left it.
+    pub(super) async fn start(config: AgentConfig) -> anyhow::Result<Agent> {
+        let data = config.data.display().to_string();
+        let layout = Layout::open(&config.data).with_context(|| format!("the agent's folder {data}"))?;
+        let mut state =
+            State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
+        state.clock = std::mem::take(&mut state.clock).resume(state.last);
+        let devices = Devices::find(&config.offer, &state.kinds);
+        state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
+        let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
+        let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
+        let (socket_news, sockets) = mpsc::unbounded_channel();
+        let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
+        let inherited = env::inherited(std::env::vars());
+        let (node, launcher) = (config.name.clone(), config.launcher.clone());
+        let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
+        let mut agent = Agent {
+            spawner: Spawner { layout, node, launcher, inherited, cgroups },
+            state,
+            devices,
+            quarantine: Quarantine::default(),
+            keeper,
+            reads: Reads::new(link.logs.clone()),
+            link,
+            up: false,
+            acts: Vec::new(),
+            tasks: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            sockets_made: 0,
+            socket_news,
+            started: BTreeMap::new(),
+            inboxes: Inboxes { keeper: keeper_inbox, keeper_end, sockets },
+            beats: Beats::new(),
+            config,
+        };
+        agent.restart().await?;
+        Ok(agent)
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.state.clock.now()
+    }
+
+    /// A number for another socket.
+    pub(super) fn next_socket(&mut self) -> u64 {
+        self.sockets_made += 1;
+        self.sockets_made
+    }
+
+    /// Something happened: what is to be done about it is in `acts`.
+    pub(super) fn happen(&mut self, what: Happening) {
+        let now = self.now();
+        self.state.holder.step(now, what, &mut self.acts);
+    }
+
+    /// Compares what was decided with what the keeper has, at the start and after a keeper died.
+    async fn restart(&mut self) -> anyhow::Result<()> {
+        self.keeper.ask(&Ask::List);
+        let (alive, exits, lease) = loop {
+            match self.inboxes.keeper.recv().await.flatten() {
+                Some(Say::Parts { alive, exits, lease }) => break (alive, exits, lease),
+                Some(_) => {} // It is in the list as well.
+                None => bail!(
+                    "the keeper died as soon as it was there; its log is in {:?}",
+                    self.spawner.layout.keeper()
+                ),
+            }
+        };
+        self.open_sockets(&alive);
+        // The state says until when the lease was valid when it was written; the keeper was told since.
+        let told = self.state.clock.at(lease.unwrap_or(0));
+        self.contact(self.state.valid_until.max(told));
+        for (part, rank, exit) in exits {
+            self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
+        }
+        self.reads.set_live(alive.iter().map(|(part, _)| part.job));
+        self.happen(Happening::Restarted { alive });
+        self.settle();
+        Ok(())
+    }
+
+    /// Listens again where processes of the last agent's time know it.
+    fn open_sockets(&mut self, alive: &[(PartId, u32)]) {
+        for (part, folder) in std::mem::take(&mut self.state.sockets) {
+            if !alive.iter().any(|(known, _)| *known == part) {
+                remove(&folder);
+            } else if !self.sockets.contains_key(&part) {
+                let owner = self
+                    .task(part)
+                    .and_then(|task| self.spawner.account(&task).ok())
+                    .and_then(|who| who.owner());
+                self.open_socket(part, folder, owner).unwrap_or_else(|error| {
+                    tracing::warn!(%error, %part.job, "a job cannot talk to the agent any more");
+                });
+            }
+        }
+    }
+
+    /// Serves until told to stop.
+    pub(super) async fn serve(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut leaving = false;
+        while !(leaving && (self.state.holder.is_idle() || !self.config.take_jobs_along)) {
+            let due = self.due();
+            let woken = tokio::select! {
+                heard = self.link.heard.recv() => Woken::Server(heard),
+                Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
+                Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
+                _ = self.beats.every.tick() => Woken::Beat,
+                _ = look.tick() => Woken::Look,
+                () = tokio::time::sleep(due) => Woken::Due,
+                () = stop.cancelled(), if !leaving => Woken::Stop,
+            };
+            leaving |= matches!(woken, Woken::Stop);
+            self.take(woken).await?;
+            self.drain().await?;
+            self.settle();
+        }
+        self.leave().await;
+        Ok(())
+    }
+
+    /// How long the holder can wait.
+    fn due(&self) -> Duration {
+        let deadline = self.state.holder.deadline().unwrap_or(Time::NEVER);
+        Duration::from_micros((deadline - self.now()).0).min(LOOK)
+    }
+
+    /// Takes in all that is already there, so that it is persisted and acted upon together.
+    async fn drain(&mut self) -> anyhow::Result<()> {
+        for _ in 0..BATCH {
+            if let Ok(heard) = self.link.heard.try_recv() {
+                self.take(Woken::Server(Some(heard))).await?;
+            } else if let Ok(said) = self.inboxes.keeper.try_recv() {
+                self.take(Woken::Keeper(said)).await?;
+            } else if let Ok((number, news)) = self.inboxes.sockets.try_recv() {
+                self.take(Woken::Job(number, news)).await?;
+            } else {
+                break;
+            }
+        }
+        if self.state.holder.deadline().is_some_and(|deadline| deadline <= self.now()) {
+            self.happen(Happening::Tick);
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, woken: Woken) -> anyhow::Result<()> {
+        match woken {
+            Woken::Server(Some(Heard::Up)) => self.hello(),
+            Woken::Server(Some(Heard::Said(said))) => self.server_said(*said),
+            Woken::Server(Some(Heard::Down) | None) => self.up = false,
+            Woken::Keeper(Some(said)) => self.keeper_said(said),
+            Woken::Keeper(None) => self.keeper_died().await?,
+            Woken::Job(number, news) => self.job_said(number, news),
+            Woken::Beat => self.beat(),
+            Woken::Look => self.look(),
+            Woken::Due | Woken::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn hello(&mut self) {
+        self.beats.hello = self.now();
+        self.beats.sent.clear();
+        let hello = Hello {
+            version: WIRE_VERSION,
+            name: self.config.name.clone(),
+            address: self.config.address.clone(),
+            groups: self.devices.groups().to_vec(),
+            parts: self.state.holder.parts(),
+            paused: self.state.holder.paused(),
+        };
+        self.up = true;
+        self.say(FromAgent::Hello(hello));
+    }
+
+    /// Says something, if there is a connection; what matters is in the next hello if there is none.
+    pub(super) fn say(&self, message: FromAgent) {
+        if self.up {
+            let _gone = self.link.news.send(message);
+        }
+    }
+
+    fn beat(&mut self) {
+        if !self.up {
+            return;
+        }
+        self.beats.seq += 1;
+        let (seq, now) = (self.beats.seq, self.now());
+        self.beats.sent.insert(seq, now);
+        self.say(FromAgent::Beat { seq });
+    }
+
+    fn server_said(&mut self, said: ToAgent) {
+        match said {
+            ToAgent::Welcome { lease_s, beat_s } => {
+                self.beats.welcome(lease_s, beat_s);
+                self.contact(self.beats.hello + self.beats.lease);
+            }
+            ToAgent::Refused { reason } => tracing::error!(%reason, "the server refuses this node"),
+            ToAgent::Beat { seq } => {
+                let later = self.beats.sent.split_off(&(seq + 1));
+                let answered = std::mem::replace(&mut self.beats.sent, later).remove(&seq);
+                answered.into_iter().for_each(|sent| self.contact(sent + self.beats.lease));
+            }
+            ToAgent::Order { order, task } => self.order(order, task),
+            ToAgent::Logs { request, job, rank, stderr, tail, follow } => {
+                let path = self.spawner.layout.log(job, rank, stderr);
+                self.reads.begin(request, job, path, tail, follow);
+            }
+            ToAgent::LogsEnd { request } => self.reads.end(request),
+        }
+    }
+
+    /// The node's lease is valid until then. The keeper is told too: it ends jobs should no agent be there to do so.
+    fn contact(&mut self, valid_until: Time) {
+        self.state.valid_until = self.state.valid_until.max(valid_until);
+        let valid_until = self.state.valid_until;
+        self.happen(Happening::Contact { valid_until });
+        self.keeper.ask(&Ask::Lease { until: self.state.clock.since_boot(valid_until) });
+    }
+
+    fn order(&mut self, order: Order, task: Option<Box<Task>>) {
+        if let (Order::Start(start), Some(task)) = (&order, task) {
+            self.keep_task(start.part, *task);
+        }
+        self.happen(Happening::Order(order));
+    }
+
+    fn keeper_said(&mut self, said: Say) {
+        match said {
+            Say::Started { part } => self.happen(Happening::Spawned { part }),
+            Say::Failed { part, code, message } => {
+                self.happen(Happening::SpawnFailed { part, code, message })
+            }
+            Say::Exited { part, rank, exit } => {
+                self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
+                if self.state.holder.start(part).is_none() {
+                    self.keeper.ask(&Ask::Forget { part }); // Nobody will ask for it: its job was dropped.
+                }
+            }
+            Say::Parts { .. } => {}
+        }
+    }
+
+    async fn keeper_died(&mut self) -> anyhow::Result<()> {
+        tracing::error!("the keeper died, and with it all jobs here; it is started again");
+        let (folder, end) = (self.spawner.layout.keeper(), self.inboxes.keeper_end.clone());
+        self.keeper = Keeper::find(&folder, &self.config.keeper, end).await?;
+        self.restart().await
+    }
+
+    fn job_said(&mut self, number: u64, news: SocketNews) {
+        let Some((part, socket)) = self.sockets.iter_mut().find(|(_, (known, _))| *known == number) else {
+            return;
+        };
+        let (part, (rank, saying)) = (*part, socket.1.take(news));
+        let speaks = socket.1.speaks(rank);
+        match saying {
+            Some(Saying::Hello { .. }) => self.happen(Happening::Hello { part, rank }),
+            Some(Saying::Progress { step, total }) => {
+                self.happen(Happening::Progress { part, rank, step, total })
+            }
+            Some(Saying::Checkpointed { step, seconds }) => {
+                let took = Span::from_secs(seconds.unwrap_or(0.0));
+                self.happen(Happening::Checkpointed { part, rank, step, took });
+            }
+            Some(Saying::Boundary { step }) => self.happen(Happening::Boundary { part, rank, step }),
+            None if !speaks => self.happen(Happening::Silent { part, rank }),
+            None => {}
+        }
+    }
+
+    /// Looks at what nobody tells of: devices that vanish, times that pass, logs that grow.
+    fn look(&mut self) {
+        for (group, device, gone) in self.devices.look() {
+            let problem = gone.then(|| "the card does not answer the driver any more".to_owned());
+            if problem.is_some() || !self.quarantine.holds((group, device)) {
+                self.health(group, device, problem);
+            }
+        }
+        for (group, device) in self.quarantine.released(self.now()) {
+            self.health(group, device, None);
+        }
+        for (part, rank) in self.ranks() {
+            for stderr in [false, true] {
+                let path = self.spawner.layout.log(part.job, rank, stderr);
+                if let Err(error) = logs::rotate(&path, logs::LOG_MAX) {
+                    tracing::warn!(%error, path = %path.display(), "a log was not rotated");
+                }
+            }
+        }
+    }
+
+    /// The ranks that run here.
+    fn ranks(&self) -> Vec<(PartId, u32)> {
+        let starts = self.started.keys().filter_map(|part| self.state.holder.start(*part));
+        let all = |ranks: yard_core::part::Ranks| ranks.first..ranks.first + ranks.count;
+        starts.flat_map(|start| all(start.ranks).map(|rank| (start.part, rank))).collect()
+    }
+
+    /// Notes what is wrong with a device, and says so where that is news.
+    pub(super) fn health(&mut self, group: u32, device: u32, problem: Option<String>) {
+        if self.devices.set_problem(group, device, problem.clone()) {
+            tracing::warn!(group, device, ?problem, "device");
+            self.say(FromAgent::Health { group, device, problem });
+        }
+    }
+
+    /// Leaves. Where jobs were taken along and none lies stopped, the keeper has nothing more to do.
+    async fn leave(mut self) {
+        self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
+        if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
+            self.keeper.leave().await;
+        }
+    }
+}
+
+impl Beats {
+    fn new() -> Beats {
+        let every = Beats::interval(BEAT);
+        Beats { every, lease: Span::ZERO, seq: 0, hello: Time::ZERO, sent: BTreeMap::new() }
+    }
+
+    fn interval(every: Duration) -> Interval {
+        let mut interval = interval(every);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
+    }
+
+    /// The server says how long answers count and how often it wants to be asked.
+    fn welcome(&mut self, lease_s: f64, beat_s: f64) {
+        self.lease = Span::from_secs(lease_s);
+        let every = Duration::from_micros(Span::from_secs(beat_s.clamp(0.01, 3_600.0)).0);
+        if every != self.every.period() {
+            self.every = Beats::interval(every);
+        }
+    }
+}

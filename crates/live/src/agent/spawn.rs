@@ -1,0 +1,271 @@
+//! From an order to processes: whose they are, where they run, what they see and where their output goes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use nix::sys::signal::Signal;
+use nix::unistd::{User, geteuid};
+use yard_core::part::{Master, Start};
+
+use super::cgroup::Cgroups;
+use super::env;
+use super::keeper::{RankSpec, RunAs, Sink, StartPart};
+use super::layout::Layout;
+use super::logs::Named;
+use crate::wire::Task;
+
+/// Why a part has no processes.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Unspawned {
+    /// As a shell would say it, where it is the job's own fault.
+    pub(crate) code: Option<i32>,
+    /// In a sentence.
+    pub(crate) message: String,
+}
+
+impl From<io::Error> for Unspawned {
+    fn from(error: io::Error) -> Unspawned {
+        Unspawned { code: None, message: format!("this node could not make room for the job: {error}") }
+    }
+}
+
+/// Who a job runs as: its user, and what its environment begins with.
+pub(crate) struct Account {
+    run_as: Option<RunAs>,
+    base: BTreeMap<String, String>,
+}
+
+impl Account {
+    /// Who files must belong to, where that is not the agent's own user.
+    pub(crate) fn owner(&self) -> Option<(u32, u32)> {
+        self.run_as.as_ref().map(|user| (user.uid, user.gid))
+    }
+}
+
+/// Makes processes of orders.
+pub(crate) struct Spawner {
+    /// Where things are.
+    pub(crate) layout: Layout,
+    /// The node's name.
+    pub(crate) node: String,
+    /// The command that becomes another user.
+    pub(crate) launcher: Vec<String>,
+    /// What jobs of the agent's own user have from it.
+    pub(crate) inherited: BTreeMap<String, String>,
+    /// Control groups, where there are any.
+    pub(crate) cgroups: Option<Cgroups>,
+}
+
+impl Spawner {
+    /// Whose processes a task's are. An agent that is not root can only run jobs as itself.
+    pub(crate) fn account(&self, task: &Task) -> Result<Account, Unspawned> {
+        if !geteuid().is_root() {
+            return Ok(Account { run_as: None, base: self.inherited.clone() });
+        }
+        let fault = |message| Unspawned { code: Some(126), message };
+        let user =
+            User::from_name(&task.user).map_err(|error| fault(format!("user {}: {error}", task.user)))?;
+        let Some(user) = user else {
+            return Err(fault(format!(
+                "there is no user {:?} on node {}; create it there",
+                task.user, self.node
+            )));
+        };
+        if user.uid.is_root() {
+            return Ok(Account { run_as: None, base: self.inherited.clone() });
+        }
+        let (uid, gid, launcher) = (user.uid.as_raw(), user.gid.as_raw(), self.launcher.clone());
+        let run_as = RunAs { name: user.name.clone(), uid, gid, launcher };
+        Ok(Account { run_as: Some(run_as), base: env::login(&user) })
+    }
+
+    /// Makes folders ready and says what to start.
+    pub(crate) fn prepare(
+        &self,
+        start: &Start,
+        task: &Task,
+        account: Account,
+        master: Option<Master>,
+        devices: &[String],
+    ) -> Result<StartPart, Unspawned> {
+        let job = start.part.job;
+        let owner = account.owner();
+        let folder = self.layout.make_job(job)?;
+        let workdir = match task.workdir.as_os_str().is_empty() {
+            true => self.layout.make_theirs(job, "work", owner)?,
+            false => task.workdir.clone(),
+        };
+        let checkpoints = match &task.checkpoint_dir {
+            Some(path) => path.clone(),
+            None => self.layout.make_theirs(job, "checkpoints", owner)?,
+        };
+        let master = match master {
+            Some(master) => master,
+            None => Master { address: "127.0.0.1".into(), port: free_port()? },
+        };
+        let socket = self.layout.socket(start.part).join("s");
+        let mut named = Named::load(&folder);
+        named.uid = owner.map_or_else(|| geteuid().as_raw(), |(uid, _)| uid);
+        let ranks = start.ranks.first..start.ranks.first + start.ranks.count;
+        let ranks = ranks.map(|rank| {
+            let place = env::Rank {
+                start,
+                task,
+                rank,
+                master: &master,
+                node: &self.node,
+                devices,
+                socket: &socket,
+                checkpoints: &checkpoints,
+                workdir: &workdir,
+            };
+            let (stdout, stderr) = self.sinks(start, task, rank, &workdir, &mut named);
+            let env = place.environment(&account.base);
+            RankSpec { rank, argv: task.command.clone(), env, cwd: workdir.clone(), stdout, stderr }
+        });
+        let ranks = ranks.collect();
+        if !named.files.is_empty() {
+            named.save(&folder)?;
+        }
+        let cgroup = self.cgroups.as_ref().map(|groups| groups.make(start.part, task)).transpose()?;
+        let (stop_signal, grace) = (signal(&task.stop_signal) as i32, start.grace.0);
+        Ok(StartPart { part: start.part, ranks, user: account.run_as, cgroup, stop_signal, grace })
+    }
+
+    /// Where a rank's output goes: our files, or those that the user named.
+    fn sinks(
+        &self,
+        start: &Start,
+        task: &Task,
+        rank: u32,
+        workdir: &Path,
+        named: &mut Named,
+    ) -> (Sink, Option<Sink>) {
+        let header = (start.instance > 1).then(|| self.header(start.instance));
+        let mut sink = |template: Option<&String>, stderr: bool| {
+            let ours = self.layout.log(start.part.job, rank, stderr);
+            let name = ours.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(template) = template else {
+                named.files.remove(&name);
+                return Sink { path: ours, theirs: false, header: header.clone() };
+            };
+            let path = workdir.join(expand(template, start, task, rank));
+            named.files.insert(name, path.clone());
+            Sink { path, theirs: true, header: header.clone() }
+        };
+        let stdout = sink(task.output.as_ref(), false);
+        if task.error.is_none() && task.output.is_some() {
+            return (stdout, None);
+        }
+        (stdout, Some(sink(task.error.as_ref(), true)))
+    }
+
+    /// The line between two starts in one log.
+    fn header(&self, instance: u32) -> String {
+        let now = jiff::Timestamp::now().as_second();
+        let now = jiff::Timestamp::from_second(now).unwrap_or_default();
+        format!("--- start {instance} on {} at {now} ---", self.node)
+    }
+}
+
+/// A port that is free now, for the ranks to meet at.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("0.0.0.0", 0))?.local_addr()?.port())
+}
+
+/// The signal of this name, with or without `SIG`, or of this number; `TERM` where there is none.
+pub(crate) fn signal(name: &str) -> Signal {
+    let number = name.parse().ok().and_then(|number: i32| Signal::try_from(number).ok());
+    let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{name}") };
+    number.or_else(|| Signal::from_str(&full).ok()).unwrap_or(Signal::SIGTERM)
+}
+
+/// `%j` job, `%x` name, `%t` rank, `%n` node rank, `%%` itself. A name cannot lead to another folder.
+fn expand(template: &str, start: &Start, task: &Task, rank: u32) -> PathBuf {
+    let mut path = String::new();
+    let mut chars = template.chars();
+    while let Some(c) = chars.next() {
+        match (c, if c == '%' { chars.next() } else { None }) {
+            ('%', Some('j')) => path.push_str(&start.part.job.to_string()),
+            ('%', Some('x')) => path.push_str(&task.name.replace('/', "_")),
+            ('%', Some('t')) => path.push_str(&rank.to_string()),
+            ('%', Some('n')) => path.push_str(&start.ranks.node_rank.to_string()),
+            ('%', Some('%') | None) => path.push('%'),
+            ('%', Some(other)) => path.extend(['%', other]),
+            (c, _) => path.push(c),
+        }
+    }
+    path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::testing::{Folder, start, task};
+
+    fn spawner(folder: &Folder) -> Spawner {
+        Spawner {
+            layout: Layout::open(folder.path()).unwrap(),
+            node: "n1".into(),
+            launcher: vec!["yard".into(), "launch".into()],
+            inherited: BTreeMap::new(),
+            cgroups: None,
+        }
+    }
+
+    #[test]
+    fn templates_are_filled_in() {
+        let (mut start, mut task) = (start(7, 3), task(&["true"]));
+        (start.ranks.node_rank, task.name) = (2, "../net".into());
+        let expanded = expand("out/%x-%j-%t-%n-%%-%q-%", &start, &task, 5);
+        assert_eq!(expanded, PathBuf::from("out/.._net-3-5-2-%-%q-%"));
+    }
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        let names = ["TERM", "SIGUSR1", "HUP", "10", "nonsense", "0"];
+        let signals = names.map(signal);
+        use Signal::{SIGHUP, SIGTERM, SIGUSR1};
+        assert_eq!(signals, [SIGTERM, SIGUSR1, SIGHUP, SIGUSR1, SIGTERM, SIGTERM]);
+    }
+
+    #[test]
+    fn output_goes_to_our_files_or_theirs_and_restarts_are_marked() {
+        let folder = Folder::new();
+        let spawner = spawner(&folder);
+        let (mut start, mut task) = (start(7, 3), task(&["true"]));
+        let part = |start: &Start, task: &Task| {
+            let account = Account { run_as: None, base: BTreeMap::new() };
+            spawner.prepare(start, task, account, None, &[]).unwrap()
+        };
+        let first = part(&start, &task);
+        assert_eq!(first.ranks[0].stdout.header, None);
+        assert!(first.ranks[0].stdout.path.ends_with("jobs/3/rank-0.out"));
+        assert!(first.ranks[0].stderr.as_ref().is_some_and(|sink| sink.path.ends_with("jobs/3/rank-0.err")));
+        assert!(first.ranks[0].cwd.ends_with("jobs/3/work") && first.ranks[0].cwd.is_dir());
+        (start.instance, task.output, task.workdir) = (2, Some("%j.txt".into()), "/tmp".into());
+        let second = part(&start, &task);
+        assert_eq!(second.ranks[0].stdout.path, PathBuf::from("/tmp/3.txt"));
+        assert!(second.ranks[0].stdout.theirs && second.ranks[0].stderr.is_none());
+        let header = second.ranks[0].stdout.header.as_deref().unwrap();
+        assert!(header.starts_with("--- start 2 on n1 at 20"), "{header}");
+        let named = Named::load(&spawner.layout.job(start.part.job));
+        assert_eq!(named.files["rank-0.out"], PathBuf::from("/tmp/3.txt"));
+    }
+
+    #[test]
+    fn a_user_whom_the_node_does_not_know_runs_nothing() {
+        if !geteuid().is_root() {
+            return eprintln!("skipped: only root can run jobs as other users");
+        }
+        let folder = Folder::new();
+        let mut task = task(&["true"]);
+        task.user = "nobody-of-this-name".into();
+        let refused = spawner(&folder).account(&task).err().unwrap();
+        assert_eq!(refused.code, Some(126));
+        assert!(refused.message.contains("nobody-of-this-name"), "{}", refused.message);
+    }
+}

@@ -1,0 +1,134 @@
+//! An agent's connection: a WebSocket on which both sides speak the words of `wire`. The agent's certificate says
+//! which node it is, and its first frame must agree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::{Problem, Site};
+use crate::handle::Ask;
+use crate::listen::Peer;
+use crate::views::ErrorView;
+use crate::wire::{FRAME_MAX, FromAgent, Hello, ToAgent, WIRE_VERSION};
+
+/// How long the first frame may take, and how long a frame may take to be sent.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an agent may be silent before its connection is taken for broken. It beats every few seconds.
+const SILENCE: Duration = Duration::from_secs(60);
+
+#[utoipa::path(get, path = "/v1/agent",
+    responses((status = 101, description = "A WebSocket for agents; needs a node's certificate"),
+        (status = 401, body = ErrorView)))]
+pub(super) async fn connect(
+    State(site): State<Arc<Site>>,
+    peer: Peer,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let error = "this is for agents: connect with the certificate that `yard agent --join-token FILE` got";
+    let node = peer.node.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, error))?;
+    let upgrade = upgrade.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let upgrade = upgrade.max_message_size(FRAME_MAX).max_frame_size(FRAME_MAX);
+    Ok(upgrade.on_upgrade(move |socket| talk(site, node, socket)))
+}
+
+async fn talk(site: Arc<Site>, node: String, mut socket: WebSocket) {
+    let hello = match hello(&mut socket, &node).await {
+        Ok(hello) => hello,
+        Err(reason) => return refuse(socket, reason).await,
+    };
+    let (link, orders) = mpsc::unbounded_channel();
+    let hello = Box::new(hello);
+    match site.handle.ask(|reply| Ask::Connect { hello, link, reply }).await {
+        Ok(connection) => {
+            carry(&site, connection, socket, orders).await;
+            let _ = site.handle.asks.send(Ask::Disconnect { connection }).await;
+            tracing::info!(node, "agent disconnected");
+        }
+        Err(refusal) => refuse(socket, refusal.to_string()).await,
+    }
+}
+
+/// The first frame, if it is what it should be.
+async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
+    let Ok(Some(Ok(Message::Text(text)))) = timeout(PATIENCE, socket.recv()).await else {
+        return Err("the first frame must be a hello, in text".into());
+    };
+    let Ok(FromAgent::Hello(hello)) = serde_json::from_str(&text) else {
+        return Err(format!(
+            "the hello is not understood; this server speaks version {WIRE_VERSION}, update the agent"
+        ));
+    };
+    if hello.version != WIRE_VERSION {
+        let (theirs, ours) = (hello.version, WIRE_VERSION);
+        return Err(format!("the agent speaks version {theirs} and the server {ours}; update the older one"));
+    }
+    if hello.name != node {
+        return Err(format!(
+            "the certificate is of node {node}, the hello of {}; join again as that node",
+            hello.name
+        ));
+    }
+    Ok(hello)
+}
+
+/// Carries frames both ways until either side ends it.
+async fn carry(
+    site: &Site,
+    connection: u64,
+    socket: WebSocket,
+    mut orders: mpsc::UnboundedReceiver<ToAgent>,
+) {
+    let (mut to, mut from) = socket.split();
+    loop {
+        tokio::select! {
+            order = orders.recv() => {
+                let Some(order) = order else { break };
+                if !send(&mut to, &order).await {
+                    return;
+                }
+            }
+            frame = timeout(SILENCE, from.next()) => {
+                let Ok(Some(Ok(frame))) = frame else { return };
+                if !receive(site, connection, frame).await {
+                    break;
+                }
+            }
+            () = site.stop.cancelled() => break,
+        }
+    }
+    let _ = timeout(PATIENCE, to.close()).await;
+}
+
+/// Whether to go on.
+async fn receive(site: &Site, connection: u64, frame: Message) -> bool {
+    let text = match frame {
+        Message::Text(text) => text,
+        Message::Ping(_) | Message::Pong(_) => return true,
+        Message::Binary(_) | Message::Close(_) => return false,
+    };
+    let Ok(message) = serde_json::from_str::<FromAgent>(&text) else {
+        tracing::warn!(connection, "an agent sent what is not understood; its connection is closed");
+        return false;
+    };
+    site.handle.asks.send(Ask::From { connection, message }).await.is_ok()
+}
+
+async fn send(to: &mut SplitSink<WebSocket, Message>, order: &ToAgent) -> bool {
+    let text = serde_json::to_string(order).expect("an order is JSON");
+    matches!(timeout(PATIENCE, to.send(Message::text(text))).await, Ok(Ok(())))
+}
+
+async fn refuse(mut socket: WebSocket, reason: String) {
+    tracing::warn!(reason, "an agent was refused");
+    let text = serde_json::to_string(&ToAgent::Refused { reason }).expect("an order is JSON");
+    let _ = timeout(PATIENCE, socket.send(Message::text(text))).await;
+    let _ = timeout(PATIENCE, socket.send(Message::Close(None))).await;
+}

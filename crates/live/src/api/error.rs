@@ -1,0 +1,109 @@
+//! What is answered when something is not done: a status, a sentence with the remedy, and the field it is about.
+
+use std::any::Any;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+
+use crate::auth::Denied;
+use crate::handle::Refusal;
+use crate::store::tokens::TokensError;
+use crate::views::ErrorView;
+
+/// An answer that is not the one hoped for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// The status.
+    pub status: StatusCode,
+    /// The body.
+    pub view: ErrorView,
+    /// Seconds after which to try again.
+    pub retry_s: Option<f64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Problem {
+        Problem { status, view: ErrorView { error: error.into(), field: None }, retry_s: None }
+    }
+
+    /// A request that is wrong in one field.
+    pub(crate) fn field(field: &str, error: impl Into<String>) -> Problem {
+        let view = ErrorView { error: error.into(), field: Some(field.to_owned()) };
+        Problem { view, ..Problem::new(StatusCode::BAD_REQUEST, "") }
+    }
+
+    pub(crate) fn later(retry_s: f64, error: impl Into<String>) -> Problem {
+        Problem { retry_s: Some(retry_s), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, error) }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = (self.status, Json(self.view)).into_response();
+        if let Some(seconds) = self.retry_s {
+            let seconds = HeaderValue::from(seconds.ceil().max(1.0) as u64);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let status = match &refusal {
+            Refusal::Invalid { .. } => StatusCode::BAD_REQUEST,
+            Refusal::NotFound(_) => StatusCode::NOT_FOUND,
+            Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
+            Refusal::Conflict(_) => StatusCode::CONFLICT,
+            Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let retry_s = matches!(refusal, Refusal::Unavailable(_)).then_some(1.0);
+        let error = refusal.to_string();
+        let field = if let Refusal::Invalid { field, .. } = refusal { field } else { None };
+        Problem { status, view: ErrorView { error, field }, retry_s }
+    }
+}
+
+impl From<TokensError> for Problem {
+    fn from(error: TokensError) -> Problem {
+        Refusal::Unavailable(error.to_string()).into()
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        let refused = |error: &str| Problem::new(StatusCode::UNAUTHORIZED, error);
+        match denied {
+            Denied::Unknown => {
+                refused("this token is not known here or was revoked; ask an admin for a new one")
+            }
+            Denied::Expired => refused("this token has expired; ask an admin for a new one"),
+            Denied::TooMany(seconds) => {
+                Problem::later(seconds, "too many wrong tokens; wait, then use a right one")
+            }
+        }
+    }
+}
+
+pub(super) async fn no_such_path(request: Request) -> Problem {
+    let path = request.uri().path();
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {path}; see /v1/openapi.json"))
+}
+
+pub(super) async fn no_such_method(request: Request) -> Problem {
+    let error =
+        format!("{} is not for {} here; see /v1/openapi.json", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, error)
+}
+
+pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
+    tracing::error!("a request made the server panic: please report it");
+    let error = "the server made a mistake; its log says more";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
+}

@@ -1,0 +1,146 @@
+//! What happens, as it happens: server-sent events that resume where the last connection broke off, or a page of
+//! the history. Who subscribes is subscribed before the history is read, so nothing falls in between.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::IntoParams;
+
+use super::extract::{Params, Reader};
+use super::{EventFilter, Problem, Site};
+use crate::handle::Refusal;
+use crate::views::{ErrorView, EventList, EventView};
+
+const PAGE: usize = 1_000;
+const PAGE_MAX: usize = 10_000;
+
+/// Which events.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// Only with higher numbers. `Last-Event-ID` says the same.
+    after: Option<u64>,
+    /// At most so many, where they are not followed.
+    limit: Option<usize>,
+    /// As a stream that goes on (the default), or what there is as JSON.
+    follow: bool,
+}
+
+impl Default for Which {
+    fn default() -> Which {
+        Which { after: None, limit: None, follow: true }
+    }
+}
+
+#[utoipa::path(get, path = "/v1/events", params(Which), security(("token" = [])),
+    responses((status = 200, content_type = "text/event-stream", body = EventView),
+        (status = 200, content_type = "application/json", body = EventList), (status = 400, body = ErrorView)))]
+pub(super) async fn events(
+    State(site): State<Arc<Site>>,
+    Reader(caller): Reader,
+    headers: HeaderMap,
+    Params(which): Params<Which>,
+) -> Result<Response, Problem> {
+    let viewer = (!caller.who.admin).then_some(caller.who.user);
+    let after = last_event(&headers)?.or(which.after);
+    if !which.follow {
+        let limit = which.limit.unwrap_or(PAGE).min(PAGE_MAX);
+        let filter = EventFilter { viewer, after, limit };
+        let events = site.past(move |past| past.events(&filter)).await?;
+        return Ok(Answer(EventList { events }).into_response());
+    }
+    let stop = site.stop.clone();
+    let feed = Feed::open(site, viewer, after).await?.stream().take_until(stop.cancelled_owned());
+    Ok(Sse::new(feed).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|value| value.parse().ok());
+    let bad = || Problem::field("Last-Event-ID", "Last-Event-ID: the number of an event");
+    number.map(Some).ok_or_else(bad)
+}
+
+/// One reader's events.
+struct Feed {
+    site: Arc<Site>,
+    viewer: Option<String>,
+    live: Receiver<Arc<EventView>>,
+    /// The last event that was sent, or that was old when the reader came.
+    last: u64,
+    /// Read from the history, not yet sent.
+    backlog: VecDeque<EventView>,
+    /// Whether the history may have more than was read.
+    behind: bool,
+}
+
+impl Feed {
+    async fn open(site: Arc<Site>, viewer: Option<String>, after: Option<u64>) -> Result<Feed, Refusal> {
+        let live = site.handle.events.subscribe();
+        let last = match after {
+            Some(after) => after,
+            None => newest(&site).await?,
+        };
+        Ok(Feed { site, viewer, live, last, backlog: VecDeque::new(), behind: after.is_some() })
+    }
+
+    fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, |mut feed| async {
+            let event = feed.next().await?;
+            Some((Ok(frame(&event)), feed))
+        })
+    }
+
+    async fn next(&mut self) -> Option<EventView> {
+        loop {
+            if let Some(event) = self.backlog.pop_front() {
+                self.last = event.id;
+                return Some(event);
+            }
+            if self.behind {
+                self.backlog = self.read().await?;
+                self.behind = !self.backlog.is_empty();
+                continue;
+            }
+            match self.live.recv().await {
+                Ok(event) if self.wants(&event) => self.backlog.push_back((*event).clone()),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => self.behind = true,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// More of the history; none when it cannot be read: the reader comes back and says where it was.
+    async fn read(&self) -> Option<VecDeque<EventView>> {
+        let filter = EventFilter { viewer: self.viewer.clone(), after: Some(self.last), limit: PAGE };
+        self.site.past(move |past| past.events(&filter)).await.ok().map(VecDeque::from)
+    }
+
+    fn wants(&self, event: &EventView) -> bool {
+        let others = event.user.is_some() && self.viewer.is_some() && event.user != self.viewer;
+        event.id > self.last && !others
+    }
+}
+
+async fn newest(site: &Site) -> Result<u64, Refusal> {
+    let filter = EventFilter { viewer: None, after: None, limit: 1 };
+    let events = site.past(move |past| past.events(&filter)).await?;
+    Ok(events.last().map_or(0, |event| event.id))
+}
+
+fn frame(event: &EventView) -> Event {
+    let data = serde_json::to_string(event).expect("an event is JSON");
+    Event::default().id(event.id.to_string()).event(&event.event).data(data)
+}

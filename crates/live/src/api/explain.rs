@@ -1,0 +1,30 @@
+//! Why a job waits. Only the driver knows: it asks the engine what the next round would do.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use yard_core::ids::JobId;
+
+use super::extract::Reader;
+use super::jobs::find;
+use super::{Problem, Site};
+use crate::explain::over;
+use crate::handle::Ask;
+use crate::views::{ErrorView, Explanation};
+
+#[utoipa::path(get, path = "/v1/jobs/{id}/explain", security(("token" = [])),
+    params(("id" = String, Path, description = "Its number, or `last`")),
+    responses((status = 200, body = Explanation), (status = 404, body = ErrorView)))]
+pub(super) async fn explain(
+    State(site): State<Arc<Site>>,
+    Reader(caller): Reader,
+    Path(id): Path<String>,
+) -> Result<Answer<Explanation>, Problem> {
+    let job = find(&site, &caller, &id).await?;
+    if job.ended_at.is_some() {
+        return Ok(Answer(over(job.id, &job.state, job.reason.as_deref())));
+    }
+    let job = JobId(job.id);
+    Ok(Answer(site.handle.ask(|reply| Ask::Explain { job, reply }).await?))
+}

@@ -1,0 +1,182 @@
+//! What handlers take: who asks, and what they ask, with errors that name the field.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+
+use super::{BODY_MAX, Problem, Site};
+use crate::auth::Caller;
+use crate::listen::Peer;
+use crate::store::tokens::Scope;
+
+/// Somebody who may look.
+pub(super) struct Reader(pub(super) Caller);
+/// Somebody who may submit and cancel.
+pub(super) struct Submitter(pub(super) Caller);
+/// Somebody who may do everything.
+pub(super) struct Admin(pub(super) Caller);
+
+impl FromRequestParts<Arc<Site>> for Reader {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Reader, Problem> {
+        caller(parts, site, Scope::Read).map(Reader)
+    }
+}
+
+impl FromRequestParts<Arc<Site>> for Submitter {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Submitter, Problem> {
+        caller(parts, site, Scope::Submit).map(Submitter)
+    }
+}
+
+impl FromRequestParts<Arc<Site>> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Admin, Problem> {
+        caller(parts, site, Scope::Admin).map(Admin)
+    }
+}
+
+/// Who asks, where a token is shown and good; nobody where none is shown.
+pub(super) struct Maybe(pub(super) Option<Caller>);
+
+impl FromRequestParts<Arc<Site>> for Maybe {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Maybe, Problem> {
+        if !parts.headers.contains_key(header::AUTHORIZATION) {
+            return Ok(Maybe(None));
+        }
+        caller(parts, site, Scope::Read).map(Some).map(Maybe)
+    }
+}
+
+impl FromRequestParts<Arc<Site>> for Peer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Peer, Problem> {
+        peer(parts).cloned()
+    }
+}
+
+fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> {
+    let peer = peer(parts)?;
+    let caller = site.tokens.check(bearer(parts)?, peer.address.ip().to_canonical())?;
+    if !caller.scope.allows(needed) {
+        let error =
+            format!("this needs a token of scope {}; yours has {}", needed.name(), caller.scope.name());
+        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+    }
+    peer.known();
+    Ok(caller)
+}
+
+fn peer(parts: &Parts) -> Result<&Peer, Problem> {
+    let unknown = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection is not known");
+    parts.extensions.get::<Peer>().ok_or_else(unknown)
+}
+
+fn bearer(parts: &Parts) -> Result<&str, Problem> {
+    let error = "this needs a token: send `Authorization: Bearer TOKEN`; `yard token create` makes one";
+    let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = value
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    token.map(|(_, token)| token.trim()).ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, error))
+}
+
+/// A body in JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Json<T>, Problem> {
+        let bytes = read(request, site).await?;
+        parse(&bytes).map(Json)
+    }
+}
+
+/// A body in JSON that may be missing.
+pub(super) struct Optional<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<Site>> for Optional<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, site: &Arc<Site>) -> Result<Optional<T>, Problem> {
+        let bytes = read(request, site).await?;
+        if bytes.is_empty() { Ok(Optional(T::default())) } else { parse(&bytes).map(Optional) }
+    }
+}
+
+/// What stands behind the `?`.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Site>) -> Result<Params<T>, Problem> {
+        let Query(params) = Query::try_from_uri(&parts.uri)
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.body_text()))?;
+        Ok(Params(params))
+    }
+}
+
+/// A body that says it is too large is refused before it is sent.
+async fn read(request: Request, site: &Arc<Site>) -> Result<Bytes, Problem> {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_MAX as u64) {
+        return Err(too_large());
+    }
+    Bytes::from_request(request, site).await.map_err(unread)
+}
+
+fn unread(rejection: BytesRejection) -> Problem {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        status => Problem::new(status, "the body could not be read; send it again"),
+    }
+}
+
+fn too_large() -> Problem {
+    let error = format!("the body is larger than {BODY_MAX} bytes; give files by their paths instead");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error)
+}
+
+/// Our bodies are objects. Without the check a list would do too: its items would be taken for the fields in order.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "the body must be a JSON object, such as {\"…\": …}",
+        ));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        let error = error.into_inner().to_string();
+        let field = if field == "." { unknown_field(&error).map(str::to_owned) } else { Some(field) };
+        Problem {
+            view: crate::views::ErrorView { error, field },
+            ..Problem::new(StatusCode::BAD_REQUEST, "")
+        }
+    })?;
+    let end = json.end().map(|()| value);
+    end.map_err(|_| {
+        Problem::new(StatusCode::BAD_REQUEST, "the body goes on after its JSON value; send one value")
+    })
+}
+
+/// serde names an unknown field in its message only.
+fn unknown_field(error: &str) -> Option<&str> {
+    error.strip_prefix("unknown field `")?.split('`').next()
+}

@@ -1,0 +1,111 @@
+//! Jobs, a page at a time: what goes on comes from the board, what is over from the history.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::extract::{Params, Reader};
+use super::jobs::visible;
+use super::{JobFilter, Problem, Site};
+use crate::auth::Caller;
+use crate::views::{ErrorView, JobList, JobView};
+
+const LIMIT: usize = 1_000;
+const LIMIT_MAX: usize = 20_000;
+const OPEN: [&str; 5] = ["pending", "starting", "running", "suspending", "suspended"];
+const OVER: [&str; 4] = ["succeeded", "failed", "cancelled", "rejected"];
+
+/// Which jobs.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// Only in this state.
+    state: Option<String>,
+    /// Only this user's.
+    user: Option<String>,
+    /// Only one's own.
+    mine: bool,
+    /// Also those that are over.
+    all: bool,
+    /// At most so many; 1000 where nothing is said.
+    limit: Option<usize>,
+    /// Only with higher numbers.
+    after: Option<u64>,
+}
+
+#[utoipa::path(get, path = "/v1/jobs", params(Which), security(("token" = [])),
+    responses((status = 200, body = JobList), (status = 400, body = ErrorView)))]
+pub(super) async fn list(
+    State(site): State<Arc<Site>>,
+    Reader(caller): Reader,
+    Params(which): Params<Which>,
+) -> Result<Answer<JobList>, Problem> {
+    which.check()?;
+    let filter = which.filter(&caller);
+    let mut found = BTreeMap::new();
+    if which.past() {
+        let asked = filter.clone();
+        found.extend(site.past(move |past| past.jobs(&asked)).await?.into_iter().map(|job| (job.id, job)));
+    }
+    found.retain(|_, job| visible(&caller, &job.user));
+    which.overlay(&site, &caller, &mut found);
+    Ok(Answer(JobList { jobs: page(found, &filter) }))
+}
+
+impl Which {
+    fn check(&self) -> Result<(), Problem> {
+        let known = |state: &String| OPEN.contains(&state.as_str()) || OVER.contains(&state.as_str());
+        if self.state.as_ref().is_some_and(|state| !known(state)) {
+            let error = format!("state: one of {}, {}", OPEN.join(", "), OVER.join(", "));
+            return Err(Problem::field("state", error));
+        }
+        Ok(())
+    }
+
+    /// One's own jobs, unless one is an admin; then whose one asks for.
+    fn filter(&self, caller: &Caller) -> JobFilter {
+        let mine = self.mine || !caller.who.admin;
+        let user = if mine { Some(caller.who.user.clone()) } else { self.user.clone() };
+        let limit = self.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
+        JobFilter { user, state: self.state.clone(), after: self.after, limit }
+    }
+
+    /// Whether what is over counts.
+    fn past(&self) -> bool {
+        self.all || self.state.as_ref().is_some_and(|state| OVER.contains(&state.as_str()))
+    }
+
+    /// What the board knows is newer than what the history does.
+    fn overlay(&self, site: &Site, caller: &Caller, found: &mut BTreeMap<u64, JobView>) {
+        let board = site.board();
+        found.retain(|id, _| !board.jobs.contains_key(id));
+        let wanted = board.jobs.values().filter(|job| visible(caller, &job.user) && self.wants(job, caller));
+        found.extend(wanted.map(|job| (job.id, JobView { request: None, ..job.clone() })));
+        if let Some(user) = self.user.as_ref() {
+            found.retain(|_, job| job.user == *user);
+        }
+    }
+
+    fn wants(&self, job: &JobView, caller: &Caller) -> bool {
+        let state = match &self.state {
+            Some(state) => job.state == *state,
+            None => self.all || OPEN.contains(&job.state.as_str()),
+        };
+        state && (!self.mine || job.user == caller.who.user) && self.after.is_none_or(|after| job.id > after)
+    }
+}
+
+/// The first ones after a number, or else the newest.
+fn page(found: BTreeMap<u64, JobView>, filter: &JobFilter) -> Vec<JobView> {
+    let jobs = found.into_values().map(|job| JobView { request: None, ..job });
+    if filter.after.is_some() {
+        return jobs.take(filter.limit).collect();
+    }
+    let skip = jobs.len().saturating_sub(filter.limit);
+    jobs.skip(skip).collect()
+}

@@ -1,0 +1,133 @@
+//! One job: submit it, look at it, cancel it.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use yard_core::ids::JobId;
+
+use super::extract::{Json, Optional, Reader, Submitter};
+use super::{JobFilter, Problem, Site};
+use crate::auth::Caller;
+use crate::handle::Ask;
+use crate::request::JobRequest;
+use crate::request::check::check;
+use crate::views::{ErrorView, JobView};
+
+const KEY: &str = "idempotency-key";
+const KEY_MAX: usize = 200;
+const REASON_MAX: usize = 1_000;
+
+/// Why, in words.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Reason {
+    /// In words, for whoever asks later.
+    pub(super) reason: Option<String>,
+}
+
+impl Reason {
+    pub(super) fn checked(self) -> Result<Option<String>, Problem> {
+        let bad = |reason: &String| reason.len() > REASON_MAX || reason.chars().any(char::is_control);
+        if self.reason.as_ref().is_some_and(bad) {
+            return Err(Problem::field("reason", "reason: one line of at most 1000 bytes"));
+        }
+        Ok(self.reason)
+    }
+}
+
+#[utoipa::path(post, path = "/v1/jobs", request_body = JobRequest, security(("token" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless")),
+    responses((status = 201, body = JobView, description = "The job is durable"),
+        (status = 400, body = ErrorView), (status = 409, body = ErrorView), (status = 429, body = ErrorView),
+        (status = 503, body = ErrorView)))]
+pub(super) async fn submit(
+    State(site): State<Arc<Site>>,
+    Submitter(caller): Submitter,
+    headers: HeaderMap,
+    Json(request): Json<JobRequest>,
+) -> Result<(StatusCode, Answer<JobView>), Problem> {
+    caller
+        .may_submit()
+        .map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
+    check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+    let key = key(&headers)?;
+    let (who, request) = (caller.who, Box::new(request));
+    let job = site.handle.ask(|reply| Ask::Submit { who, request, key, reply }).await?;
+    Ok((StatusCode::CREATED, Answer(job)))
+}
+
+#[utoipa::path(get, path = "/v1/jobs/{id}", security(("token" = [])),
+    params(("id" = String, Path, description = "Its number, or `last`")),
+    responses((status = 200, body = JobView), (status = 404, body = ErrorView)))]
+pub(super) async fn show(
+    State(site): State<Arc<Site>>,
+    Reader(caller): Reader,
+    Path(id): Path<String>,
+) -> Result<Answer<JobView>, Problem> {
+    let mut job = find(&site, &caller, &id).await?;
+    if job.request.is_none() {
+        let id = job.id;
+        job.request = site.past(move |past| past.job(id)).await?.and_then(|job| job.request);
+    }
+    Ok(Answer(job))
+}
+
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", request_body = Option<Reason>, security(("token" = [])),
+    params(("id" = String, Path, description = "Its number, or `last`")),
+    responses((status = 200, body = JobView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(super) async fn cancel(
+    State(site): State<Arc<Site>>,
+    Submitter(caller): Submitter,
+    Path(id): Path<String>,
+    Optional(reason): Optional<Reason>,
+) -> Result<Answer<JobView>, Problem> {
+    let job = JobId(find(&site, &caller, &id).await?.id);
+    let (who, reason) = (caller.who, reason.checked()?);
+    Ok(Answer(site.handle.ask(|reply| Ask::Cancel { who, job, reason, reply }).await?))
+}
+
+/// The job that somebody means, if it is theirs to see.
+pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobView, Problem> {
+    let missing = || {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no job {id} of yours; `yard jobs --all` lists them"),
+        )
+    };
+    if id == "last" {
+        return last(site, caller).await?.ok_or_else(missing);
+    }
+    let number: u64 = id.parse().map_err(|_| Problem::field("id", "id: a job is a number, or `last`"))?;
+    let known = site.board().jobs.get(&number).cloned();
+    let job = match known {
+        Some(job) => Some(job),
+        None => site.past(move |past| past.job(number)).await?,
+    };
+    job.filter(|job| visible(caller, &job.user)).ok_or_else(missing)
+}
+
+pub(super) fn visible(caller: &Caller, owner: &str) -> bool {
+    caller.who.admin || caller.who.user == owner
+}
+
+/// The newest of one's own.
+async fn last(site: &Site, caller: &Caller) -> Result<Option<JobView>, Problem> {
+    let user = caller.who.user.clone();
+    let known = site.board().jobs.values().rev().find(|job| job.user == user).cloned();
+    if known.is_some() {
+        return Ok(known);
+    }
+    let filter = JobFilter { user: Some(user), limit: 1, ..JobFilter::default() };
+    Ok(site.past(move |past| past.jobs(&filter)).await?.pop())
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let bad = || Problem::field("Idempotency-Key", "Idempotency-Key: 1 to 200 visible ASCII characters");
+    let Some(value) = headers.get(KEY) else { return Ok(None) };
+    let key = value.to_str().map_err(|_| bad())?;
+    if key.is_empty() || key.len() > KEY_MAX { Err(bad()) } else { Ok(Some(key.to_owned())) }
+}

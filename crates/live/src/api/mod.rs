@@ -1,0 +1,140 @@
+//! The API over HTTP: one resource a file. Handlers check who asks, ask the driver or the history, and answer with
+//! the types of `views`. What somebody may not see does not exist for them: others' jobs are 404, never 403.
+
+mod agent;
+mod document;
+mod error;
+mod events;
+mod explain;
+mod extract;
+mod health;
+mod history;
+mod job_list;
+mod jobs;
+mod join;
+mod layers;
+mod logs;
+mod names;
+mod nodes;
+mod page;
+mod tokens;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use axum::{Extension, Router, middleware};
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use error::Problem;
+pub use history::{EventFilter, History, JobFilter, TraceFilter};
+
+use crate::auth::Tokens;
+use crate::board::Board;
+use crate::ca::Authority;
+use crate::handle::{Handle, Refusal};
+use crate::metrics::Metrics;
+
+/// The largest body of a request.
+pub const BODY_MAX: usize = 1 << 20;
+
+const KEEP_USES: Duration = Duration::from_secs(60);
+
+/// What handlers need.
+pub struct Site {
+    /// The driver.
+    pub handle: Handle,
+    /// What is over.
+    pub history: Arc<dyn History>,
+    /// Who may do what.
+    pub tokens: Arc<Tokens>,
+    /// Who signs agents' certificates.
+    pub authority: Arc<Authority>,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// How long the scheduling loop may be silent before the server says that it is not ready.
+    pub stall: Duration,
+    /// How long a request may take until its answer begins.
+    pub patience: Duration,
+    /// Ends streams that would go on for ever.
+    pub stop: CancellationToken,
+}
+
+impl Site {
+    /// What there is to see.
+    pub(crate) fn board(&self) -> RwLockReadGuard<'_, Board> {
+        self.handle.board.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the history, on a thread that may wait for the disk.
+    pub(crate) async fn past<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn History) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let history = self.history.clone();
+        let answer = tokio::task::spawn_blocking(move || ask(history.as_ref())).await;
+        answer.unwrap_or_else(|_| {
+            Err(Refusal::Unavailable("the history could not be read; see the server's log".into()))
+        })
+    }
+}
+
+/// Keeps when tokens were last used, once a minute and at the end. To be run beside the server.
+pub async fn housekeeping(site: Arc<Site>) {
+    loop {
+        let stopped = site.stop.run_until_cancelled(tokio::time::sleep(KEEP_USES)).await.is_none();
+        let tokens = site.tokens.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || tokens.flush()).await {
+            tracing::warn!(%error, "when tokens were last used could not be kept");
+        }
+        if stopped {
+            return;
+        }
+    }
+}
+
+/// All routes.
+pub fn router(site: Arc<Site>) -> Router {
+    let (router, document) = routes().split_for_parts();
+    router
+        .fallback(error::no_such_path)
+        .method_not_allowed_fallback(error::no_such_method)
+        .layer(Extension(Arc::new(document)))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn_with_state(site.clone(), layers::patience))
+        .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(middleware::from_fn_with_state(site.clone(), layers::record))
+        .with_state(site)
+}
+
+/// Each line is served and documented at once.
+fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::with_openapi(document::empty())
+        .routes(routes!(jobs::submit, job_list::list))
+        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(explain::explain))
+        .routes(routes!(logs::logs))
+        .routes(routes!(nodes::list))
+        .routes(routes!(nodes::drain))
+        .routes(routes!(nodes::resume))
+        .routes(routes!(events::events))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(trace::trace))
+        .routes(routes!(health::status))
+        .routes(routes!(join::join))
+        .routes(routes!(agent::connect))
+        .routes(routes!(health::metrics))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(page::page))
+        .routes(routes!(document::document))
+}

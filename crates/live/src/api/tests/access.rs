@@ -1,0 +1,220 @@
+use super::*;
+use crate::clock::now_us;
+
+/// These say nothing private, or ask for a secret of their own.
+const PUBLIC: [&str; 4] = ["/", "/healthz", "/readyz", "/v1/openapi.json"];
+
+async fn routes(world: &World) -> Vec<(String, String)> {
+    let document = world.call("GET", "/v1/openapi.json", None, "").await.json();
+    let paths = document["paths"].as_object().unwrap().clone();
+    let each = |(path, methods): (String, Value)| {
+        let methods: Vec<String> =
+            methods.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        methods.into_iter().map(move |method| (method, path.clone()))
+    };
+    paths.into_iter().flat_map(each).collect()
+}
+
+fn concrete(path: &str) -> String {
+    path.replace("{id}", "2").replace("{name}", "node-1")
+}
+
+/// A body that would be accepted, so that only the token is at fault.
+fn body(path: &str) -> String {
+    match path {
+        "/v1/jobs" => train("fine"),
+        "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
+        "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
+        _ => String::new(),
+    }
+}
+
+#[tokio::test]
+async fn each_route_refuses_who_has_no_good_token() {
+    let world = World::new();
+    let expired =
+        world.site.tokens.create("ada", Scope::Admin, Some(now_us() - 1), "root", "").unwrap().secret;
+    let revoked = world.site.tokens.create("ada", Scope::Admin, None, "root", "").unwrap();
+    world.site.tokens.revoke(&revoked.token.id, None, "root").unwrap();
+    let wrong = format!("yard_{}", "0".repeat(80));
+    let bad = [
+        None,
+        Some(wrong.as_str()),
+        Some(&expired),
+        Some(&revoked.secret),
+        Some(&world.join),
+        Some("nonsense"),
+    ];
+    let mut refused = 0;
+    for (method, path) in routes(&world).await {
+        if PUBLIC.contains(&path.as_str()) {
+            continue;
+        }
+        for token in bad {
+            let answer = world.call(&method, &concrete(&path), token, &body(&path)).await;
+            let denied = [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS, StatusCode::FORBIDDEN];
+            assert!(denied.contains(&answer.status), "{method} {path} with {token:?}: {}", answer.status);
+            assert!(answer.json()["error"].as_str().unwrap().len() > 10);
+            refused += 1;
+        }
+    }
+    assert!(refused >= 17 * bad.len(), "{refused} tried");
+    let none = world.call("GET", "/v1/jobs", None, "").await;
+    assert_eq!(none.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(none.headers["www-authenticate"], "Bearer");
+    assert!(world.heard.lock().unwrap().is_empty(), "nothing reached the driver");
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_no_token() {
+    let world = World::new();
+    let answer = world.call("GET", &format!("/v1/status?token={}", world.admin), None, "").await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn others_jobs_do_not_exist_whatever_is_asked_of_them() {
+    let world = World::new();
+    for (method, path) in
+        routes(&world).await.into_iter().filter(|(_, path)| path.starts_with("/v1/jobs/{id}"))
+    {
+        for id in ["1", "2"] {
+            let theirs = world.call(&method, &path.replace("{id}", id), Some(&world.bob), "").await;
+            let missing = world.call(&method, &path.replace("{id}", "99"), Some(&world.bob), "").await;
+            assert_eq!(theirs.status, StatusCode::NOT_FOUND, "{method} {path}");
+            assert_eq!(
+                theirs.body.replace(&format!("job {id} "), "job 99 "),
+                missing.body,
+                "{method} {path}: it looks like any missing job"
+            );
+        }
+    }
+    assert!(world.heard.lock().unwrap().is_empty(), "nothing reached the driver");
+    for token in [&world.ada, &world.admin] {
+        assert_eq!(world.get("/v1/jobs/2", token).await.status, StatusCode::OK);
+        assert_eq!(world.get("/v1/jobs/1", token).await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn lists_and_exports_hold_only_ones_own() {
+    let world = World::new();
+    let numbers = |answer: Answered| -> Vec<u64> {
+        answer.json()["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
+    };
+    for query in ["", "?all=true", "?user=ada", "?user=ada&all=true", "?state=succeeded", "?state=running"] {
+        assert_eq!(numbers(world.get(&format!("/v1/jobs{query}"), &world.bob).await), [0; 0], "{query}");
+    }
+    assert_eq!(numbers(world.get("/v1/jobs?all=true", &world.ada).await), [1, 2]);
+    assert_eq!(numbers(world.get("/v1/jobs?all=true&user=ada", &world.admin).await), [1, 2]);
+    assert_eq!(numbers(world.get("/v1/jobs?all=true&mine=true", &world.admin).await), [0; 0]);
+    assert_eq!(world.get("/v1/trace", &world.bob).await.body, "job_id,user\n");
+    assert_eq!(world.get("/v1/trace", &world.ada).await.body, "job_id,user\n1,ada\n");
+    assert_eq!(world.get("/v1/jobs/last", &world.bob).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get("/v1/jobs/last", &world.ada).await.json()["id"], 2);
+    world.past.events.lock().unwrap().extend([event(1, Some("ada")), event(2, None), event(3, Some("bob"))]);
+    let events = world.get("/v1/events?follow=false", &world.bob).await.json();
+    let ids: Vec<_> =
+        events["events"].as_array().unwrap().iter().map(|event| event["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, [2, 3]);
+}
+
+#[tokio::test]
+async fn a_scope_allows_what_it_says() {
+    let world = World::new();
+    let job = train("fine");
+    assert_eq!(world.call("POST", "/v1/jobs", Some(&world.looker), &job).await.status, StatusCode::FORBIDDEN);
+    let cancel = world.call("POST", "/v1/jobs/2/cancel", Some(&world.looker), "").await;
+    assert_eq!(cancel.status, StatusCode::FORBIDDEN);
+    for path in ["/v1/nodes/node-1/drain", "/v1/nodes/node-1/resume", "/v1/tokens"] {
+        let answer = world.call("POST", path, Some(&world.ada), r#"{"scope":"read"}"#).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
+        assert!(answer.body.contains("admin"), "{path}");
+    }
+    for path in ["/v1/nodes", "/v1/status", "/metrics", "/v1/tokens", "/"] {
+        assert_eq!(world.get(path, &world.looker).await.status, StatusCode::OK, "{path}");
+    }
+    let drain = |name: &'static str| world.call("POST", name, Some(&world.admin), r#"{"reason":"fan"}"#);
+    assert_eq!(drain("/v1/nodes/node-1/drain").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.get("/v1/nodes", &world.ada).await.json()["nodes"][0]["state"], "draining");
+    assert_eq!(drain("/v1/nodes/node-9/drain").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn tokens_are_made_by_admins_listed_and_revoked_by_their_users() {
+    let world = World::new();
+    let make = r#"{"user":"eve","scope":"submit","expires_s":3600}"#;
+    let made = world.call("POST", "/v1/tokens", Some(&world.admin), make).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    let (secret, id) = (made.json()["secret"].as_str().unwrap().to_owned(), made.json()["id"].clone());
+    assert_eq!(world.get("/v1/jobs", &secret).await.status, StatusCode::OK);
+    let listed = world.get("/v1/tokens", &secret).await;
+    assert_eq!(listed.json()["tokens"].as_array().unwrap().len(), 1);
+    assert!(!listed.body.contains(&secret[21..]), "a list never shows secrets");
+    assert_eq!(world.get("/v1/tokens", &world.admin).await.json()["tokens"].as_array().unwrap().len(), 6);
+
+    let path = format!("/v1/tokens/{}", id.as_str().unwrap());
+    assert_eq!(world.call("DELETE", &path, Some(&world.bob), "").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.call("DELETE", &path, Some(&secret), "").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.get("/v1/jobs", &secret).await.status, StatusCode::UNAUTHORIZED);
+    for (body, field) in [
+        (r#"{"scope":"god"}"#, "scope"),
+        (r#"{"scope":"read","user":"../etc"}"#, "user"),
+        (r#"{"scope":"read","expires_s":-1}"#, "expires_s"),
+        (r#"{"scope":"read","power":9000}"#, "power"),
+    ] {
+        let answer = world.call("POST", "/v1/tokens", Some(&world.admin), body).await;
+        assert_eq!(
+            (answer.status, answer.field().as_deref()),
+            (StatusCode::BAD_REQUEST, Some(field)),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn too_many_wrong_tokens_are_told_to_wait() {
+    let world = World::new();
+    let mut last = world.get("/v1/jobs", "yard_wrong").await;
+    for _ in 0..40 {
+        last = world.get("/v1/jobs", "yard_wrong").await;
+    }
+    assert_eq!(last.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(last.headers["retry-after"], "1");
+    assert_eq!(world.get("/v1/jobs", &world.ada).await.status, StatusCode::OK, "a good token still is");
+}
+
+#[tokio::test]
+async fn the_page_says_nothing_private_without_a_token_and_escapes_with_one() {
+    let world = World::new();
+    let outside = world.call("GET", "/", None, "").await;
+    assert_eq!(outside.status, StatusCode::OK);
+    assert!(!outside.body.contains("node-1") && !outside.body.contains("max-min"));
+    let inside = world.get("/", &world.ada).await;
+    assert!(inside.body.contains("node-1") && inside.body.contains("&lt;script&gt;"));
+    assert!(!inside.body.contains("<script"));
+    assert!(inside.body.contains("h100 0, job 2"));
+    assert_eq!(world.get("/", "yard_wrong").await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn readiness_follows_the_loop() {
+    let world = World::new();
+    assert_eq!(world.call("GET", "/readyz", None, "").await.status, StatusCode::OK);
+    world.site.handle.board.write().unwrap().alive = now_us() - 60_000_000;
+    let late = world.call("GET", "/readyz", None, "").await;
+    assert_eq!(late.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(late.body.contains("has not gone round"));
+    assert_eq!(world.call("GET", "/healthz", None, "").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn when_a_token_was_used_is_kept_at_the_end() {
+    let world = World::new();
+    world.get("/v1/jobs", &world.ada).await;
+    world.site.stop.cancel();
+    crate::api::housekeeping(world.site.clone()).await;
+    let again = Tokens::open(&world.scratch.path().join("yard.db")).unwrap();
+    let used = again.list(Some("ada")).into_iter().filter(|token| token.last_used_at.is_some());
+    assert_eq!(used.count(), 1);
+}

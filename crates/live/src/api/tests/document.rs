@@ -1,0 +1,42 @@
+use expect_test::expect;
+
+use super::*;
+
+/// What is served is what is documented, because both are one line; the list itself is part of the contract.
+#[tokio::test]
+async fn every_route_is_documented() {
+    let world = World::new();
+    let document = world.call("GET", "/v1/openapi.json", None, "").await.json();
+    let mut routes = String::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let methods: Vec<_> = methods.as_object().unwrap().keys().map(String::as_str).collect();
+        routes += &format!("{path} {}\n", methods.join(" "));
+    }
+    expect![[r#"
+        / get
+        /healthz get
+        /metrics get
+        /readyz get
+        /v1/agent get
+        /v1/events get
+        /v1/jobs get post
+        /v1/jobs/{id} get
+        /v1/jobs/{id}/cancel post
+        /v1/jobs/{id}/explain get
+        /v1/jobs/{id}/logs get
+        /v1/join post
+        /v1/nodes get
+        /v1/nodes/{name}/drain post
+        /v1/nodes/{name}/resume post
+        /v1/openapi.json get
+        /v1/status get
+        /v1/tokens get post
+        /v1/tokens/{id} delete
+        /v1/trace get
+    "#]]
+    .assert_eq(&routes);
+    let schemas = &document["components"]["schemas"];
+    for schema in ["JobRequest", "JobView", "NodeView", "Explanation", "ErrorView", "NewToken", "JoinReply"] {
+        assert!(schemas[schema].is_object(), "{schema} is described");
+    }
+}

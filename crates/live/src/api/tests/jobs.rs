@@ -1,0 +1,122 @@
+use super::*;
+
+#[tokio::test]
+async fn a_job_is_submitted_shown_and_cancelled() {
+    let world = World::new();
+    let request = Request::builder().method("POST").uri("/v1/jobs");
+    let request =
+        request.header("authorization", format!("bearer {}", world.bob)).header("Idempotency-Key", "k1");
+    let made = world.send(request.body(Body::from(train("mine"))).unwrap()).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(made.json()["id"], 3);
+    assert_eq!(world.heard.lock().unwrap()[0], r#"submit bob Some("k1")"#);
+    let shown = world.get("/v1/jobs/last", &world.bob).await.json();
+    assert_eq!((&shown["id"], &shown["request"]["name"]), (&3.into(), &"mine".into()));
+    let listed = world.get("/v1/jobs", &world.bob).await.json();
+    assert_eq!(listed["jobs"][0]["id"], 3);
+    assert!(listed["jobs"][0].get("request").is_none(), "a list is short");
+    let cancelled = world.call("POST", "/v1/jobs/3/cancel", Some(&world.bob), r#"{"reason":"typo"}"#).await;
+    assert_eq!(cancelled.json()["state"], "cancelled");
+    assert_eq!(world.heard.lock().unwrap()[1], r#"cancel bob 3 Some("typo")"#);
+    assert_eq!(world.get("/v1/jobs/last/explain", &world.bob).await.json()["reason"], "running");
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_refused_and_may_be_tried_again() {
+    let world = World::new();
+    let answer = world.call("POST", "/v1/jobs", Some(&world.ada), r#"{"command":["disk-full"]}"#).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.json()["error"], "the disk is full");
+    assert_eq!(answer.headers["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn submissions_with_one_token_have_a_rate() {
+    let world = World::new();
+    let caller = world.site.tokens.check(&world.ada, [127, 0, 0, 1].into()).unwrap();
+    while caller.may_submit().is_ok() {}
+    let mut seen = Vec::new();
+    for _ in 0..50 {
+        while caller.may_submit().is_ok() {}
+        seen.push(world.call("POST", "/v1/jobs", Some(&world.ada), &train("more")).await);
+    }
+    let refused = seen.iter().find(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.expect("one comes too soon").headers["retry-after"], "1");
+    assert_eq!(
+        world.call("POST", "/v1/jobs", Some(&world.bob), &train("one")).await.status,
+        StatusCode::CREATED
+    );
+}
+
+#[tokio::test]
+async fn pages_of_jobs_follow_each_other() {
+    let world = World::new();
+    for id in 10..29 {
+        world.past.jobs.lock().unwrap().push(job(id, "ada", "succeeded"));
+    }
+    world.past.jobs.lock().unwrap().push(job(29, "ada", "running"));
+    world.site.handle.board.write().unwrap().jobs.insert(29, job(29, "ada", "failed"));
+    let ids = async |query: &str| -> Vec<u64> {
+        let answer = world.get(&format!("/v1/jobs?{query}"), &world.ada).await;
+        answer.json()["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(ids("all=true&limit=3").await, [27, 28, 29]);
+    assert_eq!(ids("all=true&limit=3&after=1").await, [2, 10, 11]);
+    assert_eq!(ids("all=true&limit=3&after=11").await, [12, 13, 14]);
+    assert_eq!(ids("state=failed").await, [29], "the board knows better than the history");
+    assert_eq!(ids("state=succeeded&limit=1").await, [28]);
+    assert_eq!(ids("").await, [2], "what is over is not shown unless asked for");
+    for (query, field) in [("state=napping", Some("state")), ("limit=-1", None), ("colour=red", None)] {
+        let answer = world.get(&format!("/v1/jobs?{query}"), &world.ada).await;
+        assert_eq!((answer.status, answer.field().as_deref()), (StatusCode::BAD_REQUEST, field), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_streamed_or_says_why_not() {
+    let world = World::new();
+    let log = world.get("/v1/jobs/2/logs?tail=5&follow=true", &world.ada).await;
+    assert_eq!((log.status, log.body.as_str()), (StatusCode::OK, "one\ntwo\n"));
+    let none = world.get("/v1/jobs/2/logs?rank=1", &world.ada).await;
+    assert_eq!(
+        (none.status, none.json()["error"].as_str()),
+        (StatusCode::NOT_FOUND, Some("rank 1 has no log"))
+    );
+    let request = Request::builder().uri("/v1/jobs/2/logs?rank=2");
+    let request =
+        request.header("authorization", format!("Bearer {}", world.ada)).body(Body::empty()).unwrap();
+    let (status, _, body) = world.begin(request).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        axum::body::to_bytes(body, 1 << 20).await.is_err(),
+        "a log that breaks off is not taken for whole"
+    );
+}
+
+#[tokio::test]
+async fn metrics_count_jobs_nodes_devices_and_requests() {
+    let world = World::new();
+    world.get("/v1/jobs/2", &world.ada).await;
+    world.call("GET", "/v1/jobs/4711", Some(&world.ada), "").await;
+    world.call("BREW", "/coffee", None, "").await;
+    world.site.metrics.submitted(3);
+    world.site.metrics.ended("failed");
+    world.site.metrics.commit(Duration::from_millis(3));
+    let text = world.get("/metrics", &world.looker).await.body;
+    for line in [
+        r#"yard_jobs{state="running"} 1"#,
+        r#"yard_jobs{state="pending"} 0"#,
+        r#"yard_nodes{state="up"} 1"#,
+        r#"yard_devices{kind="h100",state="held"} 1"#,
+        r#"yard_devices{kind="h100",state="free"} 1"#,
+        "yard_submissions_total 3",
+        r#"yard_jobs_ended_total{state="failed"} 1"#,
+        "yard_journal_commit_seconds_count 1",
+        r#"yard_http_request_seconds_count{method="GET",route="/v1/jobs/{id}",code="200"} 1"#,
+        r#"yard_http_request_seconds_count{method="GET",route="/v1/jobs/{id}",code="404"} 1"#,
+        r#"yard_http_request_seconds_count{method="other",route="none",code="404"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    assert!(text.contains("yard_seconds_since_last_cycle") && !text.contains("4711"));
+}

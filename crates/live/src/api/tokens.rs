@@ -1,0 +1,85 @@
+//! Tokens: made by admins, listed and revoked by whom they speak for.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+use super::extract::{Admin, Json, Reader, Submitter};
+use super::names::check_plain;
+use super::{Problem, Site};
+use crate::clock::now_us;
+use crate::store::tokens::Scope;
+use crate::views::{ErrorView, NewToken, TokenList, TokenRequest};
+
+/// A hundred years: what is longer is for ever.
+const EXPIRES_MAX_S: f64 = 100.0 * 365.0 * 86_400.0;
+
+#[utoipa::path(get, path = "/v1/tokens", security(("token" = [])),
+    responses((status = 200, body = TokenList, description = "One's own; all for admins")))]
+pub(super) async fn list(State(site): State<Arc<Site>>, Reader(caller): Reader) -> Answer<TokenList> {
+    let user = (!caller.who.admin).then_some(caller.who.user.as_str());
+    Answer(TokenList { tokens: site.tokens.list(user) })
+}
+
+#[utoipa::path(post, path = "/v1/tokens", request_body = TokenRequest, security(("token" = [])),
+    responses((status = 201, body = NewToken, description = "The only time the secret is shown"),
+        (status = 400, body = ErrorView), (status = 403, body = ErrorView)))]
+pub(super) async fn create(
+    State(site): State<Arc<Site>>,
+    Admin(caller): Admin,
+    Json(request): Json<TokenRequest>,
+) -> Result<(StatusCode, Answer<NewToken>), Problem> {
+    let by = caller.who.user;
+    let user = request.user.unwrap_or_else(|| by.clone());
+    check_plain("user", &user)?;
+    let scope = scope(&request.scope)?;
+    let expires = request.expires_s.map(expiry).transpose()?;
+    let make = move || site.tokens.create(&user, scope, expires, &by, &site.authority.fingerprint());
+    let token = blocking(make).await??;
+    Ok((StatusCode::CREATED, Answer(token)))
+}
+
+#[utoipa::path(delete, path = "/v1/tokens/{id}", security(("token" = [])),
+    params(("id" = String, Path, description = "Its public number")),
+    responses((status = 204, description = "It is good no more"), (status = 404, body = ErrorView)))]
+pub(super) async fn revoke(
+    State(site): State<Arc<Site>>,
+    Submitter(caller): Submitter,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let who = caller.who;
+    let revoke = move || {
+        let owner = (!who.admin).then_some(who.user.as_str());
+        site.tokens.revoke(&id, owner, &who.user)
+    };
+    if blocking(revoke).await?? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Problem::new(StatusCode::NOT_FOUND, "there is no such token of yours; `yard token list` lists them"))
+}
+
+/// Runs what may wait for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let failed =
+        |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server made a mistake; its log says more");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+fn scope(name: &str) -> Result<Scope, Problem> {
+    let named: StrDeserializer<'_, Error> = name.into_deserializer();
+    Scope::deserialize(named).map_err(|_| Problem::field("scope", "scope: one of read, submit, admin, join"))
+}
+
+fn expiry(seconds: f64) -> Result<u64, Problem> {
+    if !(seconds > 0.0 && seconds <= EXPIRES_MAX_S) {
+        return Err(Problem::field("expires_s", "expires_s: more than 0 and at most a hundred years"));
+    }
+    Ok(now_us() + (seconds * 1e6) as u64)
+}

@@ -1,0 +1,318 @@
+//! The agents that ever joined: what they offer, whether they are there, and which of the engine's nodes they are.
+//! A node of the engine has devices of one kind, so an agent with two kinds is two of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::mpsc;
+use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
+use yard_core::ids::{AgentId, JobId, NodeId};
+use yard_core::units::Span;
+
+use crate::store::NodeRow;
+use crate::views::{DeviceView, NodeView};
+use crate::wire::{Group, Hello, ToAgent, WIRE_VERSION};
+
+/// Longest name of a node.
+const NAME_MAX: usize = 128;
+
+/// An agent.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) groups: Vec<Group>,
+    /// The engine's node of each group.
+    pub(super) nodes: Vec<NodeId>,
+    /// Nodes it was before it changed, whose jobs still have to stop.
+    pub(super) retiring: Vec<NodeId>,
+    pub(super) link: Option<Link>,
+    /// When a beat of it was last answered.
+    pub(super) heard: Span,
+    /// Whether it has said nothing for too many beats.
+    pub(super) silent: bool,
+    /// What the engine was last told of its nodes.
+    pub(super) state: NodeState,
+    /// Who drained it, and what for.
+    pub(super) drain: Option<(String, Option<String>)>,
+    /// It goes away in good order.
+    pub(super) leaving: bool,
+    holders: BTreeMap<(u32, u32), BTreeSet<JobId>>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) connection: u64,
+    pub(super) sender: mpsc::UnboundedSender<ToAgent>,
+}
+
+impl Agent {
+    pub(super) fn new(row: NodeRow, nodes: Vec<NodeId>, now: Span) -> Agent {
+        Agent {
+            name: row.name,
+            address: row.address,
+            groups: row.groups,
+            nodes,
+            retiring: Vec::new(),
+            link: None,
+            heard: now,
+            silent: false,
+            state: NodeState::Up,
+            drain: row.drain,
+            leaving: false,
+            holders: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn row(&self) -> NodeRow {
+        NodeRow {
+            name: self.name.clone(),
+            address: self.address.clone(),
+            groups: self.groups.clone(),
+            drain: self.drain.clone(),
+        }
+    }
+
+    /// Sends something, if it is connected.
+    pub(super) fn send(&self, message: ToAgent) {
+        if let Some(link) = &self.link {
+            // A closed link is told apart by `Ask::Disconnect`, and what matters is said again after it.
+            let _ = link.sender.send(message);
+        }
+    }
+
+    /// Whether it can be reached.
+    pub(super) fn is_there(&self) -> bool {
+        self.link.is_some() && !self.silent
+    }
+
+    /// Whether the devices are the same as before: as many of the same kinds, in the same order.
+    pub(super) fn offers(&self, groups: &[Group]) -> bool {
+        let like = |(a, b): (&Group, &Group)| a.kind == b.kind && a.devices.len() == b.devices.len();
+        self.groups.len() == groups.len() && self.groups.iter().zip(groups).all(like)
+    }
+
+    /// Whether a group's devices are cards, which processes keep to themselves.
+    pub(super) fn has_cards(&self, group: u32) -> bool {
+        self.groups
+            .get(group as usize)
+            .is_some_and(|group| group.devices.iter().any(|card| card.uuid.is_some()))
+    }
+
+    pub(super) fn hold(&mut self, group: u32, device: u32, job: JobId) {
+        self.holders.entry((group, device)).or_default().insert(job);
+    }
+
+    pub(super) fn put_down(&mut self, group: u32, device: u32, job: JobId) {
+        self.holders.entry((group, device)).or_default().remove(&job);
+    }
+
+    pub(super) fn view(&self, now: Span) -> NodeView {
+        let (state, reason) = self.state_now();
+        let groups = (0..).zip(&self.groups);
+        let devices = groups.flat_map(|(at, group)| {
+            let numbered = (0..).zip(&group.devices);
+            numbered.map(move |(index, device)| DeviceView {
+                kind: group.kind.clone(),
+                index,
+                name: device.name.clone(),
+                uuid: device.uuid.clone(),
+                memory_mib: device.memory_mib,
+                jobs: self.holders.get(&(at, index)).into_iter().flatten().map(|job| job.0).collect(),
+                problem: device.problem.clone(),
+            })
+        });
+        NodeView {
+            name: self.name.clone(),
+            state: state.to_owned(),
+            reason,
+            address: self.address.clone(),
+            devices: devices.collect(),
+            heard_s: Some(Span(now.0.saturating_sub(self.heard.0)).secs()),
+        }
+    }
+
+    /// Its state as people call it, and why.
+    pub(super) fn state_now(&self) -> (&'static str, Option<String>) {
+        if self.state == NodeState::Down {
+            let reason = if self.leaving {
+                "it left"
+            } else {
+                "it was silent for so long that its jobs were given up"
+            };
+            return ("down", Some(reason.into()));
+        }
+        if !self.is_there() {
+            let reason = if self.link.is_none() { "it is not connected" } else { "it has missed its beats" };
+            return ("unreachable", Some(reason.into()));
+        }
+        match &self.drain {
+            Some((user, None)) => ("draining", Some(format!("drained by {user}"))),
+            Some((user, Some(reason))) => ("draining", Some(format!("drained by {user}: {reason}"))),
+            None if self.state == NodeState::Up => ("up", None),
+            None => ("draining", Some("its devices changed; jobs on the former ones are stopping".into())),
+        }
+    }
+}
+
+/// All agents.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    pub(super) list: Vec<Agent>,
+    by_name: BTreeMap<String, AgentId>,
+    by_connection: BTreeMap<u64, AgentId>,
+    of_node: BTreeMap<NodeId, (AgentId, u32)>,
+    connections: u64,
+}
+
+impl Agents {
+    pub(super) fn add(&mut self, agent: Agent) -> AgentId {
+        let id = AgentId(self.list.len() as u32);
+        self.by_name.insert(agent.name.clone(), id);
+        self.list.push(agent);
+        self.index(id);
+        id
+    }
+
+    /// Notes which nodes an agent is, after they changed.
+    pub(super) fn index(&mut self, id: AgentId) {
+        for (group, node) in (0..).zip(&self.list[id.index()].nodes) {
+            self.of_node.insert(*node, (id, group));
+        }
+    }
+
+    /// An agent's devices are others from now on; returns the nodes it was.
+    pub(super) fn retire_all(&mut self, id: AgentId) -> Vec<NodeId> {
+        let agent = self.get_mut(id);
+        agent.holders.clear();
+        let nodes = std::mem::take(&mut agent.nodes);
+        nodes.iter().for_each(|node| self.retire(id, *node));
+        nodes
+    }
+
+    /// A node that an agent was: its jobs are the agent's still, its devices are no group any more.
+    pub(super) fn retire(&mut self, id: AgentId, node: NodeId) {
+        self.of_node.insert(node, (id, u32::MAX));
+        let retiring = &mut self.get_mut(id).retiring;
+        if !retiring.contains(&node) {
+            retiring.push(node);
+        }
+    }
+
+    pub(super) fn get(&self, id: AgentId) -> &Agent {
+        &self.list[id.index()]
+    }
+
+    pub(super) fn get_mut(&mut self, id: AgentId) -> &mut Agent {
+        &mut self.list[id.index()]
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<AgentId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Whose node it is, and which of its groups.
+    pub(super) fn of_node(&self, node: NodeId) -> Option<(AgentId, u32)> {
+        self.of_node.get(&node).copied()
+    }
+
+    pub(super) fn of_connection(&self, connection: u64) -> Option<AgentId> {
+        self.by_connection.get(&connection).copied()
+    }
+
+    /// Gives a connection a number. One that the agent had before is closed.
+    pub(super) fn connect(&mut self, id: AgentId, sender: mpsc::UnboundedSender<ToAgent>, now: Span) -> u64 {
+        self.connections += 1;
+        let connection = self.connections;
+        self.disconnect(id);
+        self.by_connection.insert(connection, id);
+        let agent = self.get_mut(id);
+        (agent.link, agent.heard) = (Some(Link { connection, sender }), now);
+        (agent.silent, agent.leaving) = (false, false);
+        connection
+    }
+
+    pub(super) fn disconnect(&mut self, id: AgentId) {
+        if let Some(link) = self.get_mut(id).link.take() {
+            self.by_connection.remove(&link.connection);
+        }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = AgentId> + use<> {
+        (0..self.list.len() as u32).map(AgentId)
+    }
+}
+
+/// What the engine calls the node of a group.
+pub(super) fn node_name(agent: &str, groups: &[Group], group: usize) -> String {
+    if groups.len() == 1 { agent.to_owned() } else { format!("{agent}/{}", groups[group].kind) }
+}
+
+/// Devices of a group that are out of service.
+pub(super) fn bad(group: &Group) -> Mask {
+    let broken = (0..).zip(&group.devices).filter(|(_, device)| device.problem.is_some());
+    broken.fold(0, |mask, (at, _)| mask | 1 << at)
+}
+
+/// Whether an agent can be taken in, and if not, why.
+pub(super) fn check(hello: &Hello) -> Result<(), String> {
+    if hello.version != WIRE_VERSION {
+        let found = hello.version;
+        return Err(format!(
+            "this server speaks version {WIRE_VERSION} with agents, not {found}; install the same version of yard on both"
+        ));
+    }
+    let word = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(plain) && !name.starts_with('.')
+    };
+    if !word(&hello.name) {
+        return Err("a node's name has letters, digits, '-', '_' and '.' only; name it with --name".into());
+    }
+    let once = |at: usize| hello.groups[..at].iter().all(|group| group.kind != hello.groups[at].kind);
+    if let Some(at) = (0..hello.groups.len()).find(|at| !word(&hello.groups[*at].kind) || !once(*at)) {
+        let kind = &hello.groups[at].kind;
+        return Err(format!("the kind {kind:?} of its devices is no plain word, or comes twice"));
+    }
+    let sizes = 1..=NODE_DEVICES_MAX as usize;
+    if hello.groups.is_empty() || hello.groups.iter().any(|group| !sizes.contains(&group.devices.len())) {
+        return Err(format!("a node offers 1 to {NODE_DEVICES_MAX} devices of each kind"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Device;
+
+    fn hello(name: &str, groups: &[(&str, usize)]) -> Hello {
+        let device = Device { name: "d".into(), uuid: None, memory_mib: None, problem: None };
+        let group = |(kind, count): &(&str, usize)| Group {
+            kind: (*kind).into(),
+            devices: vec![device.clone(); *count],
+        };
+        Hello {
+            version: WIRE_VERSION,
+            name: name.into(),
+            address: "127.0.0.1".into(),
+            groups: groups.iter().map(group).collect(),
+            parts: vec![],
+            paused: vec![],
+        }
+    }
+
+    #[test]
+    fn what_an_agent_says_is_checked() {
+        assert_eq!(check(&hello("n-1.lab", &[("a100", 8), ("cpu", 128)])), Ok(()));
+        for bad in ["", "a/b", "a b", "..", "é", &"n".repeat(129)] {
+            assert!(check(&hello(bad, &[("a100", 8)])).is_err(), "{bad:?}");
+        }
+        assert!(check(&hello("n", &[])).is_err());
+        assert!(check(&hello("n", &[("a100", 0)])).is_err());
+        assert!(check(&hello("n", &[("a100", 129)])).is_err());
+        assert!(check(&hello("n", &[("a100", 1), ("a100", 1)])).is_err());
+        assert!(check(&hello("n", &[("a/b", 1)])).is_err());
+        assert!(check(&Hello { version: 0, ..hello("n", &[("a100", 1)]) }).is_err());
+    }
+}

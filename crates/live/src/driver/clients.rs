@@ -1,0 +1,160 @@
+//! What clients ask for: jobs in and out, drains, and the view for explanations. Nothing here changes anything but
+//! what is staged; answers leave once that is durable.
+
+use std::sync::Arc;
+
+use yard_core::ids::JobId;
+
+use super::Driver;
+use crate::handle::{Refusal, Reply, Who};
+use crate::request::JobRequest;
+use crate::store::NewJob;
+use crate::translate::translate;
+use crate::views::JobView;
+
+impl Driver {
+    pub(super) fn take_submit(
+        &mut self,
+        who: &Who,
+        request: JobRequest,
+        key: Option<String>,
+        reply: Reply<JobView>,
+    ) {
+        let request = Arc::new(request);
+        let known = key.as_deref().map_or(Ok(None), |key| self.of_key(&who.user, key, &request));
+        match known {
+            Ok(Some(job)) => return self.staged.answer(job, reply),
+            Ok(None) => {}
+            Err(refusal) => return drop(reply.send(Err(refusal))),
+        }
+        let spec = self
+            .room_for(&who.user)
+            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog));
+        match spec {
+            Ok(spec) => {
+                let id = self.next_job();
+                self.staged.audit(&who.user, "submit", format!("job {id}"), "accepted");
+                self.submit(NewJob { id, user: who.user.clone(), key, request }, spec, reply);
+            }
+            Err(refusal) => drop(reply.send(Err(refusal))),
+        }
+    }
+
+    /// The job that was submitted under a key, if it was the same.
+    fn of_key(&self, user: &str, key: &str, request: &JobRequest) -> Result<Option<JobId>, Refusal> {
+        let conflict = |job: JobId| {
+            Refusal::Conflict(format!(
+                "the key {key:?} was used for job {job}, which asks for something else"
+            ))
+        };
+        if let Some((job, before)) = self.staged.of_key(user, key) {
+            return if *before == *request { Ok(Some(job)) } else { Err(conflict(job)) };
+        }
+        match self.store.job_of_key(user, key) {
+            Ok(None) => Ok(None),
+            Ok(Some(row)) if row.request == *request => Ok(Some(row.id)),
+            Ok(Some(row)) => Err(conflict(row.id)),
+            Err(error) => Err(Refusal::Unavailable(error.to_string())),
+        }
+    }
+
+    fn room_for(&self, user: &str) -> Result<(), Refusal> {
+        let (limits, staged) = (&self.config.limits, self.staged.submissions());
+        if self.records.all.len() + staged >= limits.jobs {
+            let most = limits.jobs;
+            return Err(Refusal::Unavailable(format!("{most} jobs wait or run already; try again later")));
+        }
+        let own = self.records.of_user(user);
+        if own + staged >= limits.jobs_per_user
+            && own + self.staged.submissions_of(user) >= limits.jobs_per_user
+        {
+            let most = limits.jobs_per_user;
+            let message = format!("{user} has {most} jobs that wait or run; cancel some, or wait for them");
+            return Err(Refusal::Unavailable(message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_cancel(
+        &mut self,
+        who: &Who,
+        job: JobId,
+        reason: Option<String>,
+        reply: Reply<JobView>,
+    ) {
+        let answer = match self.records.all.get(&job).filter(|record| may(who, &record.view.user)) {
+            Some(record) => {
+                let mut facts = record.facts.clone();
+                facts.cancelled = Some((who.user.clone(), reason));
+                self.staged.audit(&who.user, "cancel", format!("job {job}"), "accepted");
+                return self.staged.cancel(job, facts, reply);
+            }
+            None => self.look_up_for(who, job),
+        };
+        // A job that is over, or none at all. Withdrawing twice is harmless.
+        let over = |view: JobView| match view.state.as_str() {
+            "cancelled" => Ok(view),
+            state => Err(Refusal::Conflict(format!("job {job} is over already: {state}"))),
+        };
+        let _ = reply.send(answer.and_then(over));
+    }
+
+    pub(super) fn take_drain(
+        &mut self,
+        who: &Who,
+        node: &str,
+        drain: Option<Option<String>>,
+        evict: bool,
+        reply: Reply<()>,
+    ) {
+        if !who.admin {
+            return drop(reply.send(Err(Refusal::Forbidden("only admins drain and resume nodes".into()))));
+        }
+        let Some(agent) = self.agents.named(node) else {
+            let message = format!("there is no node {node:?}; `yard nodes` lists them");
+            return drop(reply.send(Err(Refusal::NotFound(message))));
+        };
+        let what = match (&drain, evict) {
+            (None, _) => "resume",
+            (Some(_), false) => "drain",
+            (Some(_), true) => "drain and evict",
+        };
+        let mut row = self.agents.get(agent).row();
+        row.drain = drain.map(|reason| (who.user.clone(), reason));
+        self.staged.audit(&who.user, what, format!("node {node}"), "accepted");
+        self.staged.drain(agent, row, evict, reply);
+    }
+
+    /// A job as it is.
+    pub(super) fn look_up(&self, job: JobId) -> Result<JobView, Refusal> {
+        if let Some(record) = self.records.all.get(&job) {
+            return Ok(record.view.clone());
+        }
+        // What ended in this turn is not on the board yet.
+        if let Some(ended) = self.derived.ended.iter().rfind(|ended| ended.view.id == job.0) {
+            return Ok(ended.view.clone());
+        }
+        let board = self.board.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(view) = board.jobs.get(&job.0) {
+            return Ok(view.clone());
+        }
+        drop(board);
+        let row = self.store.job(job).map_err(|error| Refusal::Unavailable(error.to_string()))?;
+        row.and_then(|row| row.summary).ok_or_else(|| no_job(job))
+    }
+
+    /// The same for somebody who may not see all.
+    pub(super) fn look_up_for(&self, who: &Who, job: JobId) -> Result<JobView, Refusal> {
+        let view = self.look_up(job)?;
+        if may(who, &view.user) { Ok(view) } else { Err(no_job(job)) }
+    }
+}
+
+/// Whether it is theirs to see and touch.
+pub(super) fn may(who: &Who, owner: &str) -> bool {
+    who.admin || who.user == owner
+}
+
+pub(super) fn no_job(job: JobId) -> Refusal {
+    Refusal::NotFound(format!("there is no job {job} of yours; `yard jobs --all` lists them"))
+}

@@ -1,0 +1,113 @@
+//! What the driver is run with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use yard_core::Settings;
+use yard_core::units::Span;
+
+use crate::translate::{Blank, Catalog};
+
+/// What the driver is run with.
+pub struct Config {
+    /// The folder that holds everything it must not forget.
+    pub data: PathBuf,
+    /// How the engine is run. Its leases do not lapse: agents hold one for the whole node, see `lease`.
+    pub settings: Settings,
+    /// The policy's name, for people.
+    pub policy: String,
+    /// How long an agent may run jobs after it sent the last beat that was answered.
+    pub lease: Span,
+    /// How often agents should send a beat.
+    pub beat: Span,
+    /// How long after its lease, and after the time its jobs have to stop, a silent node is given up.
+    pub margin: Span,
+    /// What is known of speeds beforehand.
+    pub catalog: Box<dyn Catalog>,
+    /// How much is accepted.
+    pub limits: Limits,
+    /// How long a plan may take.
+    pub plan_cap: Span,
+    /// How long after a policy broke down a new one is tried.
+    pub plan_rest: Span,
+    /// How often at most a job's progress is journaled.
+    pub progress: Span,
+    /// How long after a failed commit the next one is tried, at first; then twice as long each time.
+    pub retry: Span,
+    /// Inputs from one snapshot to the next.
+    pub snapshot_every: u64,
+    /// Who counts what the driver does.
+    pub meter: Arc<dyn Meter>,
+}
+
+/// Counts what the driver does. Must not wait for anything.
+pub trait Meter: Send + Sync {
+    /// Jobs were accepted.
+    fn submitted(&self, _jobs: u64) {}
+    /// Jobs were stopped for others.
+    fn preempted(&self, _jobs: u64) {}
+    /// A job is over, in this state.
+    fn ended(&self, _state: &str) {}
+    /// A round was decided, or devices were given out.
+    fn round(&self, _took: Duration) {}
+    /// The policy answered.
+    fn plan(&self, _took: Duration) {}
+    /// Inputs became durable.
+    fn commit(&self, _took: Duration) {}
+}
+
+/// Counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {}
+
+/// How much is accepted.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Jobs that are not over.
+    pub jobs: usize,
+    /// The same for one user.
+    pub jobs_per_user: usize,
+    /// Ended jobs that are kept at hand; older ones are in the history only.
+    pub ended: usize,
+    /// Events that are kept.
+    pub events: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { jobs: 200_000, jobs_per_user: 100_000, ended: 1_000, events: 1_000_000 }
+    }
+}
+
+impl Config {
+    /// The usual, with the given folder.
+    pub fn new(data: impl Into<PathBuf>) -> Config {
+        let seconds = Span::from_whole_secs;
+        let settings = Settings {
+            round: seconds(60),
+            fill: true,
+            backoff: seconds(10),
+            lease: Span(u64::MAX),
+            ..Settings::default()
+        };
+        Config {
+            data: data.into(),
+            settings,
+            policy: String::new(),
+            lease: seconds(60),
+            beat: seconds(2),
+            margin: seconds(5),
+            catalog: Box::new(Blank),
+            limits: Limits::default(),
+            plan_cap: seconds(10),
+            plan_rest: seconds(10),
+            progress: seconds(10),
+            retry: Span(500_000),
+            snapshot_every: 20_000,
+            meter: Arc::new(NoMeter),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! One input is stepped, and what follows from it: orders to agents, questions to the policy, and facts for people.
+
+use yard_core::cluster::Placement;
+use yard_core::gang::ToGang;
+use yard_core::ids::{JobId, LeaseId};
+use yard_core::job::{JobRun, JobState};
+use yard_core::message::{Effect, Event, Input, News, Why};
+use yard_core::units::Time;
+
+use super::Driver;
+use super::clock::Stopwatch;
+use super::jobs::devices;
+use crate::planner::Verdict;
+use crate::store::EndedJob;
+
+impl Driver {
+    /// Steps the next input, which is durable, and does what follows.
+    pub(super) fn step(&mut self, now: Time, input: Input) {
+        for effect in self.step_engine(now, input) {
+            match effect {
+                Effect::Plan { plan, view } => {
+                    let verdict = self.planner.ask(self.clock.elapsed(), plan, view);
+                    verdict.into_iter().for_each(|verdict| self.act_on(verdict));
+                }
+                Effect::Execute(command) => self.execute(now, command),
+                Effect::Publish(_) => {}
+            }
+        }
+    }
+
+    /// Steps the next input and notes the facts; what remains is to be carried out. A recovery drops it.
+    pub(super) fn step_engine(&mut self, now: Time, input: Input) -> Vec<Effect> {
+        self.seq += 1;
+        let job = match &input {
+            Input::Report(report) => Some(report.job),
+            Input::Cancel(job) => Some(*job),
+            _ => None,
+        };
+        // A job that ends is not there afterwards.
+        let before = job.and_then(|job| self.engine.job(job)).cloned();
+        if let Input::Report(report) = &input
+            && let News::Stopped { outcome, .. } = report.news
+            && let Some(record) = self.records.all.get_mut(&report.job)
+            && before.as_ref().is_some_and(|run| run.lease == Some(report.lease))
+        {
+            record.ended_run(outcome);
+        }
+        let decides = matches!(input, Input::Tick | Input::Planned { .. });
+        let watch = Stopwatch::start();
+        let mut effects = Vec::new();
+        self.engine.step(now, input, &mut effects);
+        if decides && !effects.is_empty() {
+            self.config.meter.round(watch.took());
+        }
+        let mut n = 0;
+        for effect in &effects {
+            if let Effect::Publish(event) = effect {
+                self.note(now, event, before.as_ref());
+                self.publish(now, event, &mut n);
+            }
+        }
+        self.derived.seq = self.seq;
+        effects
+    }
+
+    /// What to do about a plan.
+    pub(super) fn act_on(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Step(input, text) => self.staged.keep_text(input, text),
+            Verdict::Broken(plan, reason) => {
+                self.staged.keep(Input::Planned { plan, answer: Err(reason) });
+            }
+            Verdict::Ignore => {}
+        }
+    }
+
+    /// Brings what is known of a job up to date.
+    fn note(&mut self, now: Time, event: &Event, before: Option<&JobRun>) {
+        match event {
+            Event::Granted { lease, jobs, placement } => {
+                self.devices_held += placement.devices() as u64;
+                jobs.iter().for_each(|job| self.take_up(*job, *lease, placement));
+            }
+            Event::Stopped { job, .. } => self.put_down(*job),
+            Event::Rejected { job, reason } => {
+                self.end_job(now, *job, None, JobState::Rejected, Some(reason.clone()));
+            }
+            Event::Ended { job, state } => {
+                self.put_down(*job);
+                self.end_job(now, *job, before, *state, None);
+            }
+            Event::Stopping { job, why } => {
+                self.config.meter.preempted((*why == Why::Preempted) as u64);
+                if let Some(record) = self.records.all.get_mut(job) {
+                    record.stopping(*why);
+                }
+                self.changed_jobs.insert(*job);
+            }
+            Event::Submitted { job } | Event::Started { job } => {
+                self.changed_jobs.insert(*job);
+            }
+            Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),
+            Event::Node { node, .. } => {
+                let agent = self.agents.of_node(*node);
+                self.changed_agents.extend(agent.map(|(agent, _)| agent));
+            }
+            Event::Freed { placement, .. } => {
+                self.devices_held = self.devices_held.saturating_sub(placement.devices() as u64);
+            }
+            Event::PlanFailed { .. } | Event::Stale { .. } => {}
+        }
+    }
+
+    pub(super) fn take_up(&mut self, job: JobId, lease: LeaseId, placement: &Placement) {
+        let Some(record) = self.records.all.get_mut(&job) else { return };
+        record.held = Some((lease, placement.clone()));
+        record.reported = None;
+        self.records.holding.insert(job);
+        self.changed_jobs.insert(job);
+        for slice in &placement.0 {
+            let Some((agent, group)) = self.agents.of_node(slice.node) else { continue };
+            devices(slice.mask).for_each(|device| self.agents.get_mut(agent).hold(group, device, job));
+            self.changed_agents.insert(agent);
+        }
+    }
+
+    fn put_down(&mut self, job: JobId) {
+        self.changed_jobs.insert(job);
+        self.records.holding.remove(&job);
+        let held = self.records.all.get_mut(&job).and_then(|record| record.held.take());
+        for slice in held.into_iter().flat_map(|(_, placement)| placement.0) {
+            let Some((agent, group)) = self.agents.of_node(slice.node) else { continue };
+            devices(slice.mask).for_each(|device| self.agents.get_mut(agent).put_down(group, device, job));
+            self.changed_agents.insert(agent);
+        }
+    }
+
+    fn end_job(
+        &mut self,
+        now: Time,
+        job: JobId,
+        before: Option<&JobRun>,
+        state: JobState,
+        reason: Option<String>,
+    ) {
+        if let Some(mut record) = self.records.remove(job) {
+            record.end(before.filter(|run| run.id == job), state, reason, now);
+            self.config.meter.ended(&record.view.state);
+            self.derived.ended.push(EndedJob { ended: now, view: record.view });
+        }
+        let mut out = Vec::new();
+        self.gangs.step(ToGang::JobOver { job }, &mut out);
+        self.heed_gangs(now, out);
+    }
+}

@@ -1,0 +1,26 @@
+//! Why a job waits: the engine knows, `explain` says it.
+
+use yard_core::ids::JobId;
+
+use super::Driver;
+use crate::explain::{Names, words};
+use crate::handle::{Refusal, Reply};
+use crate::views::Explanation;
+
+impl Driver {
+    pub(super) fn take_explain(&self, job: JobId, reply: Reply<Explanation>) {
+        let over = || Refusal::Conflict(format!("job {job} is over; yard show {job} says how it ended"));
+        // Who asked may have gone.
+        let _ = reply.send(self.explained(job).ok_or_else(over));
+    }
+
+    fn explained(&self, job: JobId) -> Option<Explanation> {
+        let (told, run) = (self.engine.explain(job)?, self.engine.job(job)?);
+        let state = format!("{:?}", run.state).to_lowercase();
+        let names = Names {
+            kind: &|kind| self.engine.kinds().name(kind).to_owned(),
+            node: &|node| self.engine.nodes().get(node).spec.name.clone(),
+        };
+        Some(words(&told, &state, self.engine.now(), &names))
+    }
+}

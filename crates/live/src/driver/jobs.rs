@@ -1,0 +1,315 @@
+//! The driver's memory of living jobs: what was asked for, what agents said of them, and how people see them. What
+//! the engine knows is not kept twice: a view is made anew from it whenever something happens to the job.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use yard_core::Engine;
+use yard_core::cluster::{Mask, NODE_DEVICES_MAX, Placement};
+use yard_core::ids::{JobId, LeaseId};
+use yard_core::job::{JobRun, JobSpec, JobState};
+use yard_core::message::{Outcome, Why};
+use yard_core::units::{Span, Time};
+
+use crate::request::JobRequest;
+use crate::store::{Facts, JobRow};
+use crate::translate;
+use crate::views::JobView;
+
+/// Time to save and stop where the user says nothing.
+const GRACE: Span = Span::from_whole_secs(30);
+
+/// How much the newest report counts in the rate that people see.
+const RATE_NEWS: f64 = 0.3;
+
+/// A living job.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) view: JobView,
+    pub(super) request: Arc<JobRequest>,
+    pub(super) facts: Facts,
+    /// The devices it holds.
+    pub(super) held: Option<(LeaseId, Placement)>,
+    /// What it was last told to stop for.
+    why: Option<Why>,
+    /// How its last run ended.
+    outcome: Option<Outcome>,
+    /// When it last said how far it is.
+    heard: Option<Time>,
+    /// When the engine was last told.
+    pub(super) reported: Option<Time>,
+}
+
+impl Record {
+    pub(super) fn new(id: JobId, user: &str, request: Arc<JobRequest>, submitted: Time) -> Record {
+        let view = JobView {
+            id: id.0,
+            name: translate::name(&request).unwrap_or_default(),
+            user: user.to_owned(),
+            tenant: request.tenant.clone(),
+            state: state_name(JobState::Pending),
+            reason: None,
+            gpus: request.gpus.or(request.min_gpus).unwrap_or(1),
+            kind: None,
+            nodes: Vec::new(),
+            priority: request.priority,
+            deadline: request.deadline,
+            submitted_at: submitted.secs(),
+            started_at: None,
+            ended_at: None,
+            executed_s: 0.0,
+            step: None,
+            steps: None,
+            checkpointed: None,
+            rate: None,
+            starts: 0,
+            preemptions: 0,
+            migrations: 0,
+            failures: 0,
+            exit_code: None,
+            request: None,
+        };
+        let facts = Facts::default();
+        Record { view, request, facts, held: None, why: None, outcome: None, heard: None, reported: None }
+    }
+
+    pub(super) fn restore(row: JobRow) -> Record {
+        let mut record = Record::new(row.id, &row.user, Arc::new(row.request), row.submitted);
+        (record.view.steps, record.view.checkpointed) = (row.facts.total, row.facts.checkpointed);
+        record.view.step = row.facts.checkpointed;
+        record.facts = row.facts;
+        record
+    }
+
+    /// How long it may take to save and stop: no shorter than saving is known to take, with room to spare.
+    pub(super) fn grace(&self) -> Span {
+        let asked = self.request.checkpoint.grace_s.map_or(GRACE, Span::from_secs);
+        asked.max(Span(self.facts.save.0.saturating_mul(2)))
+    }
+
+    /// How long it may still run.
+    pub(super) fn limit(&self, executed: Span) -> Option<Span> {
+        let limit = Span::from_secs(self.request.time_limit_s?);
+        Some(Span(limit.0.saturating_sub(executed.0).max(1)))
+    }
+
+    /// It says how far it is.
+    pub(super) fn progress(&mut self, now: Time, step: u64, total: Option<u64>) {
+        if let (Some(before), Some(heard)) = (self.view.step, self.heard) {
+            let seconds = (now - heard).secs();
+            if seconds > 0.0 && step >= before {
+                let rate = (step - before) as f64 / seconds;
+                let old = self.view.rate.unwrap_or(rate);
+                self.view.rate = Some(RATE_NEWS * rate + (1.0 - RATE_NEWS) * old);
+            }
+        }
+        self.heard = Some(now);
+        self.facts.talks = true;
+        self.facts.total = total.or(self.facts.total);
+        (self.view.step, self.view.steps) = (Some(step), self.facts.total);
+    }
+
+    /// It saved its progress. What saving cost it once it may cost again.
+    pub(super) fn checkpointed(&mut self, step: u64, took: Span) {
+        self.facts.talks = true;
+        self.facts.checkpointed = Some(step);
+        self.facts.save = self.facts.save.max(took);
+        self.view.checkpointed = Some(step);
+    }
+
+    /// Work done when `step` is: the engine counts it in units of its own.
+    pub(super) fn work(&self, spec: &JobSpec, step: u64) -> Option<f64> {
+        let total = self.facts.total.filter(|total| *total > 0)?;
+        Some(spec.steps * (step as f64 / total as f64).min(1.0))
+    }
+
+    /// What the engine believes about the job, as people see it.
+    pub(super) fn refresh(&mut self, engine: &Engine, run: &JobRun, spec: &JobSpec, now: Time) {
+        let view = &mut self.view;
+        view.state = state_name(run.state);
+        view.started_at = run.first_start.map(Time::secs);
+        view.executed_s = run.executed_at(now).secs();
+        (view.starts, view.preemptions) = (run.starts, run.preemptions);
+        (view.migrations, view.failures) = (run.migrations, run.failures);
+        match &self.held {
+            Some((_, placement)) => {
+                self.view.gpus = placement.devices();
+                self.view.nodes = places(engine, placement);
+                self.view.kind = kind(engine, placement);
+            }
+            None => {
+                self.view.gpus = self.request.gpus.or(self.request.min_gpus).unwrap_or(1);
+                (self.view.nodes, self.view.kind, self.view.rate) = (Vec::new(), None, None);
+                self.heard = None;
+            }
+        }
+        self.view.reason = self.waits_for(engine, run, spec);
+    }
+
+    /// Why it is in the state it is in, where there is something to say.
+    fn waits_for(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> Option<String> {
+        match run.state {
+            JobState::Suspending => run.stopping.map(|why| format!("stopping: {}", because(why))),
+            JobState::Pending | JobState::Suspended if run.held_until.is_some() => {
+                Some(self.held_back(engine, run, spec))
+            }
+            JobState::Pending if self.outcome == Some(Outcome::Lost) => {
+                Some(self.facts.message.clone().unwrap_or_else(|| "its node was lost".into()))
+            }
+            JobState::Pending if run.failures > 0 => {
+                let (at, most) = (run.failures, spec.failures_max.saturating_add(1));
+                Some(format!("failure {at} of {most}: {}", self.exit()))
+            }
+            JobState::Suspended => self.why.map(|why| because(why).to_owned()),
+            _ => None,
+        }
+    }
+
+    fn held_back(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> String {
+        if run.failures == 0 || run.held_until == spec.not_before {
+            return "waits for the time at which it may begin".into();
+        }
+        let span = engine.settings().hold_after(run.failures);
+        let (at, most) = (run.failures, spec.failures_max.saturating_add(1));
+        format!("waits for {} s after failure {at} of {most}: {}", span.secs(), self.exit())
+    }
+
+    /// How its last run ended, in a few words.
+    fn exit(&self) -> String {
+        match (self.facts.exit_code, self.facts.signal, &self.facts.message) {
+            (_, _, Some(message)) => message.clone(),
+            (Some(code), None, None) => format!("exit code {code}"),
+            (_, Some(signal), None) => format!("signal {signal}"),
+            (None, None, None) => "it ended without an exit code".into(),
+        }
+    }
+
+    /// The job is over; `run` is how the engine saw it last.
+    pub(super) fn end(&mut self, run: Option<&JobRun>, state: JobState, rejected: Option<String>, now: Time) {
+        if let Some(run) = run {
+            self.view.started_at = run.first_start.map(Time::secs);
+            self.view.executed_s = run.executed_at(now).secs();
+            (self.view.starts, self.view.preemptions) = (run.starts, run.preemptions);
+            self.view.migrations = run.migrations;
+            let crashed = self.outcome == Some(Outcome::Crashed) && run.holds();
+            self.view.failures = run.failures + crashed as u32;
+        }
+        (self.view.nodes, self.view.rate) = (Vec::new(), None);
+        self.view.state = state_name(state);
+        self.view.ended_at = Some(now.secs());
+        self.view.exit_code = self.exit_code(state);
+        self.view.reason = rejected.or_else(|| self.ended_by(state));
+        if state == JobState::Succeeded && self.view.steps.is_some() {
+            self.view.step = self.view.steps;
+        }
+    }
+
+    fn exit_code(&self, state: JobState) -> Option<i32> {
+        match state {
+            JobState::Succeeded => Some(0),
+            JobState::Rejected => None,
+            // As shells say it.
+            _ => self.facts.exit_code.or(self.facts.signal.map(|signal| 128 + signal)),
+        }
+    }
+
+    fn ended_by(&self, state: JobState) -> Option<String> {
+        match (state, self.outcome) {
+            (JobState::Failed, Some(Outcome::Expired)) => {
+                let limit = self.request.time_limit_s.unwrap_or_default();
+                Some(format!("its time limit of {limit} s is used up"))
+            }
+            (JobState::Failed, _) => Some(self.exit()),
+            (JobState::Cancelled, _) => self.facts.cancelled.as_ref().map(|(user, reason)| {
+                let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("cancelled by {user}{reason}")
+            }),
+            _ => None,
+        }
+    }
+
+    /// It was told to stop.
+    pub(super) fn stopping(&mut self, why: Why) {
+        self.why = Some(why);
+    }
+
+    /// How a run under a lease ended, before the engine hears of it.
+    pub(super) fn ended_run(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+/// All living jobs.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub(super) all: BTreeMap<JobId, Record>,
+    /// Those that hold devices.
+    pub(super) holding: BTreeSet<JobId>,
+    by_user: BTreeMap<String, usize>,
+}
+
+impl Records {
+    pub(super) fn insert(&mut self, id: JobId, record: Record) {
+        *self.by_user.entry(record.view.user.clone()).or_default() += 1;
+        self.all.insert(id, record);
+    }
+
+    pub(super) fn remove(&mut self, id: JobId) -> Option<Record> {
+        let record = self.all.remove(&id)?;
+        self.holding.remove(&id);
+        if let Some(count) = self.by_user.get_mut(&record.view.user) {
+            *count -= 1;
+        }
+        Some(record)
+    }
+
+    /// How many jobs a user has that are not over.
+    pub(super) fn of_user(&self, user: &str) -> usize {
+        self.by_user.get(user).copied().unwrap_or(0)
+    }
+}
+
+/// A state by the name that the API gives it.
+pub(super) fn state_name(state: JobState) -> String {
+    let name = match state {
+        JobState::Pending => "pending",
+        JobState::Starting => "starting",
+        JobState::Running => "running",
+        JobState::Suspending => "suspending",
+        JobState::Suspended => "suspended",
+        JobState::Succeeded => "succeeded",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+        JobState::Rejected => "rejected",
+    };
+    name.to_owned()
+}
+
+/// The devices of a set, in order.
+pub(super) fn devices(mask: Mask) -> impl Iterator<Item = u32> {
+    (0..NODE_DEVICES_MAX).filter(move |device| mask >> device & 1 == 1)
+}
+
+/// `node[device,…]` for each node.
+fn places(engine: &Engine, placement: &Placement) -> Vec<String> {
+    let place = |slice: &yard_core::cluster::Slice| {
+        let list: Vec<_> = devices(slice.mask).map(|device| device.to_string()).collect();
+        format!("{}[{}]", engine.nodes().get(slice.node).spec.name, list.join(","))
+    };
+    placement.0.iter().map(place).collect()
+}
+
+fn kind(engine: &Engine, placement: &Placement) -> Option<String> {
+    let first = placement.0.first()?;
+    Some(engine.kinds().name(engine.nodes().get(first.node).spec.kind).to_owned())
+}
+
+fn because(why: Why) -> &'static str {
+    match why {
+        Why::Preempted => "another job goes first",
+        Why::Moved => "it goes on elsewhere",
+        Why::Cancelled => "it was cancelled",
+        Why::Drained => "its devices are taken out of service",
+        Why::Lost => "its node was lost",
+    }
+}

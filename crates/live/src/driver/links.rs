@@ -1,0 +1,239 @@
+//! Agents come, speak and fall silent. The node's lease is what makes silence safe: an agent stops its jobs when no
+//! beat was answered for so long, so after that time and what its jobs need to stop, they may run elsewhere.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::mpsc;
+use yard_core::cluster::{NodeSpec, NodeState};
+use yard_core::gang::ToGang;
+use yard_core::ids::{AgentId, NodeId};
+use yard_core::message::{Input, NodeChange};
+use yard_core::part::{PartId, Told};
+use yard_core::units::{Span, Time};
+
+use super::Driver;
+use super::agents::{self, Agent};
+use super::staging::After;
+use crate::handle::{Refusal, Reply};
+use crate::store::NodeRow;
+use crate::wire::{FromAgent, Group, Hello, ToAgent};
+
+/// Beats that an agent may miss before it is taken to be out of reach.
+const MISSED_MAX: u64 = 3;
+
+impl Driver {
+    pub(super) fn take_connect(
+        &mut self,
+        hello: Hello,
+        link: mpsc::UnboundedSender<ToAgent>,
+        reply: Reply<u64>,
+    ) {
+        if let Err(reason) = agents::check(&hello) {
+            let _ = link.send(ToAgent::Refused { reason: reason.clone() });
+            return drop(reply.send(Err(Refusal::Invalid { field: None, message: reason })));
+        }
+        let agent = match self.agents.named(&hello.name) {
+            Some(agent) => {
+                self.rejoin(agent, &hello);
+                agent
+            }
+            None => {
+                let nodes = self.join_all(&hello.name, &hello.groups);
+                let (name, address) = (hello.name.clone(), hello.address.clone());
+                let row = NodeRow { name, address, groups: hello.groups.clone(), drain: None };
+                self.agents.add(Agent::new(row, nodes, self.clock.elapsed()))
+            }
+        };
+        self.tell_health(agent);
+        self.staged.keep_node(self.agents.get(agent).row());
+        self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));
+    }
+
+    fn rejoin(&mut self, agent: AgentId, hello: &Hello) {
+        if !self.agents.get(agent).offers(&hello.groups) {
+            let old = self.agents.retire_all(agent);
+            old.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Leave(*node))));
+            let nodes = self.join_all(&hello.name, &hello.groups);
+            // Nothing new where jobs of the former devices still run.
+            nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Drain(*node))));
+            let changed = self.agents.get_mut(agent);
+            (changed.nodes, changed.state) = (nodes, NodeState::Draining);
+            self.agents.index(agent);
+        }
+        let known = self.agents.get_mut(agent);
+        (known.address, known.groups) = (hello.address.clone(), hello.groups.clone());
+    }
+
+    fn join_all(&mut self, name: &str, groups: &[Group]) -> Vec<NodeId> {
+        let known = self.kinds().len();
+        let mut nodes = Vec::with_capacity(groups.len());
+        for (at, group) in groups.iter().enumerate() {
+            let (kind, devices) = (self.kind(&group.kind), group.devices.len() as u32);
+            let name = agents::node_name(name, groups, at);
+            nodes.push(self.join(NodeSpec { name, kind, devices, rack: 0 }));
+        }
+        if self.kinds().len() > known {
+            self.believe();
+        }
+        nodes
+    }
+
+    /// Tells the engine which devices of an agent are out of service.
+    fn tell_health(&mut self, agent: AgentId) {
+        let agent = self.agents.get(agent);
+        for (node, group) in agent.nodes.iter().zip(&agent.groups) {
+            let bad = agents::bad(group);
+            self.staged.keep(Input::Node(NodeChange::Health { node: *node, bad }));
+        }
+    }
+
+    /// An agent is on record: it may speak from now on.
+    pub(super) fn connected(
+        &mut self,
+        now: Time,
+        agent: AgentId,
+        hello: Hello,
+        link: mpsc::UnboundedSender<ToAgent>,
+        reply: Reply<u64>,
+    ) {
+        let (lease_s, beat_s) = (self.config.lease.secs(), self.config.beat.secs());
+        self.logs.lost(agent, "its node connected anew; ask again");
+        let connection = self.agents.connect(agent, link, self.clock.elapsed());
+        tracing::info!(node = %self.agents.get(agent).name, connection, "an agent connected");
+        self.agents.get(agent).send(ToAgent::Welcome { lease_s, beat_s });
+        let _ = reply.send(Ok(connection));
+        self.settle(agent);
+        let (parts, paused) = (hello.parts, hello.paused);
+        self.gangs_step(now, ToGang::Hello { agent, parts, paused });
+    }
+
+    pub(super) fn take_disconnect(&mut self, connection: u64) {
+        let Some(agent) = self.agents.of_connection(connection) else { return };
+        tracing::info!(node = %self.agents.get(agent).name, connection, "an agent's connection is gone");
+        self.agents.disconnect(agent);
+        self.logs.lost(agent, "its node cannot be reached");
+        self.settle(agent);
+    }
+
+    pub(super) fn take_from(&mut self, now: Time, connection: u64, message: FromAgent) {
+        // What an older connection still had to say is said again on the newer one.
+        let Some(agent) = self.agents.of_connection(connection) else { return };
+        match message {
+            FromAgent::Hello(_) => {}
+            FromAgent::Beat { seq } => self.beat(agent, seq),
+            FromAgent::Told { part, told } => self.told(now, agent, part, told),
+            FromAgent::Health { group, device, problem } => self.health(agent, group, device, problem),
+            FromAgent::Logs { request, text, end, error } => {
+                self.logs.piece(agent, request, text, end, error)
+            }
+        }
+    }
+
+    fn beat(&mut self, id: AgentId, seq: u64) {
+        let now = self.clock.elapsed();
+        let agent = self.agents.get_mut(id);
+        let was_silent = std::mem::replace(&mut agent.silent, false);
+        agent.heard = now;
+        agent.send(ToAgent::Beat { seq });
+        if was_silent {
+            self.settle(id);
+        }
+    }
+
+    fn told(&mut self, now: Time, agent: AgentId, part: PartId, told: Told) {
+        self.gangs_step(now, ToGang::Told { agent, part, told });
+    }
+
+    fn health(&mut self, id: AgentId, group: u32, device: u32, problem: Option<String>) {
+        let agent = self.agents.get_mut(id);
+        let known =
+            agent.groups.get_mut(group as usize).and_then(|group| group.devices.get_mut(device as usize));
+        let Some(known) = known else { return };
+        known.problem = problem;
+        let row = agent.row();
+        self.staged.keep_node(row);
+        self.tell_health(id);
+        self.changed_agents.insert(id);
+    }
+
+    /// Has the engine ask everything that runs on an agent's nodes to stop.
+    pub(super) fn evict(&mut self, id: AgentId) {
+        let agent = self.agents.get_mut(id);
+        agent.state = NodeState::Down;
+        for node in agent.nodes.clone() {
+            self.staged.keep(Input::Node(NodeChange::Leave(node)));
+        }
+    }
+
+    /// Has the engine use an agent's nodes if it is there and nothing speaks against it.
+    pub(super) fn settle(&mut self, id: AgentId) {
+        self.changed_agents.insert(id);
+        let agent = self.agents.get(id);
+        let free = agent.drain.is_none() && !agent.leaving && agent.retiring.is_empty();
+        let wanted = if agent.is_there() && free { NodeState::Up } else { NodeState::Draining };
+        // A node that is down stays so until its agent is back.
+        let stays_down = agent.state == NodeState::Down && (agent.leaving || !agent.is_there());
+        if agent.state == wanted || stays_down {
+            return;
+        }
+        let nodes = agent.nodes.clone();
+        self.agents.get_mut(id).state = wanted;
+        for node in nodes {
+            let change =
+                if wanted == NodeState::Up { NodeChange::Resume(node) } else { NodeChange::Drain(node) };
+            self.staged.keep(Input::Node(change));
+        }
+    }
+
+    /// Agents that fell silent, and those that changed and are rid of what they were.
+    pub(super) fn look_for_silent(&mut self, now: Time) {
+        let elapsed = self.clock.elapsed();
+        for id in self.agents.ids() {
+            let agent = self.agents.get(id);
+            if agent.state == NodeState::Down && agent.link.is_none() {
+                continue;
+            }
+            let silent = Span(elapsed.0.saturating_sub(agent.heard.0));
+            if silent.0 > self.config.beat.0.saturating_mul(MISSED_MAX) && !agent.silent {
+                self.agents.get_mut(id).silent = true;
+                self.settle(id);
+            }
+            let away = !self.agents.get(id).is_there() && self.agents.get(id).state != NodeState::Down;
+            if away && silent > self.config.lease + self.gangs.grace(id) + self.config.margin {
+                self.give_up(now, id);
+            }
+            self.retire(id);
+        }
+    }
+
+    /// Declares a node failed: whatever ran there does not any more.
+    fn give_up(&mut self, now: Time, id: AgentId) {
+        let agent = self.agents.get_mut(id);
+        tracing::warn!(node = %agent.name, "a node was silent for too long; its jobs start elsewhere");
+        agent.state = NodeState::Down;
+        let nodes: Vec<_> = agent.nodes.iter().chain(&agent.retiring).copied().collect();
+        agent.retiring.clear();
+        nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Fail(*node))));
+        // Should it be there after all, it must say anew what it runs.
+        self.agents.disconnect(id);
+        self.logs.lost(id, "its node cannot be reached");
+        self.changed_agents.insert(id);
+        self.gangs_step(now, ToGang::AgentLost { agent: id });
+    }
+
+    /// Nodes that an agent was are done with once they have left and nobody holds their devices.
+    fn retire(&mut self, id: AgentId) {
+        if self.agents.get(id).retiring.is_empty() {
+            return;
+        }
+        let placements = self.engine.leases().flat_map(|held| held.placement.0);
+        let held: BTreeSet<_> = placements.map(|slice| slice.node).collect();
+        let known = self.engine.nodes();
+        let left = |node: NodeId| node.index() < known.len() && known.get(node).state == NodeState::Down;
+        let agent = self.agents.get_mut(id);
+        agent.retiring.retain(|node| held.contains(node) || !left(*node));
+        if agent.retiring.is_empty() {
+            self.settle(id);
+        }
+    }
+}

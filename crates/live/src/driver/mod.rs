@@ -1,0 +1,126 @@
+//! The driver: one thread that owns the engine and its journal. It takes whatever waits, makes it durable in one
+//! transaction, and only then steps the engine and answers. If it cannot be made durable, nothing is stepped:
+//! clients are refused with the cause, what agents said is kept and tried again, and jobs run on.
+//!
+//! What is absent: decisions. Who runs where is the engine's matter, what agents do next is `Gangs`'.
+
+mod agents;
+mod clients;
+pub(crate) mod clock;
+mod config;
+mod effects;
+mod events;
+mod explain;
+mod jobs;
+mod links;
+mod logs;
+mod publish;
+mod recovery;
+mod running;
+mod staging;
+mod turn;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, RwLock};
+use std::thread::JoinHandle;
+
+use tokio::sync::{broadcast, mpsc};
+use yard_core::Engine;
+use yard_core::gang::Gangs;
+use yard_core::ids::{AgentId, JobId};
+use yard_core::policy::{Cadence, Placer};
+use yard_core::units::Span;
+
+use self::agents::Agents;
+use self::clock::Clock;
+pub use self::config::{Config, Limits, Meter, NoMeter};
+use self::jobs::Records;
+use self::logs::Logs;
+use self::staging::{Failing, Staged};
+use crate::board::Board;
+use crate::handle::{Ask, Handle, Reply};
+use crate::planner::{Answer, MakePolicy, Planner};
+use crate::store::{Derived, Store, StoreError};
+
+/// Asks that may wait before who asks has to.
+const ASKS_WAITING_MAX: usize = 16_384;
+
+/// Events that a listener may be behind before it has to read them from the history.
+const EVENTS_BEHIND_MAX: usize = 16_384;
+
+/// Owns the engine.
+pub struct Driver {
+    config: Config,
+    store: Store,
+    engine: Engine,
+    gangs: Gangs,
+    agents: Agents,
+    records: Records,
+    planner: Planner,
+    clock: Clock,
+    logs: Logs,
+    /// What is to be made durable next.
+    staged: Staged,
+    /// What followed from what was.
+    derived: Derived,
+    /// The last input that was stepped.
+    seq: u64,
+    /// Why nothing can be made durable now.
+    failing: Option<Failing>,
+    /// What people should see of this turn.
+    board: Arc<RwLock<Board>>,
+    events: broadcast::Sender<Arc<crate::views::EventView>>,
+    changed_jobs: BTreeSet<JobId>,
+    changed_agents: BTreeSet<AgentId>,
+    /// Jobs on the board that are over, oldest first.
+    ended: VecDeque<u64>,
+    prices: Vec<f64>,
+    devices_held: u64,
+    /// When silent agents were last looked for, and jobs' times brought up to date.
+    looked: Span,
+    /// The input that the newest snapshot holds, and whether one is being packed.
+    snapshot: u64,
+    packing: bool,
+    packed: mpsc::UnboundedSender<Packed>,
+    /// Asked to end: when, and who waits for it.
+    ending: Option<(Span, Vec<Reply<()>>)>,
+}
+
+/// A state made ready to be stored.
+struct Packed {
+    seq: u64,
+    bytes: std::io::Result<Vec<u8>>,
+}
+
+/// What wakes the driver.
+struct Sources {
+    asks: mpsc::Receiver<Ask>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+    packed: mpsc::UnboundedReceiver<Packed>,
+}
+
+impl Driver {
+    /// Recovers what was, and starts the thread. It ends after `Ask::Shutdown`, or when the last handle is gone.
+    pub fn start(
+        mut config: Config,
+        make: MakePolicy,
+        placer: Box<dyn Placer>,
+    ) -> Result<(Handle, JoinHandle<()>), StoreError> {
+        config.settings.every_round = make().cadence() == Cadence::EveryRound;
+        let store = Store::open(&config.data)?;
+        let (planner, answers) = Planner::new(make, config.plan_cap, config.plan_rest);
+        let (packed, packed_receiver) = mpsc::unbounded_channel();
+        let mut driver = recovery::recover(config, store, placer, planner, packed)?;
+        driver.begin()?;
+        let (asks, asks_receiver) = mpsc::channel(ASKS_WAITING_MAX);
+        let handle = Handle { asks, board: driver.board.clone(), events: driver.events.clone() };
+        let sources = Sources { asks: asks_receiver, answers, packed: packed_receiver };
+        let path = driver.store.path().to_owned();
+        let thread = std::thread::Builder::new().name("yard-driver".into());
+        let thread = thread.spawn(move || driver.run(sources));
+        Ok((handle, thread.map_err(|source| StoreError::Io { path, source })?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

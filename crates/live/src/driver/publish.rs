@@ -1,0 +1,112 @@
+//! What people see: after each turn the board gets what changed, and nothing else. Events are told once they are in
+//! the history, so that who reads it first and listens then misses none.
+
+use yard_core::ids::JobId;
+use yard_core::units::Time;
+
+use super::Driver;
+use crate::store::Derived;
+use crate::views::StatusView;
+
+impl Driver {
+    /// Puts on the board what this turn changed.
+    pub(super) fn show(&mut self, now: Time) {
+        let changed = std::mem::take(&mut self.changed_jobs);
+        let mut views = Vec::with_capacity(changed.len());
+        for job in changed {
+            self.refresh(now, job);
+            views.extend(self.records.all.get(&job).map(|record| record.view.clone()));
+        }
+        let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
+        let elapsed = self.clock.elapsed();
+        let agents = std::mem::take(&mut self.changed_agents);
+        let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed)).collect();
+        let status = self.status();
+        let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for view in views {
+            board.jobs.insert(view.id, view);
+        }
+        for view in ended {
+            if board.jobs.get(&view.id).is_none_or(|known| known.ended_at.is_none()) {
+                self.ended.push_back(view.id);
+            }
+            board.jobs.insert(view.id, view);
+        }
+        while self.ended.len() > self.config.limits.ended {
+            let oldest = self.ended.pop_front();
+            oldest.and_then(|job| board.jobs.remove(&job));
+        }
+        for node in nodes {
+            board.nodes.insert(node.name.clone(), node);
+        }
+        (board.status, board.alive) = (Some(status), now.0);
+    }
+
+    /// Brings the view of a living job up to date.
+    pub(super) fn refresh(&mut self, now: Time, job: JobId) {
+        let known = self.engine.job(job).zip(self.engine.job_spec(job));
+        if let (Some((run, spec)), Some(record)) = (known, self.records.all.get_mut(&job)) {
+            record.refresh(&self.engine, run, spec, now);
+        }
+    }
+
+    /// Times that go by while nothing happens.
+    pub(super) fn show_times(&mut self, now: Time) {
+        let elapsed = self.clock.elapsed();
+        let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for job in &self.records.holding {
+            let run = self.engine.job(*job);
+            if let (Some(run), Some(view)) = (run, board.jobs.get_mut(&job.0)) {
+                view.executed_s = run.executed_at(now).secs();
+            }
+        }
+        for agent in &self.agents.list {
+            if let Some(view) = board.nodes.get_mut(&agent.name) {
+                view.heard_s = Some((elapsed.0.saturating_sub(agent.heard.0)) as f64 / 1e6);
+            }
+        }
+        board.alive = now.0;
+    }
+
+    fn status(&self) -> StatusView {
+        let (ledger, nodes, kinds) = (self.engine.ledger(), self.engine.nodes(), self.engine.kinds());
+        let up = |agent: &&super::agents::Agent| agent.state == yard_core::cluster::NodeState::Up;
+        let running = self.records.holding.len() as u64;
+        let prices = kinds.ids().zip(&self.prices).map(|(kind, price)| (kinds.name(kind).to_owned(), *price));
+        StatusView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            policy: self.config.policy.clone(),
+            round_s: self.config.settings.round.secs(),
+            pending: self.records.all.len() as u64 - running,
+            running,
+            ended: ledger.ended,
+            nodes_up: self.agents.list.iter().filter(up).count() as u64,
+            devices: kinds.ids().map(|kind| nodes.up(kind) as u64).sum(),
+            devices_held: self.devices_held,
+            prices: prices.collect(),
+            rounds: ledger.rounds,
+            plans: ledger.plans,
+        }
+    }
+
+    /// Writes what followed from inputs, where nothing else is written soon that could carry it.
+    pub(super) fn flush_derived(&mut self) {
+        if self.derived.is_empty() || self.failing.is_some() {
+            return;
+        }
+        match self.store.write_derived(&self.derived) {
+            Ok(()) => self.tell_derived(),
+            Err(error) => tracing::debug!(%error, "events are written later"),
+        }
+    }
+
+    /// Tells who listens what is in the history now.
+    pub(super) fn tell_derived(&mut self) {
+        let Derived { seq, events, .. } = std::mem::take(&mut self.derived);
+        self.derived.seq = seq;
+        for event in events {
+            // Nobody may be listening.
+            let _ = self.events.send(event);
+        }
+    }
+}

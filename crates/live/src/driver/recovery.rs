@@ -1,0 +1,173 @@
+//! From the store to a driver that goes on: the newest snapshot, and every input after it, stepped again. What those
+//! wanted done is dropped: agents say what they run, and `Gangs` compares it with what the engine believes. Facts
+//! that were not written before the server went down are made again on the way.
+
+use std::sync::{Arc, RwLock};
+
+use tokio::sync::{broadcast, mpsc};
+use yard_core::Engine;
+use yard_core::cluster::{Kinds, NodeState};
+use yard_core::gang::Gangs;
+use yard_core::ids::NodeId;
+use yard_core::message::Input;
+use yard_core::policy::Placer;
+use yard_core::units::Time;
+
+use super::agents::{Agent, node_name};
+use super::clock::Clock;
+use super::jobs::Record;
+use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
+use crate::planner::Planner;
+use crate::store::{Derived, NodeRow, Store, StoreError};
+
+/// A driver as the last one was, which has not begun yet.
+pub(super) fn recover(
+    config: Config,
+    store: Store,
+    placer: Box<dyn Placer>,
+    planner: Planner,
+    packed: mpsc::UnboundedSender<Packed>,
+) -> Result<Driver, StoreError> {
+    let (seq, engine) = restore(&config, &store, placer)?;
+    let derived = Derived { seq: store.derived()?, ..Derived::default() };
+    let mut driver = Driver {
+        config,
+        engine,
+        gangs: Gangs::default(),
+        agents: Default::default(),
+        records: Default::default(),
+        planner,
+        clock: Clock::new(Time::ZERO),
+        logs: Default::default(),
+        staged: Default::default(),
+        derived,
+        seq,
+        failing: None,
+        board: Arc::new(RwLock::default()),
+        events: broadcast::channel(EVENTS_BEHIND_MAX).0,
+        changed_jobs: Default::default(),
+        changed_agents: Default::default(),
+        ended: Default::default(),
+        prices: Vec::new(),
+        devices_held: 0,
+        looked: Default::default(),
+        snapshot: seq,
+        packing: false,
+        packed,
+        ending: None,
+        store,
+    };
+    driver.load_jobs()?;
+    driver.replay()?;
+    driver.load_agents()?;
+    Ok(driver)
+}
+
+fn restore(config: &Config, store: &Store, placer: Box<dyn Placer>) -> Result<(u64, Engine), StoreError> {
+    let Some((seq, state)) = store.snapshot()? else {
+        return Ok((0, Engine::new(config.settings.clone(), Kinds::default(), placer)));
+    };
+    let engine = Engine::restore(state, placer).map_err(|error| StoreError::Damaged {
+        path: store.path().to_owned(),
+        what: format!("the snapshot at input {seq}"),
+        reason: error.to_string(),
+    })?;
+    Ok((seq, engine))
+}
+
+impl Driver {
+    /// The first inputs of every start. No agent is connected yet, so no node may be given anything.
+    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+        self.staged.keep(Input::Begin(Box::new(self.config.settings.clone())));
+        self.believe();
+        self.agents.ids().for_each(|agent| self.settle(agent));
+        let now = self.clock.now();
+        self.commit_after(None, now);
+        if let Some(failing) = self.failing.take() {
+            return Err(failing.error);
+        }
+        self.show(now);
+        Ok(())
+    }
+
+    /// Tells the engine what the catalog knows of jobs that share devices.
+    pub(super) fn believe(&mut self) {
+        if let Some(belief) = self.config.catalog.belief(self.kinds()) {
+            self.staged.keep(Input::Believe(Box::new(belief)));
+        }
+    }
+
+    fn load_jobs(&mut self) -> Result<(), StoreError> {
+        for row in self.store.open_jobs()? {
+            self.records.insert(row.id, Record::restore(row));
+        }
+        Ok(())
+    }
+
+    /// Steps the journal behind the snapshot.
+    fn replay(&mut self) -> Result<(), StoreError> {
+        let written = self.derived.seq;
+        let mut entries = Vec::new();
+        self.store.replay(self.seq, |entry| entries.push(entry))?;
+        let mut last = Time::ZERO;
+        for entry in entries {
+            last = entry.time;
+            if entry.seq > written {
+                self.step_engine(entry.time, entry.input);
+            } else {
+                self.seq = entry.seq;
+                self.engine.step(entry.time, entry.input, &mut Vec::new());
+            }
+        }
+        self.clock = Clock::new(last.max(self.engine.view().now));
+        Ok(())
+    }
+
+    /// The agents that ever joined, none of them connected; and who holds their devices.
+    fn load_agents(&mut self) -> Result<(), StoreError> {
+        let now = self.clock.elapsed();
+        for row in self.store.nodes()? {
+            let nodes = self.nodes_of(&row);
+            let mut agent = Agent::new(row, nodes, now);
+            let down = |node: &NodeId| self.engine.nodes().get(*node).state == NodeState::Down;
+            agent.state = if agent.nodes.iter().all(down) { NodeState::Down } else { NodeState::Up };
+            let id = self.agents.add(agent);
+            self.changed_agents.insert(id);
+        }
+        self.retire_former();
+        self.devices_held = 0;
+        let held: Vec<_> = self.engine.leases().collect();
+        for held in held {
+            self.devices_held += held.placement.devices() as u64;
+            held.jobs.iter().for_each(|job| self.take_up(job.job, held.lease, &held.placement));
+        }
+        self.changed_jobs.extend(self.records.all.keys());
+        let restored = self.restored();
+        self.gangs = Gangs::restore(restored);
+        Ok(())
+    }
+
+    /// The newest node of each group's name.
+    fn nodes_of(&self, row: &NodeRow) -> Vec<NodeId> {
+        let newest = |name: String| {
+            let named = self.engine.nodes().iter().filter(|(_, node)| node.spec.name == name);
+            named.last().map(|(node, _)| node)
+        };
+        (0..row.groups.len()).filter_map(|at| newest(node_name(&row.name, &row.groups, at))).collect()
+    }
+
+    /// Nodes that agents were before their devices changed, and that jobs still hold.
+    fn retire_former(&mut self) {
+        let held: Vec<_> = self.engine.leases().flat_map(|held| held.placement.0).collect();
+        for node in held.into_iter().map(|slice| slice.node) {
+            if self.agents.of_node(node).is_some() {
+                continue;
+            }
+            let name = &self.engine.nodes().get(node).spec.name;
+            let owner = self.agents.named(name.split('/').next().unwrap_or(name));
+            if let Some(owner) = owner {
+                self.agents.retire(owner, node);
+            }
+        }
+    }
+}

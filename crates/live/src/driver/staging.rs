@@ -1,0 +1,353 @@
+//! What waits to be made durable, and what happens once it is. Two halves: what agents said is kept until it can be
+//! written; what clients ask is refused where it cannot be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::ids::{AgentId, JobId, KindId, LeaseId, NodeId};
+use yard_core::message::{Input, NodeChange};
+use yard_core::units::{Span, Time};
+
+use super::Driver;
+use super::clock::Stopwatch;
+use super::jobs::Record;
+use crate::handle::{Refusal, Reply};
+use crate::request::JobRequest;
+use crate::store::{AuditRow, Facts, NewJob, NodeRow, StoreError, Write};
+use crate::views::JobView;
+use crate::wire::{Hello, ToAgent};
+
+/// Longest time from one try to write to the next.
+const RETRY_MAX: Span = Span::from_whole_secs(10);
+
+/// `Input::Tick` in the journal.
+const TICK: &str = "\"Tick\"";
+
+/// Rows to be written together.
+#[derive(Default)]
+pub(super) struct Half {
+    inputs: Vec<(Input, String)>,
+    jobs: Vec<NewJob>,
+    facts: Vec<(JobId, Facts)>,
+    nodes: Vec<NodeRow>,
+    audit: Vec<AuditRow>,
+    after: Vec<After>,
+}
+
+impl Half {
+    fn is_empty(&self) -> bool {
+        self.inputs.is_empty() && self.nodes.is_empty() && self.after.is_empty()
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        let text = serde_json::to_string(&input).expect("an input is plain data");
+        self.inputs.push((input, text));
+    }
+
+    fn absorb(&mut self, other: Half) {
+        self.inputs.extend(other.inputs);
+        self.jobs.extend(other.jobs);
+        self.facts.extend(other.facts);
+        self.nodes.extend(other.nodes);
+        self.audit.extend(other.audit);
+        self.after.extend(other.after);
+    }
+}
+
+/// What happens once it is durable.
+pub(super) enum After {
+    /// A job was submitted, or was before under the same key.
+    Submitted(JobId, Reply<JobView>),
+    /// A job was withdrawn.
+    Cancelled(JobId, Reply<JobView>),
+    /// A node was drained or resumed.
+    Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
+    /// An agent is connected.
+    Connected(AgentId, Box<Hello>, mpsc::UnboundedSender<ToAgent>, Reply<u64>),
+    /// Agents may forget how a job ended.
+    Durable(LeaseId, JobId),
+}
+
+/// What waits to be made durable.
+#[derive(Default)]
+pub(super) struct Staged {
+    agents: Half,
+    clients: Half,
+    /// Jobs of which agents told something that should be written with whatever is written next.
+    pub(super) facts: BTreeSet<JobId>,
+    keys: BTreeMap<(String, String), (JobId, Arc<JobRequest>)>,
+    kinds: Option<Kinds>,
+    joins: u32,
+    tick: bool,
+}
+
+/// Nothing can be written.
+#[derive(Debug)]
+pub(super) struct Failing {
+    pub(super) error: StoreError,
+    pub(super) retry_at: Span,
+    delay: Span,
+}
+
+impl Staged {
+    /// Whether something waits that should not wait longer.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.tick || !self.agents.is_empty() || !self.clients.is_empty()
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.tick = true;
+    }
+
+    /// Something that agents caused, or the driver itself: it is kept until it is durable.
+    pub(super) fn keep(&mut self, input: Input) {
+        self.agents.input(input);
+    }
+
+    /// The same, with its JSON at hand.
+    pub(super) fn keep_text(&mut self, input: Input, text: String) {
+        self.agents.inputs.push((input, text));
+    }
+
+    pub(super) fn keep_node(&mut self, row: NodeRow) {
+        self.agents.nodes.push(row);
+    }
+
+    pub(super) fn keep_after(&mut self, after: After) {
+        self.agents.after.push(after);
+    }
+
+    pub(super) fn cancel(&mut self, job: JobId, facts: Facts, reply: Reply<JobView>) {
+        self.clients.input(Input::Cancel(job));
+        self.clients.facts.push((job, facts));
+        self.clients.after.push(After::Cancelled(job, reply));
+    }
+
+    pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, evict: bool, reply: Reply<()>) {
+        self.clients.after.push(After::Drained(agent, row.drain.clone(), evict, reply));
+        self.clients.nodes.push(row);
+    }
+
+    pub(super) fn audit(&mut self, user: &str, what: &'static str, target: String, outcome: &str) {
+        self.clients.audit.push(AuditRow {
+            user: user.to_owned(),
+            what,
+            target,
+            outcome: outcome.to_owned(),
+        });
+    }
+
+    /// Jobs that will be submitted.
+    pub(super) fn submissions(&self) -> usize {
+        self.clients.jobs.len()
+    }
+
+    /// The same of one user.
+    pub(super) fn submissions_of(&self, user: &str) -> usize {
+        self.clients.jobs.iter().filter(|job| job.user == user).count()
+    }
+
+    /// What will be submitted under a key.
+    pub(super) fn of_key(&self, user: &str, key: &str) -> Option<(JobId, Arc<JobRequest>)> {
+        self.keys.get(&(user.to_owned(), key.to_owned())).cloned()
+    }
+
+    /// An answer that must wait until the job is durable.
+    pub(super) fn answer(&mut self, job: JobId, reply: Reply<JobView>) {
+        self.clients.after.push(After::Submitted(job, reply));
+    }
+}
+
+impl Driver {
+    /// The kinds as they will be once everything staged is stepped.
+    pub(super) fn kinds(&self) -> &Kinds {
+        self.staged.kinds.as_ref().unwrap_or_else(|| self.engine.kinds())
+    }
+
+    pub(super) fn kind(&mut self, name: &str) -> KindId {
+        if let Some(kind) = self.kinds().find(name) {
+            return kind;
+        }
+        self.staged.keep(Input::Kind(name.to_owned()));
+        self.staged.kinds.get_or_insert_with(|| self.engine.kinds().clone()).intern(name)
+    }
+
+    /// A node joins; the number it will have.
+    pub(super) fn join(&mut self, spec: NodeSpec) -> NodeId {
+        let node = NodeId(self.engine.nodes().len() as u32 + self.staged.joins);
+        self.staged.joins += 1;
+        self.staged.keep(Input::Node(NodeChange::Join(spec)));
+        node
+    }
+
+    /// A job is submitted; the number it will have.
+    pub(super) fn submit(&mut self, new: NewJob, spec: yard_core::job::JobSpec, reply: Reply<JobView>) {
+        let half = &mut self.staged.clients;
+        half.input(Input::Submit(Box::new(spec)));
+        half.after.push(After::Submitted(new.id, reply));
+        if let Some(key) = &new.key {
+            self.staged.keys.insert((new.user.clone(), key.clone()), (new.id, new.request.clone()));
+        }
+        half.jobs.push(new);
+    }
+
+    /// The number that the next job will have.
+    pub(super) fn next_job(&self) -> JobId {
+        JobId(self.engine.next_job().0 + self.staged.clients.jobs.len() as u64)
+    }
+
+    /// Makes everything staged durable, steps the engine and answers. A beat is taken at its own time, however late it
+    /// is noticed, and before whatever happened since.
+    pub(super) fn commit(&mut self, now: Time) {
+        let beat = self.engine.deadline().filter(|time| *time < now);
+        self.commit_after(beat, now);
+    }
+
+    /// The same without a look at the clock's beats, or with one that is due.
+    pub(super) fn commit_after(&mut self, beat: Option<Time>, now: Time) {
+        if !self.staged.is_waiting() {
+            return;
+        }
+        let elapsed = self.clock.elapsed();
+        if self.failing.as_ref().is_some_and(|failing| elapsed < failing.retry_at) {
+            return self.refuse_clients();
+        }
+        let mut batch = Half::default();
+        batch.absorb(std::mem::take(&mut self.staged.agents));
+        let agents = Counts::of(&batch);
+        batch.absorb(std::mem::take(&mut self.staged.clients));
+        batch.input(Input::Tick);
+        let watch = Stopwatch::start();
+        match self.write(now, beat, &batch) {
+            Ok(()) => {
+                self.config.meter.commit(watch.took());
+                self.config.meter.submitted(batch.jobs.len() as u64);
+                self.committed(now, beat, batch);
+            }
+            Err(error) => {
+                let clients = agents.split(&mut batch);
+                (self.staged.agents, self.staged.clients) = (batch, clients);
+                self.failed(error);
+            }
+        }
+    }
+
+    fn write(&mut self, now: Time, beat: Option<Time>, batch: &Half) -> Result<(), StoreError> {
+        let told = self.staged.facts.iter().filter_map(|id| Some((*id, self.records.all.get(id)?)));
+        // What a client changes of a job's facts goes on top of what agents told.
+        let mut facts: BTreeMap<JobId, Facts> = told.map(|(id, record)| (id, record.facts.clone())).collect();
+        facts.extend(batch.facts.iter().cloned());
+        let facts: Vec<_> = facts.into_iter().collect();
+        let tick = beat.map(|_| TICK);
+        let texts = batch.inputs.iter().map(|(_, text)| text.as_str());
+        let inputs: Vec<&str> = tick.into_iter().chain(texts).collect();
+        let (jobs, nodes, audit) = (&batch.jobs, &batch.nodes, &batch.audit);
+        let first = self.seq + 1;
+        let inputs = &inputs;
+        let write = Write { first, time: now, first_time: beat, inputs, jobs, facts: &facts, nodes, audit };
+        self.store.write(&write, &self.derived)
+    }
+
+    fn committed(&mut self, now: Time, beat: Option<Time>, batch: Half) {
+        if self.failing.take().is_some() {
+            tracing::info!(file = %self.store.path().display(), "changes can be written again");
+        }
+        self.tell_derived();
+        self.staged.facts.clear();
+        self.staged.keys.clear();
+        (self.staged.kinds, self.staged.joins, self.staged.tick) = (None, 0, false);
+        for job in batch.jobs {
+            self.records.insert(job.id, Record::new(job.id, &job.user, job.request, now));
+        }
+        for (job, facts) in batch.facts {
+            if let Some(record) = self.records.all.get_mut(&job) {
+                record.facts.cancelled = facts.cancelled;
+            }
+        }
+        if let Some(beat) = beat {
+            self.step(beat, Input::Tick);
+        }
+        for (input, _) in batch.inputs {
+            self.step(now, input);
+        }
+        for after in batch.after {
+            self.after(now, after);
+        }
+    }
+
+    fn after(&mut self, now: Time, after: After) {
+        match after {
+            After::Submitted(job, reply) | After::Cancelled(job, reply) => {
+                self.refresh(now, job);
+                let _ = reply.send(self.look_up(job));
+            }
+            After::Drained(agent, drain, evict, reply) => {
+                self.agents.get_mut(agent).drain = drain;
+                if evict {
+                    self.evict(agent);
+                }
+                self.settle(agent);
+                let _ = reply.send(Ok(()));
+            }
+            After::Connected(agent, hello, link, reply) => self.connected(now, agent, *hello, link, reply),
+            After::Durable(lease, job) => self.durable(now, lease, job),
+        }
+    }
+
+    fn failed(&mut self, error: StoreError) {
+        let delay = self.failing.as_ref().map_or(self.config.retry, |failing| Span(failing.delay.0 * 2));
+        let delay = delay.min(RETRY_MAX.max(self.config.retry));
+        if self.failing.is_none() {
+            tracing::error!(%error, "nothing can be written; clients are refused and jobs run on until it can");
+        }
+        let retry_at = self.clock.elapsed() + delay;
+        self.failing = Some(Failing { error, retry_at, delay });
+        self.refuse_clients();
+    }
+
+    fn refuse_clients(&mut self) {
+        let cause = self.failing.as_ref().map(|failing| failing.error.to_string()).unwrap_or_default();
+        let reason = format!("this cannot be made durable now: {cause}");
+        self.staged.keys.clear();
+        self.staged.tick = false;
+        for after in std::mem::take(&mut self.staged.clients).after {
+            let refusal = Refusal::Unavailable(reason.clone());
+            match after {
+                After::Submitted(_, reply) | After::Cancelled(_, reply) => {
+                    let _ = reply.send(Err(refusal));
+                }
+                After::Drained(_, _, _, reply) => {
+                    let _ = reply.send(Err(refusal));
+                }
+                After::Connected(..) | After::Durable(..) => {}
+            }
+        }
+    }
+}
+
+/// How much of a batch is the agents'.
+struct Counts {
+    inputs: usize,
+    nodes: usize,
+    after: usize,
+}
+
+impl Counts {
+    fn of(half: &Half) -> Counts {
+        Counts { inputs: half.inputs.len(), nodes: half.nodes.len(), after: half.after.len() }
+    }
+
+    /// Takes out again what is the clients'.
+    fn split(&self, batch: &mut Half) -> Half {
+        Half {
+            inputs: batch.inputs.split_off(self.inputs),
+            jobs: std::mem::take(&mut batch.jobs),
+            facts: std::mem::take(&mut batch.facts),
+            nodes: batch.nodes.split_off(self.nodes),
+            audit: std::mem::take(&mut batch.audit),
+            after: batch.after.split_off(self.after),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A job's life, as its user sees it.
+
+use yard_core::part::{Ending, How, Order, Told};
+use yard_core::units::Span;
+
+use super::*;
+
+#[tokio::test]
+async fn a_job_runs_and_everybody_can_see_it() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 2)]).await;
+    let view = rig.submit(JobRequest { name: Some("train".into()), ..job(0.0, 0) }).await;
+    assert_eq!((view.id, view.name.as_str(), view.user.as_str()), (0, "train", "ann"));
+    let part = agent.start().await;
+    let (start, task) = &agent.tasks[&part];
+    assert_eq!((start.instance, start.ranks.world, task.kind.as_str()), (1, 1, "a100"));
+    let view = rig.until_state(0, "starting").await;
+    assert_eq!((view.nodes, view.kind.as_deref()), (vec!["n1[0]".to_owned()], Some("a100")));
+    assert_eq!(rig.look(|board| board.nodes["n1"].devices[0].jobs.clone()), [0]);
+    agent.tell(part, Told::Started).await;
+    rig.until_state(0, "running").await;
+    agent.tell(part, Told::Progress { step: 5, total: Some(20) }).await;
+    agent.tell(part, Told::Checkpointed { step: 4, took: Span::from_whole_secs(20) }).await;
+    rig.until("progress", |board| board.jobs[&0].checkpointed == Some(4)).await;
+    let view = rig.job(0).unwrap();
+    assert_eq!((view.step, view.steps), (Some(5), Some(20)));
+    agent.end(part, How::Finished, Some(0)).await;
+    agent.forget_of(part).await;
+    let view = rig.until_state(0, "succeeded").await;
+    assert_eq!((view.exit_code, view.starts, view.failures, view.step), (Some(0), 1, 0, Some(20)));
+    assert!(view.ended_at.unwrap() >= view.started_at.unwrap());
+    assert!(rig.look(|board| board.nodes["n1"].devices[0].jobs.is_empty()));
+    let names: Vec<_> = rig.events_of(0, "ended").await.into_iter().map(|event| event.event).collect();
+    assert_eq!(names, ["submitted", "granted", "started", "ended"]);
+    let status = rig.look(|board| board.status.clone()).unwrap();
+    assert_eq!((status.pending, status.running, status.ended, status.devices_held), (0, 0, 1, 0));
+    assert_eq!(rig.history().job(JobId(0)).unwrap().unwrap().state, "succeeded");
+}
+
+#[tokio::test]
+async fn a_job_may_be_withdrawn_in_every_state() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    for started in [false, true] {
+        let id = rig.submit(job(0.0, 0)).await.id;
+        let part = agent.start().await;
+        if started {
+            agent.tell(part, Told::Started).await;
+            rig.until_state(id, "running").await;
+        }
+        let waiting = rig.submit(job(0.0, 0)).await.id;
+        let view = rig.cancel("ann", waiting).await.unwrap();
+        assert_eq!((view.state.as_str(), view.exit_code), ("cancelled", None));
+        assert_eq!(view.reason.as_deref(), Some("cancelled by ann: changed my mind"));
+        assert_eq!(rig.cancel("ann", id).await.unwrap().state, "suspending");
+        assert_eq!(rig.cancel("ann", id).await.unwrap().state, "suspending", "twice is once");
+        agent.stop_of(part).await;
+        agent.end(part, How::Saved, Some(0)).await;
+        agent.forget_of(part).await;
+        rig.until_state(id, "cancelled").await;
+        assert_eq!(rig.cancel("ann", id).await.unwrap().state, "cancelled");
+    }
+    let done = rig.submit(job(0.0, 0)).await.id;
+    let part = agent.start().await;
+    agent.end(part, How::Finished, Some(0)).await;
+    rig.until_state(done, "succeeded").await;
+    assert!(matches!(rig.cancel("ann", done).await, Err(Refusal::Conflict(_))));
+    assert!(matches!(rig.cancel("ann", 99).await, Err(Refusal::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_suspended_job_may_be_withdrawn_and_others_may_not_touch_it() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let id = rig.submit(job(0.0, 0)).await.id;
+    let part = agent.start_running().await;
+    rig.until_state(id, "running").await;
+    let problem = Some("it is too hot".to_owned());
+    agent.say(crate::wire::FromAgent::Health { group: 0, device: 0, problem }).await;
+    agent.stop_of(part).await;
+    rig.until_state(id, "suspending").await;
+    agent.end(part, How::Saved, Some(0)).await;
+    let view = rig.until_state(id, "suspended").await;
+    assert_eq!(view.reason.as_deref(), Some("its devices are taken out of service"));
+    let shown = rig.look(|board| board.nodes["n1"].devices[0].problem.clone());
+    assert_eq!(shown.as_deref(), Some("it is too hot"));
+    assert!(matches!(rig.cancel("bob", id).await, Err(Refusal::NotFound(_))));
+    assert_eq!(rig.cancel("ann", id).await.unwrap().state, "cancelled");
+}
+
+#[tokio::test]
+async fn failures_are_counted_explained_and_come_to_an_end() {
+    let rig = Rig::with(|config| config.settings.backoff = Span(300_000));
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let id = rig.submit(JobRequest { max_restarts: Some(1), ..job(0.0, 0) }).await.id;
+    let part = agent.start_running().await;
+    agent.end(part, How::Crashed, Some(7)).await;
+    rig.until("held back", |board| board.jobs[&id].failures == 1).await;
+    let reason = rig.job(id).unwrap().reason.unwrap();
+    assert_eq!(reason, "waits for 0.3 s after failure 1 of 2: exit code 7");
+    agent.forget_of(part).await;
+    let part = agent.start_running().await;
+    assert_eq!(agent.tasks[&part].0.instance, 2);
+    agent.end(part, How::Crashed, Some(7)).await;
+    let view = rig.until_state(id, "failed").await;
+    assert_eq!((view.failures, view.exit_code), (2, Some(7)));
+    assert_eq!(view.reason.as_deref(), Some("exit code 7"));
+}
+
+#[tokio::test]
+async fn a_time_limit_and_a_signal_are_told_apart() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let limited = JobRequest { time_limit_s: Some(60.0), max_restarts: Some(3), ..job(0.0, 0) };
+    let id = rig.submit(limited).await.id;
+    let part = agent.start_running().await;
+    let limit = agent.tasks[&part].0.limit.unwrap();
+    assert_eq!(limit, Span::from_whole_secs(60));
+    agent.end(part, How::Expired, None).await;
+    let view = rig.until_state(id, "failed").await;
+    assert_eq!(view.reason.as_deref(), Some("its time limit of 60 s is used up"));
+    agent.forget_of(part).await;
+    let id = rig.submit(job(0.0, 0)).await.id;
+    let part = agent.start_running().await;
+    let (step, code, message) = (None, None, None);
+    let ending = Ending { how: How::Crashed, step, code, signal: Some(11), message };
+    agent.tell(part, Told::Ended(ending)).await;
+    let view = rig.until_state(id, "failed").await;
+    assert_eq!((view.exit_code, view.reason.as_deref()), (Some(139), Some("signal 11")));
+}
+
+#[tokio::test]
+async fn saving_that_took_long_makes_the_grace_longer() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let id = rig.submit(JobRequest { max_restarts: Some(1), ..job(0.0, 0) }).await.id;
+    let part = agent.start_running().await;
+    assert_eq!(agent.tasks[&part].0.grace, Span::from_whole_secs(30));
+    agent.tell(part, Told::Progress { step: 10, total: Some(100) }).await;
+    agent.tell(part, Told::Checkpointed { step: 10, took: Span::from_whole_secs(40) }).await;
+    agent.end(part, How::Crashed, Some(1)).await;
+    agent.forget_of(part).await;
+    let part = agent.start_running().await;
+    assert_eq!(agent.tasks[&part].0.grace, Span::from_whole_secs(80));
+    let view = rig.handle.ask(|reply| Ask::View { reply }).await.unwrap();
+    let run = view.active().map(|row| view.run(row).clone()).next().unwrap();
+    assert_eq!((run.id, run.done), (JobId(id), crate::translate::DURATION_S / 10.0), "what was saved counts");
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_job() {
+    let rig = Rig::new();
+    let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let first = rig.try_submit("ann", job(1.0, 0), Some("k")).await.unwrap();
+    let [again, twin] =
+        [rig.try_submit("ann", job(1.0, 0), Some("k")), rig.try_submit("ann", job(1.0, 0), Some("k"))];
+    assert_eq!((again.await.unwrap().id, twin.await.unwrap().id), (first.id, first.id));
+    let other = rig.try_submit("ann", job(2.0, 0), Some("k")).await;
+    assert!(matches!(other, Err(Refusal::Conflict(_))), "{other:?}");
+    assert_ne!(rig.try_submit("bob", job(1.0, 0), Some("k")).await.unwrap().id, first.id);
+    // Side by side, so that they may be in one batch.
+    let (a, b) = tokio::join!(
+        rig.try_submit("ann", job(1.0, 0), Some("both")),
+        rig.try_submit("ann", job(1.0, 0), Some("both"))
+    );
+    assert_eq!(a.unwrap().id, b.unwrap().id);
+    let dir = rig.stop(&[]).await;
+    let rig = Rig::at(dir, |_| ());
+    assert_eq!(rig.try_submit("ann", job(1.0, 0), Some("k")).await.unwrap().id, first.id, "after a restart");
+}
+
+#[tokio::test]
+async fn too_many_jobs_and_impossible_ones_are_refused() {
+    let rig = Rig::with(|config| (config.limits.jobs, config.limits.jobs_per_user) = (3, 2));
+    let too_early = rig.try_submit("ann", job(0.0, 0), None).await;
+    assert!(matches!(too_early, Err(Refusal::Unavailable(_))), "{too_early:?}");
+    let _agent = Agent::join(&rig.handle, "n1", &[("a100", 4)]).await;
+    let rejected = rig.submit(wide(5)).await;
+    assert_eq!(rejected.state, "rejected");
+    assert!(rejected.reason.unwrap().contains("5 devices of a100"));
+    for _ in 0..2 {
+        rig.submit(wide(4)).await;
+    }
+    let third = rig.try_submit("ann", wide(4), None).await;
+    assert!(matches!(&third, Err(Refusal::Unavailable(why)) if why.contains("ann has 2")), "{third:?}");
+    rig.try_submit("bob", wide(4), None).await.unwrap();
+    let full = rig.try_submit("eve", wide(4), None).await;
+    assert!(matches!(&full, Err(Refusal::Unavailable(why)) if why.contains("3 jobs")), "{full:?}");
+    let unknown = rig.try_submit("ann", JobRequest { kinds: vec!["h9".into()], ..job(0.0, 0) }, None).await;
+    assert!(matches!(unknown, Err(Refusal::Unavailable(_))), "there is no room to look at it");
+}
+
+#[tokio::test]
+async fn a_gang_starts_together_and_ends_together() {
+    let rig = Rig::new();
+    let mut one = Agent::join(&rig.handle, "n1", &[("a100", 2)]).await;
+    let mut two = Agent::join(&rig.handle, "n2", &[("a100", 2)]).await;
+    let ranks = crate::request::Ranks::Device;
+    let id = rig.submit(JobRequest { ranks, max_restarts: Some(0), ..wide(4) }).await.id;
+    let part = one.start().await;
+    assert_eq!(two.start().await, part);
+    let (a, b) = (&one.tasks[&part].0, &two.tasks[&part].0);
+    assert_eq!((a.ranks.world, b.ranks.world, a.ranks.count, b.ranks.count), (4, 4, 2, 2));
+    assert_eq!(a.ranks.first + b.ranks.first, 2, "one has ranks 0 and 1, the other 2 and 3");
+    let first = if a.ranks.node_rank == 0 { "n1.test" } else { "n2.test" };
+    one.tell(part, Told::Ready { port: 29_500 }).await;
+    two.tell(part, Told::Ready { port: 29_500 }).await;
+    for agent in [&mut one, &mut two] {
+        match agent.order().await {
+            Order::Go { master, .. } => assert_eq!((master.address.as_str(), master.port), (first, 29_500)),
+            other => panic!("{other:?}"),
+        }
+        agent.tell(part, Told::Started).await;
+    }
+    rig.until_state(id, "running").await;
+    one.end(part, How::Crashed, Some(3)).await;
+    two.stop_of(part).await;
+    assert_eq!(rig.job(id).unwrap().state, "running", "the other part still holds its devices");
+    two.end(part, How::Saved, Some(0)).await;
+    let view = rig.until_state(id, "failed").await;
+    assert_eq!(view.exit_code, Some(3));
+    one.forget_of(part).await;
+    two.forget_of(part).await;
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_a_trace() {
+    let rig = Rig::new();
+    let agent = Agent::join(&rig.handle, "n1", &[("a100", 2), ("cpu", 1)]).await;
+    let agent = tokio::spawn(agent.run());
+    let tenant = Some("a,b".to_owned());
+    let first = rig.submit(JobRequest { tenant, gpus: Some(2), max_gpus: Some(2), ..job(0.02, 0) }).await;
+    let second = rig.submit(JobRequest { gpus: Some(0), priority: 3, ..job(0.01, 0) }).await;
+    rig.until_state(first.id, "succeeded").await;
+    rig.until_state(second.id, "succeeded").await;
+    rig.events_of(second.id, "ended").await;
+    rig.events_of(first.id, "ended").await;
+    let text = rig.history().trace(yard_core::Time::ZERO, yard_core::Time::NEVER).unwrap();
+    let trace = yard_sim::trace::read("history", text.as_bytes(), Some("yard")).unwrap().trace;
+    let [one, two] = &trace.jobs[..] else { panic!("{text}") };
+    assert_eq!((one.gpus, one.tenant.as_deref(), one.max_gpus), (2, Some("a,b"), Some(2)));
+    assert_eq!((two.gpus, two.priority, two.kinds.len()), (1, 3, 1));
+    assert!(one.submit < yard_core::Time::from_secs(60.0) && two.submit >= one.submit);
+    rig.stop(&[]).await;
+    agent.await.unwrap();
+}

@@ -1,0 +1,210 @@
+//! The loop. A turn takes whatever waits, looks after what is due, makes all of it durable at once, and shows what
+//! came of it. Under load more waits while one turn is written, so turns grow and the disk is asked less often.
+
+use std::time::Duration;
+
+use yard_core::cluster::NodeState;
+use yard_core::message::{Input, NodeChange};
+use yard_core::units::{Span, Time};
+
+use super::{Driver, Packed, Sources};
+use crate::handle::{Ask, Refusal, Reply};
+use crate::planner::Answer;
+use crate::store::pack;
+
+/// Asks that one transaction holds at most.
+const TURN_MAX: usize = 2_048;
+
+/// The longest that the loop sleeps: the board says when it was last round.
+const SLEEP_MAX: Span = Span::from_whole_secs(1);
+
+/// What woke the loop.
+enum Woken {
+    Asks(usize),
+    Answer(Answer),
+    Packed(Packed),
+    Due,
+}
+
+impl Driver {
+    /// Runs until it is told to end or nobody can ask any more.
+    pub(super) fn run(mut self, mut sources: Sources) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let Ok(runtime) = runtime else { return tracing::error!("the driver cannot wait for anything") };
+        let mut asks = Vec::with_capacity(TURN_MAX);
+        loop {
+            let woken = runtime.block_on(self.wait(&mut sources, &mut asks));
+            // Whatever woke it, all that waits goes into the same transaction.
+            let more = std::iter::from_fn(|| sources.asks.try_recv().ok());
+            asks.extend(more.take(TURN_MAX - asks.len()));
+            let backlog = asks.len() == TURN_MAX || !sources.asks.is_empty();
+            match woken {
+                Woken::Asks(0) => self.end_soon(Vec::new(), None),
+                Woken::Asks(_) | Woken::Due => {}
+                Woken::Answer(answer) => self.take_answer(answer),
+                Woken::Packed(packed) => self.keep_snapshot(packed),
+            }
+            self.turn(&mut asks, backlog);
+            if self.is_ended() {
+                break;
+            }
+        }
+        self.end(&mut sources);
+    }
+
+    async fn wait(&self, sources: &mut Sources, asks: &mut Vec<Ask>) -> Woken {
+        let sleep = tokio::time::sleep(self.sleep());
+        tokio::select! {
+            biased;
+            Some(answer) = sources.answers.recv() => Woken::Answer(answer),
+            Some(packed) = sources.packed.recv() => Woken::Packed(packed),
+            count = sources.asks.recv_many(asks, TURN_MAX), if self.ending.is_none() || !sources.asks.is_closed() => {
+                Woken::Asks(count)
+            }
+            () = sleep => Woken::Due,
+        }
+    }
+
+    /// How long nothing is due.
+    fn sleep(&self) -> Duration {
+        let now = self.clock.elapsed();
+        let left = |time: Span| Span(time.0.saturating_sub(now.0));
+        let planner = self.planner.deadline().map(left);
+        let looking = left(self.looked + self.look_every());
+        let ending = self.ending.as_ref().map(|(until, _)| left(*until));
+        let mut wait = [planner, ending].into_iter().flatten().fold(looking.min(SLEEP_MAX), Span::min);
+        let waiting = self.staged.is_waiting().then_some(Span::ZERO);
+        let tick = self.engine.deadline().map(|time| time - self.clock.peek());
+        if let Some(work) = waiting.into_iter().chain(tick).min() {
+            // While nothing can be written, only a new try is worth waking for.
+            let retry = self.failing.as_ref().map_or(Span::ZERO, |failing| left(failing.retry_at));
+            wait = wait.min(work.max(retry));
+        }
+        Duration::from_micros(wait.0)
+    }
+
+    fn look_every(&self) -> Span {
+        Span(self.config.beat.0 / 2).min(SLEEP_MAX)
+    }
+
+    pub(super) fn turn(&mut self, asks: &mut Vec<Ask>, backlog: bool) {
+        let now = self.clock.now();
+        asks.drain(..).for_each(|ask| self.take(now, ask));
+        self.look_after(now, backlog);
+        if self.engine.deadline().is_some_and(|time| time <= now) {
+            self.staged.tick();
+        }
+        self.commit(now);
+        self.show(now);
+        if !backlog && !self.staged.is_waiting() {
+            self.flush_derived();
+        }
+        self.begin_snapshot();
+    }
+
+    fn take(&mut self, now: Time, ask: Ask) {
+        match ask {
+            Ask::Submit { who, request, key, reply } => self.take_submit(&who, *request, key, reply),
+            Ask::Cancel { who, job, reason, reply } => self.take_cancel(&who, job, reason, reply),
+            Ask::Drain { who, node, drain, evict, reason, reply } => {
+                self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
+            }
+            Ask::Explain { job, reply } => self.take_explain(job, reply),
+            Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
+            Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
+            Ask::From { connection, message } => self.take_from(now, connection, message),
+            Ask::Disconnect { connection } => self.take_disconnect(connection),
+            Ask::Logs { who, log, reply } => self.take_logs(&who, log, reply),
+            Ask::Shutdown { leave, reply } => self.end_soon(leave, Some(reply)),
+        }
+    }
+
+    pub(super) fn take_answer(&mut self, answer: Answer) {
+        self.config.meter.plan(answer.took);
+        let verdict = self.planner.hear(self.clock.elapsed(), answer);
+        self.act_on(verdict);
+    }
+
+    /// What is due though nobody asked. Silence is judged only once everything that was said has been heard.
+    fn look_after(&mut self, now: Time, backlog: bool) {
+        let elapsed = self.clock.elapsed();
+        if let Some(verdict) = self.planner.overdue(elapsed) {
+            self.act_on(verdict);
+        }
+        if self.planner.rested(elapsed) {
+            // The next policy knows nothing: it must be told everything.
+            self.staged.keep(Input::Begin(Box::new(self.config.settings.clone())));
+        }
+        if backlog || elapsed < self.looked + self.look_every() {
+            return;
+        }
+        self.looked = elapsed;
+        self.look_for_silent(now);
+        self.call_off_logs();
+        self.show_times(now);
+    }
+
+    /// Packs a snapshot on a thread of its own once enough happened since the last.
+    fn begin_snapshot(&mut self) {
+        if self.packing || self.seq - self.snapshot < self.config.snapshot_every || self.failing.is_some() {
+            return;
+        }
+        let (seq, state, packed) = (self.seq, self.engine.state().clone(), self.packed.clone());
+        let thread = std::thread::Builder::new().name("yard-snapshot".into());
+        let started = thread.spawn(move || drop(packed.send(Packed { seq, bytes: pack(&state) })));
+        self.packing = started.is_ok();
+    }
+
+    pub(super) fn keep_snapshot(&mut self, packed: Packed) {
+        self.packing = false;
+        // Tried again after as many inputs, whatever came of it.
+        self.snapshot = packed.seq;
+        let path = self.store.path().to_owned();
+        let bytes = packed.bytes.map_err(|source| crate::store::StoreError::Io { path, source });
+        let events = self.config.limits.events;
+        if let Err(error) = bytes.and_then(|bytes| self.store.write_snapshot(packed.seq, &bytes, events)) {
+            tracing::warn!(%error, "no snapshot was written; a restart takes longer");
+        }
+    }
+
+    /// Begins to end: jobs on nodes that go away with this process save first.
+    fn end_soon(&mut self, leave: Vec<String>, reply: Option<Reply<()>>) {
+        let leaving: Vec<_> = leave.iter().filter_map(|name| self.agents.named(name)).collect();
+        let grace = leaving.iter().map(|agent| self.gangs.grace(*agent)).max().unwrap_or_default();
+        let room = if leaving.is_empty() { Span::ZERO } else { self.config.margin };
+        let until = self.clock.elapsed() + grace + room;
+        for agent in leaving {
+            let agent = self.agents.get_mut(agent);
+            (agent.leaving, agent.state) = (true, NodeState::Down);
+            let nodes = agent.nodes.clone();
+            nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Leave(*node))));
+        }
+        let (_, replies) = self.ending.get_or_insert_with(|| (until, Vec::new()));
+        replies.extend(reply);
+    }
+
+    /// Whether nothing is left to wait for.
+    fn is_ended(&self) -> bool {
+        let Some((until, _)) = &self.ending else { return false };
+        let leaving =
+            |node| self.agents.of_node(node).is_some_and(|(agent, _)| self.agents.get(agent).leaving);
+        let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| leaving(slice.node));
+        let waits = self.staged.is_waiting() && self.failing.is_none();
+        self.clock.elapsed() >= *until || !waits && !held()
+    }
+
+    /// The last that is done: everything is on disk, and a restart need not replay the journal.
+    fn end(&mut self, sources: &mut Sources) {
+        sources.asks.close();
+        self.flush_derived();
+        self.keep_snapshot(Packed { seq: self.seq, bytes: pack(self.engine.state()) });
+        let gone = || Refusal::Unavailable("the scheduler is shutting down; try again in a moment".into());
+        let replies = self.ending.take().map(|(_, replies)| replies).unwrap_or_default();
+        replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
+        while let Ok(ask) = sources.asks.try_recv() {
+            if let Ask::Submit { reply, .. } | Ask::Cancel { reply, .. } = ask {
+                let _ = reply.send(Err(gone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Why a job waits, in words: the engine's answer with names instead of numbers, a sentence, and remedies as people
+//! would type them.
+
+use std::collections::BTreeMap;
+
+use yard_core::Time;
+use yard_core::explain::{Explained, KindCount, Reason, Remedy};
+use yard_core::ids::{KindId, NodeId};
+
+use crate::views::Explanation;
+
+/// What things are called.
+pub struct Names<'a> {
+    /// Kinds.
+    pub kind: &'a dyn Fn(KindId) -> String,
+    /// Nodes.
+    pub node: &'a dyn Fn(NodeId) -> String,
+}
+
+/// The engine's answer for people. `state` is the job's, as they see it.
+pub fn words(told: &Explained, state: &str, now: Time, names: &Names<'_>) -> Explanation {
+    let kinds = told.kinds.iter().map(|kind| ((names.kind)(kind.kind), kind));
+    Explanation {
+        job: told.job.0,
+        state: state.to_owned(),
+        reason: word(told.reason).to_owned(),
+        text: sentence(told, now, names),
+        numbers: numbers(told),
+        ahead: told.ahead.iter().map(|ahead| ahead.job.0).collect(),
+        remedies: told.remedies.iter().map(|remedy| advice(*remedy, names)).collect(),
+        prices: kinds.filter_map(|(name, kind)| Some((name, kind.price?))).collect(),
+    }
+}
+
+/// A job that is over needs no engine.
+pub fn over(job: u64, state: &str, reason: Option<&str>) -> Explanation {
+    let why = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    Explanation {
+        job,
+        state: state.to_owned(),
+        reason: "over".to_owned(),
+        text: format!("The job is over: {state}{why}."),
+        numbers: BTreeMap::new(),
+        ahead: Vec::new(),
+        remedies: Vec::new(),
+        prices: BTreeMap::new(),
+    }
+}
+
+fn word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Running => "running",
+        Reason::Held => "held",
+        Reason::Starting => "starting",
+        Reason::Stopping => "stopping",
+        Reason::Capacity => "capacity",
+        Reason::Gang => "gang",
+        Reason::Priority => "priority",
+        Reason::Share => "share",
+        Reason::Nodes => "nodes",
+        Reason::Policy => "policy",
+    }
+}
+
+fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
+    let kinds = join(told.kinds.iter().map(|kind| of(kind, names)));
+    match told.reason {
+        Reason::Running => "The job runs.".into(),
+        Reason::Held => held(told, now),
+        Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
+        Reason::Stopping => "The job was told to stop and is saving its work.".into(),
+        Reason::Capacity => format!("Not enough devices are free: {kinds}."),
+        Reason::Gang => format!("Enough devices do not lie together, or there are too few in all: {kinds}."),
+        Reason::Priority => {
+            let ahead = told.n_ahead;
+            let jobs = plural(ahead, "job in front holds or gets", "jobs in front hold or get");
+            format!("{ahead} {jobs} the devices it could use: {kinds}.")
+        }
+        Reason::Share => format!(
+            "Devices are shared by turns and it is another's; its part is {:.0} % of the time.",
+            told.share * 100.0
+        ),
+        Reason::Nodes => format!("No node with devices it may use is up: {kinds}."),
+        Reason::Policy => {
+            "The next decision will see to it: no plan names it yet, or the round has not begun.".into()
+        }
+    }
+}
+
+fn held(told: &Explained, now: Time) -> String {
+    let left = told.until.map_or(0.0, |until| (until.secs() - now.secs()).max(0.0));
+    format!("The job is held back for another {left:.0} s: until its begin time, or after a failure.")
+}
+
+fn of(kind: &KindCount, names: &Names<'_>) -> String {
+    let name = (names.kind)(kind.kind);
+    let KindCount { needed, free, together, up, .. } = *kind;
+    format!("{name} needs {needed}, free {free} of {up} ({together} on one node)")
+}
+
+fn numbers(told: &Explained) -> BTreeMap<String, f64> {
+    let least = |pick: fn(&KindCount) -> u32| told.kinds.iter().map(pick).min().unwrap_or(0).into();
+    let sum = |pick: fn(&KindCount) -> u32| told.kinds.iter().map(pick).sum::<u32>().into();
+    let numbers = [
+        ("needed", least(|kind| kind.needed)),
+        ("free", sum(|kind| kind.free)),
+        ("up", sum(|kind| kind.up)),
+        ("total", sum(|kind| kind.total)),
+        ("ahead", told.n_ahead as f64),
+        ("share", told.share),
+    ];
+    numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn advice(remedy: Remedy, names: &Names<'_>) -> String {
+    match remedy {
+        Remedy::Fewer { kind, devices } => {
+            let word = plural(devices as usize, "device", "devices");
+            format!("ask for {devices} {word} of kind {}: it would start now", (names.kind)(kind))
+        }
+        Remedy::Kind { kind, free } => {
+            let name = (names.kind)(kind);
+            format!("allow kind {name}, of which {free} are free (--kind {name}): it would start now")
+        }
+        Remedy::Resume { node } => {
+            let name = (names.node)(node);
+            format!("let node {name} take jobs again: yard resume {name}")
+        }
+        Remedy::Repair { node } => format!("bring the broken devices of node {} back", (names.node)(node)),
+    }
+}
+
+fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use yard_core::explain::Ahead;
+    use yard_core::ids::JobId;
+
+    use super::*;
+
+    fn told(reason: Reason) -> Explained {
+        let count = |kind, free, price| KindCount {
+            kind: KindId(kind),
+            needed: 8,
+            free,
+            together: 2,
+            up: 16,
+            total: 32,
+            price,
+        };
+        Explained {
+            job: JobId(7),
+            reason,
+            until: Some(Time::from_secs(130.0)),
+            share: 0.25,
+            kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
+            ahead: vec![Ahead { job: JobId(3), devices: 12 }],
+            n_ahead: 1,
+            remedies: vec![
+                Remedy::Fewer { kind: KindId(0), devices: 4 },
+                Remedy::Kind { kind: KindId(1), free: 8 },
+                Remedy::Resume { node: NodeId(5) },
+            ],
+        }
+    }
+
+    fn explained(reason: Reason) -> Explanation {
+        let kind = |kind: KindId| ["h100", "a100"][kind.index()].to_owned();
+        let node = |node: NodeId| format!("node-{node}");
+        words(&told(reason), "pending", Time::from_secs(100.0), &Names { kind: &kind, node: &node })
+    }
+
+    #[test]
+    fn reasons_are_sentences_with_their_numbers() {
+        let all = [Reason::Capacity, Reason::Priority, Reason::Share, Reason::Held, Reason::Gang];
+        let lines: String = all.map(|reason| explained(reason).text + "\n").concat();
+        expect![[r#"
+            Not enough devices are free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            1 job in front holds or gets the devices it could use: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Devices are shared by turns and it is another's; its part is 25 % of the time.
+            The job is held back for another 30 s: until its begin time, or after a failure.
+            Enough devices do not lie together, or there are too few in all: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+        "#]]
+        .assert_eq(&lines);
+    }
+
+    #[test]
+    fn remedies_can_be_typed_and_numbers_read() {
+        let explanation = explained(Reason::Priority);
+        expect![[r#"
+            [
+                "ask for 4 devices of kind h100: it would start now",
+                "allow kind a100, of which 8 are free (--kind a100): it would start now",
+                "let node node-5 take jobs again: yard resume node-5",
+            ]
+        "#]]
+        .assert_debug_eq(&explanation.remedies);
+        assert_eq!(explanation.reason, "priority");
+        assert_eq!((explanation.numbers["needed"], explanation.numbers["free"]), (8.0, 10.0));
+        assert_eq!(explanation.prices, BTreeMap::from([("h100".to_owned(), 1.5)]));
+        assert_eq!(over(7, "failed", Some("exit code 1")).text, "The job is over: failed (exit code 1).");
+    }
+}

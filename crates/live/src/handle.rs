@@ -1,0 +1,178 @@
+//! The one way to the driver: a message for each thing that may be asked of it, and a handle that asks. An answer
+//! to a request that changes something leaves only after the change is durable.
+
+use std::sync::{Arc, RwLock};
+
+use thiserror::Error;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use yard_core::ids::JobId;
+use yard_core::view::View;
+
+use crate::board::Board;
+use crate::request::JobRequest;
+use crate::views::{EventView, Explanation, JobView};
+use crate::wire::{FromAgent, Hello, ToAgent};
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// The user.
+    pub user: String,
+    /// Whether they may touch what others own.
+    pub admin: bool,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request is wrong.
+    #[error("{message}")]
+    Invalid {
+        /// The field that is wrong.
+        field: Option<String>,
+        /// In a sentence.
+        message: String,
+    },
+    /// There is no such thing, or it is not theirs to see.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is theirs to see, but not to touch.
+    #[error("{0}")]
+    Forbidden(String),
+    /// It contradicts what is: a key used twice for different jobs, a job that is over.
+    #[error("{0}")]
+    Conflict(String),
+    /// It cannot be made durable now, or too much waits already.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The answer to a request.
+pub type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What may be asked of the driver.
+#[derive(Debug)]
+pub enum Ask {
+    /// Run a job.
+    Submit {
+        /// Who.
+        who: Who,
+        /// What.
+        request: Box<JobRequest>,
+        /// A key that makes a repeated request harmless.
+        key: Option<String>,
+        /// The job, once it is durable; a rejected job is an answer too.
+        reply: Reply<JobView>,
+    },
+    /// Withdraw a job.
+    Cancel {
+        /// Who.
+        who: Who,
+        /// Which.
+        job: JobId,
+        /// What for.
+        reason: Option<String>,
+        /// The job as it is then.
+        reply: Reply<JobView>,
+    },
+    /// A node takes nothing new, or takes jobs again.
+    Drain {
+        /// Who.
+        who: Who,
+        /// The node's name.
+        node: String,
+        /// Take nothing new, or take jobs again.
+        drain: bool,
+        /// Whether what runs there is asked to save and go on elsewhere.
+        evict: bool,
+        /// What for.
+        reason: Option<String>,
+        /// Done.
+        reply: Reply<()>,
+    },
+    /// Why a job does not run, or why it runs where it does.
+    Explain {
+        /// Which.
+        job: JobId,
+        /// Why, in words and numbers.
+        reply: Reply<Explanation>,
+    },
+    /// What the policy would see now.
+    View {
+        /// The view.
+        reply: Reply<View>,
+    },
+    /// An agent connected, and may send from now on.
+    Connect {
+        /// Who it is.
+        hello: Box<Hello>,
+        /// What to tell it. Closing it ends the connection.
+        link: mpsc::UnboundedSender<ToAgent>,
+        /// The number of this connection, to be given with `From` and `Disconnect`.
+        reply: Reply<u64>,
+    },
+    /// An agent said something.
+    From {
+        /// Its connection.
+        connection: u64,
+        /// What.
+        message: FromAgent,
+    },
+    /// An agent's connection is gone.
+    Disconnect {
+        /// Its connection.
+        connection: u64,
+    },
+    /// Read a job's log from the agent that has it. Pieces arrive in order; the channel closes at the end.
+    Logs {
+        /// Who.
+        who: Who,
+        /// Which log.
+        log: LogRequest,
+        /// The pieces.
+        reply: Reply<mpsc::UnboundedReceiver<Result<String, String>>>,
+    },
+    /// Stop: ask local jobs to save where `leave` names nodes that go away, write a snapshot, end.
+    Shutdown {
+        /// Nodes that go away with this process.
+        leave: Vec<String>,
+        /// Done.
+        reply: Reply<()>,
+    },
+}
+
+/// Which log, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequest {
+    /// The job.
+    pub job: JobId,
+    /// The rank.
+    pub rank: u32,
+    /// Standard error rather than output.
+    pub stderr: bool,
+    /// Only so many of its last lines.
+    pub tail: Option<u64>,
+    /// Whether to go on with what is written.
+    pub follow: bool,
+}
+
+/// Asks the driver. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    /// To the driver. Bounded: who asks too much, waits.
+    pub asks: mpsc::Sender<Ask>,
+    /// What there is to see, kept up to date by the driver.
+    pub board: Arc<RwLock<Board>>,
+    /// What happens, as it happens.
+    pub events: broadcast::Sender<Arc<EventView>>,
+}
+
+impl Handle {
+    /// Sends a request and waits for the answer.
+    pub async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Refusal::Unavailable("the scheduler is shutting down; try again in a moment".into());
+        self.asks.send(make(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,217 @@
+//! What happened, for who asks: jobs that are over, events, and a trace of it all that `yard sim` can run again
+//! under another policy. Reads the store through connections of its own and never waits for the driver.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use yard_core::ids::JobId;
+use yard_core::units::{Span, Time};
+
+use crate::request::JobRequest;
+use crate::store::{JobRow, StoreError, job_row, reader};
+use crate::views::{EventView, JobView};
+
+/// Connections that are kept for the next to ask.
+const IDLE_MAX: usize = 8;
+
+/// Which jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Only this user's.
+    pub user: Option<String>,
+    /// Only those that ended in this state.
+    pub state: Option<String>,
+    /// Only those after this one; the newest where nothing is said.
+    pub after: Option<u64>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Reads what happened. Cheap to share.
+#[derive(Debug)]
+pub struct History {
+    data: PathBuf,
+    round: Span,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl History {
+    /// The history in a data folder, whose store exists. `round` is what the times of a trace are aligned to.
+    pub fn open(data: &Path, round: Span) -> Result<History, StoreError> {
+        let first = reader(data)?;
+        Ok(History { data: data.to_owned(), round, idle: Mutex::new(vec![first]) })
+    }
+
+    /// Jobs that are over, oldest first.
+    pub fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError> {
+        let order = if filter.after.is_some() { "ASC" } else { "DESC" };
+        let text = format!(
+            "SELECT summary FROM jobs WHERE ended_us IS NOT NULL AND id > :after AND (:user IS NULL OR user = :user)
+             AND (:state IS NULL OR state = :state) ORDER BY id {order} LIMIT :limit"
+        );
+        let after = filter.after.map_or(-1, |after| after as i64);
+        let params = named_params! {
+            ":after": after, ":user": filter.user, ":state": filter.state, ":limit": filter.limit
+        };
+        let mut jobs = self.list(&text, params, |row| json(&row.get::<_, String>(0)?))?;
+        if filter.after.is_none() {
+            jobs.reverse();
+        }
+        Ok(jobs)
+    }
+
+    /// A job that is over, with what was asked for.
+    pub fn job(&self, id: JobId) -> Result<Option<JobView>, StoreError> {
+        let text = "SELECT id, user, submitted_us, request, facts, summary FROM jobs WHERE id = ?1";
+        let row = self.with(|db| db.prepare_cached(text)?.query_row([id.0 as i64], job_row).optional())?;
+        let ended = |row: JobRow| Some(JobView { request: Some(row.request), ..row.summary? });
+        Ok(row.and_then(ended))
+    }
+
+    /// What was asked for, whether the job is over or not.
+    pub fn request(&self, id: JobId) -> Result<Option<JobRequest>, StoreError> {
+        let text = "SELECT request FROM jobs WHERE id = ?1";
+        let read = |row: &Row<'_>| json(&row.get::<_, String>(0)?);
+        self.with(|db| db.prepare_cached(text)?.query_row([id.0 as i64], read).optional())
+    }
+
+    /// Events after one, the oldest of them, or the newest of all; those that a user may see, or all. Oldest first.
+    pub fn events(
+        &self,
+        after: Option<u64>,
+        limit: u32,
+        user: Option<&str>,
+    ) -> Result<Vec<EventView>, StoreError> {
+        let order = if after.is_some() { "ASC" } else { "DESC" };
+        let text = format!(
+            "SELECT id, time_us, event, job, node, detail, user FROM events
+             WHERE id > :after AND (:user IS NULL OR user IS NULL OR user = :user) ORDER BY id {order} LIMIT :limit"
+        );
+        let since = after.map_or(-1, |after| after.min(i64::MAX as u64) as i64);
+        let params = named_params! { ":after": since, ":user": user, ":limit": limit };
+        let mut events = self.list(&text, params, event)?;
+        if after.is_none() {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    /// The number of the newest event.
+    pub fn last_event(&self) -> Result<u64, StoreError> {
+        let text = "SELECT coalesce(max(id), 0) FROM events";
+        self.with(|db| db.query_row(text, [], |row| row.get::<_, i64>(0))).map(|id| id as u64)
+    }
+
+    /// Jobs that were submitted from `from` until before `to` and have run and ended, as a native trace. Times count
+    /// from a multiple of the round, so that a simulation has its rounds at the same instants.
+    pub fn trace(&self, from: Time, to: Time, user: Option<&str>) -> Result<String, StoreError> {
+        let text = "SELECT id, user, submitted_us, request, facts, summary FROM jobs
+             WHERE ended_us IS NOT NULL AND submitted_us >= :from AND submitted_us < :to
+             AND (:user IS NULL OR user = :user) ORDER BY submitted_us, id";
+        let params = named_params! { ":from": micros(from), ":to": micros(to), ":user": user };
+        let mut jobs = self.list(text, params, job_row)?;
+        jobs.retain(|job| job.summary.as_ref().is_some_and(|view| view.executed_s > 0.0));
+        Ok(trace(&jobs, self.round))
+    }
+
+    fn list<T>(
+        &self,
+        text: &str,
+        params: impl rusqlite::Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.with(|db| db.prepare_cached(text)?.query_map(params, read)?.collect())
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let db = idle.map_or_else(|| reader(&self.data), Ok)?;
+        let answer = ask(&db).map_err(|source| StoreError::sql(&self.data, source))?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(db);
+        }
+        Ok(answer)
+    }
+}
+
+fn micros(time: Time) -> i64 {
+    time.0.min(i64::MAX as u64) as i64
+}
+
+fn json<T: serde::de::DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<EventView> {
+    Ok(EventView {
+        id: row.get::<_, i64>(0)? as u64,
+        time: Time(row.get::<_, i64>(1)? as u64).secs(),
+        event: row.get(2)?,
+        job: row.get::<_, Option<i64>>(3)?.map(|job| job as u64),
+        node: row.get(4)?,
+        detail: json(&row.get::<_, String>(5)?)?,
+        user: row.get(6)?,
+    })
+}
+
+/// The columns of a trace, in order.
+const COLUMNS: [&str; 14] = [
+    "job_id",
+    "submit_s",
+    "gpus",
+    "duration_s",
+    "model",
+    "batch_size",
+    "user",
+    "tenant",
+    "weight",
+    "priority",
+    "deadline_s",
+    "min_gpus",
+    "max_gpus",
+    "kinds",
+];
+
+fn trace(jobs: &[JobRow], round: Span) -> String {
+    let first = jobs.first().map_or(0, |job| job.submitted.0);
+    let base = Time(first - first.checked_rem(round.0).unwrap_or(0));
+    // Writing to memory cannot fail.
+    let mut out = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(Vec::new());
+    let _ = out.write_record(COLUMNS);
+    for job in jobs {
+        let _ = out.write_record(fields(job, base));
+    }
+    out.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+fn fields(job: &JobRow, base: Time) -> [String; 14] {
+    fn text<T: ToString>(value: Option<T>) -> String {
+        value.map_or_else(String::new, |value| value.to_string())
+    }
+    let request = &job.request;
+    let gpus = request.gpus.or(request.min_gpus).unwrap_or(1);
+    let kinds = if gpus == 0 { vec![crate::translate::CPU.to_owned()] } else { request.kinds.clone() };
+    let executed = job.summary.as_ref().map_or(0.0, |view| view.executed_s);
+    // One that was past before the job came is no deadline to a simulation.
+    let deadline = request.deadline.map(Time::from_secs).filter(|time| *time > job.submitted);
+    [
+        job.id.to_string(),
+        (job.submitted - base).secs().to_string(),
+        gpus.max(1).to_string(),
+        executed.to_string(),
+        text(request.model.as_ref()),
+        text(request.batch_size),
+        job.user.clone(),
+        text(request.tenant.as_ref()),
+        request.weight.unwrap_or(1.0).to_string(),
+        request.priority.to_string(),
+        text(deadline.map(|time| (time - base).secs())),
+        text(request.min_gpus.filter(|_| gpus > 0)),
+        text(request.max_gpus.filter(|_| gpus > 0)),
+        kinds.join("|"),
+    ]
+}

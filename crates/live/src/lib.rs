@@ -1,0 +1,29 @@
+//! The live cluster: the loop that runs the core against real machines. One thread, the *driver*, owns the engine
+//! and its journal; the API and the agents' connections ask it through a `Handle`. Agents run processes through a
+//! *keeper* that outlives them. Only this crate and the binary read clocks.
+
+pub mod agent;
+pub mod api;
+pub mod auth;
+pub mod board;
+pub mod ca;
+pub mod clock;
+pub mod driver;
+pub mod enroll;
+pub mod explain;
+pub mod handle;
+pub mod history;
+pub mod listen;
+pub mod metrics;
+mod past;
+mod planner;
+pub mod request;
+#[cfg(test)]
+mod scratch;
+pub mod store;
+pub mod tls;
+pub mod translate;
+pub mod views;
+pub mod wire;
+
+pub use planner::MakePolicy;

@@ -1,0 +1,378 @@
+//! Connections. One port speaks TLS and plain HTTP: the first byte decides, and plain HTTP is for this machine only.
+//! Whoever is not known yet is a *guest*: a guest must speak soon, may not stay idle, and when one address has too
+//! many of them the oldest leaves. So a flood of idle connections costs little and locks nobody out.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use crate::ca::node_of;
+
+/// The first byte of a TLS connection: a handshake record.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// Files kept free for the database, logs and the rest of the process.
+const FILES_RESERVED: u64 = 256;
+const USE_HTTPS: &str = "plain HTTP is for this machine only; use https\n";
+
+/// What is not exceeded.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Of these, guests of one address.
+    pub guests: usize,
+    /// How long a guest may take for its first byte and for the TLS handshake.
+    pub handshake: Duration,
+    /// How long a connection may take to send a request's head, and how long it may stay without a request.
+    pub idle: Duration,
+    /// How long requests may go on once the server stops.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let second = Duration::from_secs;
+        Limits {
+            connections: 16_384,
+            guests: 1_024,
+            handshake: second(10),
+            idle: second(30),
+            drain: second(5),
+        }
+    }
+}
+
+impl Limits {
+    /// The usual limits, as far as this process may open files; asks the system for as many as it gives.
+    pub fn for_process() -> Limits {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let usual = Limits::default();
+        let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return usual };
+        let wanted = hard.min(usual.connections as u64 + FILES_RESERVED).max(soft);
+        let files = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_or(soft, |()| wanted);
+        let connections = files.saturating_sub(FILES_RESERVED).clamp(16, usual.connections as u64) as usize;
+        Limits { connections, guests: usual.guests.min(connections / 2), ..usual }
+    }
+}
+
+/// Who is at the other end of a request's connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// From where.
+    pub address: SocketAddr,
+    /// The node whose certificate it showed.
+    pub node: Option<String>,
+    guest: Arc<Mutex<Option<Guest>>>,
+}
+
+impl Peer {
+    /// A peer that nobody counts, where there is no connection.
+    pub fn new(address: SocketAddr, node: Option<String>) -> Peer {
+        Peer { address, node, guest: Arc::default() }
+    }
+
+    /// It showed who it is, and is no guest any more.
+    pub fn known(&self) {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Serves connections until `stop`.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    router: Router,
+    limits: Limits,
+    stop: CancellationToken,
+) {
+    let guests = Arc::new(Guests { most: limits.guests, ..Guests::default() });
+    let hall = Arc::new(Hall { tls: TlsAcceptor::from(tls), router, limits, guests, stop: stop.clone() });
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let open = TaskTracker::new();
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, address)) => {
+                let Ok(place) = places.clone().try_acquire_owned() else {
+                    tracing::debug!(%address, "too many connections");
+                    continue;
+                };
+                open.spawn(hall.clone().welcome(stream, address, place));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    open.close();
+    if timeout(limits.drain, open.wait()).await.is_err() {
+        tracing::info!(open = open.len(), "connections were cut off at the end");
+    }
+}
+
+/// What all connections share.
+struct Hall {
+    tls: TlsAcceptor,
+    router: Router,
+    limits: Limits,
+    guests: Arc<Guests>,
+    stop: CancellationToken,
+}
+
+impl Hall {
+    async fn welcome(self: Arc<Self>, stream: TcpStream, address: SocketAddr, place: OwnedSemaphorePermit) {
+        let guest = self.guests.enter(address.ip().to_canonical());
+        let leave = guest.leave.clone();
+        leave.run_until_cancelled(self.talk(stream, address, place, guest)).await;
+    }
+
+    /// Whoever does not speak, or not as it should, is left without a word.
+    async fn talk(&self, stream: TcpStream, address: SocketAddr, place: OwnedSemaphorePermit, guest: Guest) {
+        let mut first = [0];
+        let spoke = timeout(self.limits.handshake, stream.peek(&mut first)).await;
+        if !matches!(spoke, Ok(Ok(1))) || stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let stream = Counted { stream, _place: place };
+        let peer = Peer { guest: Arc::new(Mutex::new(Some(guest))), ..Peer::new(address, None) };
+        if first == [TLS_HANDSHAKE] {
+            self.secure(stream, peer).await;
+        } else if address.ip().to_canonical().is_loopback() {
+            self.http(stream, peer, false).await;
+        } else {
+            refuse(stream).await;
+        }
+    }
+
+    async fn secure(&self, stream: Counted, mut peer: Peer) {
+        let Ok(Ok(stream)) = timeout(self.limits.handshake, self.tls.accept(stream)).await else { return };
+        let session = stream.get_ref().1;
+        peer.node = session.peer_certificates().and_then(|shown| shown.first()).and_then(node_of);
+        if peer.node.is_some() {
+            peer.known();
+        }
+        let two = session.alpn_protocol() == Some(b"h2");
+        self.http(stream, peer, two).await;
+    }
+
+    async fn http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
+        two: bool,
+    ) {
+        let busy = Arc::new(Activity::default());
+        let (router, activity) = (self.router.clone(), busy.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            let (answer, busy) = (router.clone().oneshot(request.map(Body::new)), Busy::begin(&activity));
+            async move { answer.await.map(|answer| answer.map(|body| Held { body, _busy: busy })) }
+        });
+        let builder = self.builder();
+        let builder = if two { builder.http2_only() } else { builder.http1_only() };
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
+            () = busy.idle(self.limits.idle) => None,
+            () = self.stop.cancelled() => None,
+        };
+        if ended.is_none() {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(self.limits.drain, connection).await;
+        }
+    }
+
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.idle).max_buf_size(64 << 10);
+        let mut two = builder.http2();
+        two.timer(TokioTimer::new()).max_concurrent_streams(128).max_header_list_size(64 << 10);
+        two.keep_alive_interval(self.limits.idle).keep_alive_timeout(self.limits.idle);
+        builder
+    }
+}
+
+async fn refuse(mut stream: Counted) {
+    let length = USE_HTTPS.len();
+    let answer = format!(
+        "HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{USE_HTTPS}"
+    );
+    let _ = timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
+    let _ = stream.shutdown().await;
+}
+
+/// Guests by address, each with what makes it leave; the oldest has the lowest number.
+#[derive(Debug, Default)]
+struct Guests {
+    most: usize,
+    numbers: AtomicU64,
+    inside: Mutex<BTreeMap<IpAddr, BTreeMap<u64, CancellationToken>>>,
+}
+
+/// A connection that has not shown who it is.
+#[derive(Debug)]
+struct Guest {
+    guests: Arc<Guests>,
+    address: IpAddr,
+    number: u64,
+    leave: CancellationToken,
+}
+
+impl Guests {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Guest {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let leave = CancellationToken::new();
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = inside.entry(address).or_default();
+        here.insert(number, leave.clone());
+        if here.len() > self.most
+            && let Some((_, oldest)) = here.pop_first()
+        {
+            oldest.cancel();
+        }
+        Guest { guests: self.clone(), address, number, leave }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut inside = self.guests.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(here) = inside.get_mut(&self.address) else { return };
+        here.remove(&self.number);
+        if here.is_empty() {
+            inside.remove(&self.address);
+        }
+    }
+}
+
+/// How many requests of a connection are being answered, and how many there have been.
+#[derive(Debug, Default)]
+struct Activity {
+    now: AtomicUsize,
+    ever: AtomicU64,
+}
+
+impl Activity {
+    /// Until there was no request for so long.
+    async fn idle(&self, limit: Duration) {
+        loop {
+            let before = self.ever.load(Ordering::Relaxed);
+            tokio::time::sleep(limit).await;
+            if self.now.load(Ordering::Relaxed) == 0 && self.ever.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+}
+
+/// A request that is being answered.
+struct Busy(Arc<Activity>);
+
+impl Busy {
+    fn begin(activity: &Arc<Activity>) -> Busy {
+        activity.now.fetch_add(1, Ordering::Relaxed);
+        activity.ever.fetch_add(1, Ordering::Relaxed);
+        Busy(activity.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A body whose request counts as being answered until its end.
+struct Held {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection that gives its place back when it closes, also after it became a WebSocket.
+struct Counted {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+}

@@ -1,0 +1,192 @@
+//! What can be measured, for Prometheus. The driver records what it does through a handle that is cheap to clone;
+//! how many jobs, nodes and devices there are is read off the board when somebody asks. No metric has a label whose
+//! values grow with the jobs.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::board::Board;
+use crate::clock::seconds;
+use crate::driver::Meter;
+use crate::views::DeviceView;
+
+/// The states of jobs that are not over: shown also when there are none, so that a graph has no holes.
+const OPEN: [&str; 5] = ["pending", "starting", "running", "suspending", "suspended"];
+const NODE_STATES: [&str; 4] = ["up", "draining", "unreachable", "down"];
+
+/// Records. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    /// One reader at a time: the gauges are counted anew for each.
+    reading: Mutex<()>,
+    jobs: Family<State, Gauge>,
+    nodes: Family<State, Gauge>,
+    devices: Family<Use, Gauge>,
+    idle: Gauge<f64, AtomicU64>,
+    submissions: Counter,
+    preemptions: Counter,
+    ended: Family<State, Counter>,
+    rounds: Histogram,
+    plans: Histogram,
+    commits: Histogram,
+    requests: Family<Request, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct State {
+    state: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Use {
+    kind: String,
+    state: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Request {
+    method: String,
+    route: String,
+    code: u16,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Meter for Metrics {
+    fn submitted(&self, jobs: u64) {
+        self.0.submissions.inc_by(jobs);
+    }
+
+    fn preempted(&self, jobs: u64) {
+        self.0.preemptions.inc_by(jobs);
+    }
+
+    fn ended(&self, state: &str) {
+        self.0.ended.get_or_create(&State { state: state.to_owned() }).inc();
+    }
+
+    fn round(&self, took: Duration) {
+        self.0.rounds.observe(took.as_secs_f64());
+    }
+
+    fn plan(&self, took: Duration) {
+        self.0.plans.observe(took.as_secs_f64());
+    }
+
+    fn commit(&self, took: Duration) {
+        self.0.commits.observe(took.as_secs_f64());
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    pub fn new() -> Metrics {
+        let mut inner = Inner {
+            registry: Registry::with_prefix("yard"),
+            reading: Mutex::default(),
+            jobs: Family::default(),
+            nodes: Family::default(),
+            devices: Family::default(),
+            idle: Gauge::default(),
+            submissions: Counter::default(),
+            preemptions: Counter::default(),
+            ended: Family::default(),
+            rounds: times(),
+            plans: times(),
+            commits: times(),
+            requests: Family::new_with_constructor(times),
+        };
+        inner.register();
+        Metrics(Arc::new(inner))
+    }
+
+    /// A request was answered.
+    pub fn request(&self, method: &str, route: &str, code: u16, took: Duration) {
+        let request = Request { method: method.to_owned(), route: route.to_owned(), code };
+        self.0.requests.get_or_create(&request).observe(took.as_secs_f64());
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub fn text(&self, board: &Board, now_us: u64) -> String {
+        let _one = self.0.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.read(board, now_us);
+        let mut text = String::new();
+        encode(&mut text, &self.0.registry).expect("a string takes what is written");
+        text
+    }
+}
+
+impl Inner {
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("jobs", "Jobs that are not over", self.jobs.clone());
+        registry.register("nodes", "Nodes", self.nodes.clone());
+        registry.register("devices", "Devices by kind: held, free or broken", self.devices.clone());
+        let help = "Since the scheduling loop last went round";
+        registry.register("seconds_since_last_cycle", help, self.idle.clone());
+        registry.register("submissions", "Jobs accepted", self.submissions.clone());
+        registry.register("preemptions", "Times a job was stopped for another", self.preemptions.clone());
+        registry.register("jobs_ended", "Jobs that are over", self.ended.clone());
+        registry.register_with_unit("round", "To decide a round", Unit::Seconds, self.rounds.clone());
+        registry.register_with_unit("plan", "For the policy to answer", Unit::Seconds, self.plans.clone());
+        registry.register_with_unit(
+            "journal_commit",
+            "To make inputs durable",
+            Unit::Seconds,
+            self.commits.clone(),
+        );
+        registry.register_with_unit("http_request", "To answer", Unit::Seconds, self.requests.clone());
+    }
+
+    fn read(&self, board: &Board, now_us: u64) {
+        self.idle.set(seconds(now_us.saturating_sub(board.alive)));
+        let open = board.jobs.values().map(|job| job.state.as_str()).filter(|state| OPEN.contains(state));
+        count(&self.jobs, &OPEN, open);
+        count(&self.nodes, &NODE_STATES, board.nodes.values().map(|node| node.state.as_str()));
+        self.devices.clear();
+        for device in board.nodes.values().flat_map(|node| &node.devices) {
+            let state = use_of(device).to_owned();
+            self.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
+        }
+    }
+}
+
+fn count<'a>(family: &Family<State, Gauge>, always: &[&str], states: impl Iterator<Item = &'a str>) {
+    family.clear();
+    for state in always {
+        family.get_or_create(&State { state: (*state).to_owned() }).set(0);
+    }
+    for state in states {
+        family.get_or_create(&State { state: state.to_owned() }).inc();
+    }
+}
+
+fn use_of(device: &DeviceView) -> &'static str {
+    match (device.jobs.is_empty(), &device.problem) {
+        (false, _) => "held",
+        (true, Some(_)) => "broken",
+        (true, None) => "free",
+    }
+}
+
+/// From a tenth of a millisecond to almost two minutes.
+fn times() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 2.0, 21))
+}

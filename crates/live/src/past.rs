@@ -1,0 +1,37 @@
+//! The stored history as the API asks for it.
+
+use yard_core::ids::JobId;
+use yard_core::units::Time;
+
+use crate::api::{self, EventFilter, TraceFilter};
+use crate::handle::Refusal;
+use crate::history::{History, JobFilter};
+use crate::store::StoreError;
+use crate::views::{EventView, JobView};
+
+impl api::History for History {
+    fn jobs(&self, filter: &api::JobFilter) -> Result<Vec<JobView>, Refusal> {
+        let api::JobFilter { user, state, after, limit } = filter.clone();
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        History::jobs(self, &JobFilter { user, state, after, limit }).map_err(unreadable)
+    }
+
+    fn job(&self, id: u64) -> Result<Option<JobView>, Refusal> {
+        History::job(self, JobId(id)).map_err(unreadable)
+    }
+
+    fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal> {
+        let limit = u32::try_from(filter.limit).unwrap_or(u32::MAX);
+        History::events(self, filter.after, limit, filter.viewer.as_deref()).map_err(unreadable)
+    }
+
+    fn trace(&self, filter: &TraceFilter) -> Result<String, Refusal> {
+        let from = filter.from.map_or(Time::ZERO, Time::from_secs);
+        let to = filter.to.map_or(Time::NEVER, Time::from_secs);
+        History::trace(self, from, to, filter.user.as_deref()).map_err(unreadable)
+    }
+}
+
+fn unreadable(error: StoreError) -> Refusal {
+    Refusal::Unavailable(format!("the history cannot be read: {error}"))
+}

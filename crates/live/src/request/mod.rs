@@ -1,0 +1,120 @@
+//! What a user asks for: the body of `POST /v1/jobs`. Unknown fields are refused. Beside it, the ways people write
+//! it down: a job file in YAML, a script with `#SBATCH` lines.
+
+pub mod check;
+pub mod sbatch;
+pub mod times;
+pub mod yaml;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use utoipa::ToSchema;
+use yard_core::part::Pause;
+
+/// A job to be run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobRequest {
+    /// What people call it; the command's name where it is not given.
+    pub name: Option<String>,
+    /// The program and its arguments. No shell is involved.
+    pub command: Vec<String>,
+    /// What is added to its environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs: an absolute path on the nodes.
+    #[schema(value_type = Option<String>)]
+    pub workdir: Option<PathBuf>,
+    /// Devices it needs, all at once; 1 where nothing is said. 0: it runs on a processor slot.
+    pub gpus: Option<u32>,
+    /// The least it can run with, if it can grow and shrink.
+    pub min_gpus: Option<u32>,
+    /// The most it can use, if it can grow and shrink.
+    pub max_gpus: Option<u32>,
+    /// The kinds it may run on, best liked first; empty: any.
+    pub kinds: Vec<String>,
+    /// How many nodes it must be spread over; where nothing is said, as few as there can be.
+    pub nodes: Option<u32>,
+    /// One process on each node, or one for each device.
+    pub ranks: Ranks,
+    /// The team it counts for.
+    pub tenant: Option<String>,
+    /// Its weight in fair shares.
+    pub weight: Option<f64>,
+    /// Larger is more urgent.
+    pub priority: i32,
+    /// When it should be done: seconds since 1970, UTC.
+    pub deadline: Option<f64>,
+    /// When it may start at the earliest: seconds since 1970, UTC.
+    pub begin: Option<f64>,
+    /// How long it may run, in seconds, over all its starts.
+    pub time_limit_s: Option<f64>,
+    /// How long it should take, in seconds; for policies that go by it.
+    pub duration_s: Option<f64>,
+    /// What it trains, for the scheduler's belief about its speed.
+    pub model: Option<String>,
+    /// The batch size it trains with.
+    pub batch_size: Option<u32>,
+    /// Failures after which it is given up.
+    pub max_restarts: Option<u32>,
+    /// How it gives its devices back while it is not done.
+    #[schema(value_type = String)]
+    pub pause: Pause,
+    /// How it saves its progress.
+    pub checkpoint: Checkpoint,
+    /// Where output goes: `%j` job, `%x` name, `%t` rank, `%n` node rank.
+    pub output: Option<String>,
+    /// The same for standard error.
+    pub error: Option<String>,
+    /// Memory it may use on each node, in MiB.
+    pub memory_mib: Option<u64>,
+    /// Processor cores it may use on each node.
+    pub cpus: Option<f64>,
+    /// It shares its devices with no other job, even where the policy packs jobs.
+    pub exclusive: bool,
+}
+
+/// A job file that cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Mistake {
+    /// The line, counted from 1, where it is about one.
+    pub line: Option<u64>,
+    /// In a sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => write!(f, "{}", self.message),
+        }
+    }
+}
+
+/// How a job saves its progress.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checkpoint {
+    /// Where it keeps checkpoints: a folder that all nodes see, if the job is to move.
+    #[schema(value_type = Option<String>)]
+    pub dir: Option<PathBuf>,
+    /// The signal that asks it to save and exit; `TERM` where nothing is said.
+    pub signal: Option<String>,
+    /// How many seconds it has for that before it is killed; 30 where nothing is said.
+    pub grace_s: Option<f64>,
+}
+
+/// Processes of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ranks {
+    /// One on each node; it sees all the devices there.
+    #[default]
+    Node,
+    /// One for each device.
+    Device,
+}

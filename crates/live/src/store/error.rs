@@ -1,0 +1,81 @@
+//! What can be wrong with the store. Each sentence names the file and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why the store cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Somebody else writes to it.
+    #[error("{path}: another server uses this data folder; stop it, or name another folder with --data")]
+    Locked {
+        /// The lock's file.
+        path: PathBuf,
+    },
+    /// A newer program wrote it.
+    #[error("{path}: written by a newer version (schema {found}, this one knows {known}); use that version")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
+    /// What an older or newer scheduler wrote into it.
+    #[error(
+        "{path}: the journal was written by another version of the scheduler ({found}, this one is {known}); finish its jobs with that version, or name another folder with --data"
+    )]
+    OtherScheduler {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+    },
+    /// A row that does not say what it should.
+    #[error("{path}: {what} cannot be read ({reason}); restore the file from a backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which row.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file or folder cannot be used.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// SQLite cannot do what it should.
+    #[error("{path}: {source}{}", remedy(source))]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn sql(path: &Path, source: rusqlite::Error) -> StoreError {
+        StoreError::Sql { path: path.to_owned(), source }
+    }
+}
+
+/// What to do about the errors that people can do something about.
+fn remedy(error: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{DiskFull, NotADatabase, PermissionDenied, ReadOnly};
+    match error.sqlite_error_code() {
+        Some(DiskFull) => "; make room on its disk",
+        Some(ReadOnly | PermissionDenied) => "; make it writable",
+        Some(NotADatabase) => "; restore it from a backup, or name another folder with --data",
+        _ => "",
+    }
+}

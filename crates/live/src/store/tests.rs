@@ -1,0 +1,81 @@
+//! The store by itself.
+
+use yard_core::Engine;
+use yard_core::Settings;
+use yard_core::cluster::Kinds;
+use yard_core::message::Input;
+use yard_core::units::Time;
+
+use super::*;
+use crate::scratch::Scratch;
+
+fn write(store: &mut Store, first: u64, inputs: &[&str]) {
+    store.write(&Write { first, time: Time(7), inputs, ..Write::default() }, &Derived::default()).unwrap();
+}
+
+fn tick() -> String {
+    serde_json::to_string(&Input::Tick).unwrap()
+}
+
+fn state() -> Vec<u8> {
+    let placer = yard_policies::placers::placer("pack").unwrap();
+    pack(Engine::new(Settings::default(), Kinds::default(), placer).state()).unwrap()
+}
+
+#[test]
+fn a_newer_file_is_refused_and_an_older_one_is_brought_up_to_date() {
+    let dir = Scratch::new();
+    let store = Store::open(dir.path()).unwrap();
+    store.db.pragma_update(None, "user_version", 99).unwrap();
+    drop(store);
+    let error = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("yard.db") && error.contains("schema 99"), "{error}");
+    let old = Scratch::new();
+    Connection::open(old.path().join("yard.db")).unwrap().execute_batch("VACUUM").unwrap();
+    Store::open(old.path()).unwrap().nodes().unwrap();
+}
+
+#[test]
+fn something_else_than_a_database_is_named() {
+    let dir = Scratch::new();
+    std::fs::write(dir.path().join("yard.db"), "x".repeat(4096)).unwrap();
+    let error = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("yard.db") && error.contains("backup"), "{error}");
+}
+
+#[test]
+fn a_gap_in_the_journal_is_found() {
+    let dir = Scratch::new();
+    let mut store = Store::open(dir.path()).unwrap();
+    write(&mut store, 1, &[&tick(), &tick(), &tick()]);
+    let mut seen = Vec::new();
+    store.replay(1, |entry| seen.push(entry.seq)).unwrap();
+    assert_eq!(seen, [2, 3]);
+    store.db.execute("DELETE FROM journal WHERE seq = 2", []).unwrap();
+    let error = store.replay(0, |_| ()).unwrap_err().to_string();
+    assert!(error.contains("input 2 of the journal"), "{error}");
+    store.db.execute("UPDATE journal SET seq = 2, input = '{' WHERE seq = 3", []).unwrap();
+    assert!(matches!(store.replay(0, |_| ()), Err(StoreError::Damaged { .. })));
+    store.db.execute("UPDATE journal SET version = 1", []).unwrap();
+    assert!(matches!(store.replay(0, |_| ()), Err(StoreError::OtherScheduler { found: 1, .. })));
+}
+
+#[test]
+fn two_snapshots_are_kept_with_the_journal_behind_the_older() {
+    let dir = Scratch::new();
+    let mut store = Store::open(dir.path()).unwrap();
+    let ticks = vec![tick(); 9];
+    write(&mut store, 1, &ticks.iter().map(String::as_str).collect::<Vec<_>>());
+    for seq in [2, 4, 6] {
+        store.write_snapshot(seq, &state(), 10).unwrap();
+    }
+    assert_eq!(store.snapshot().unwrap().unwrap().0, 6);
+    let mut seen = Vec::new();
+    store.replay(4, |entry| seen.push(entry.seq)).unwrap();
+    assert_eq!(seen, [5, 6, 7, 8, 9]);
+    assert!(store.replay(2, |_| ()).is_err(), "what the older one holds is gone");
+    store.db.execute("UPDATE snapshots SET state = x'00' WHERE seq = 6", []).unwrap();
+    assert_eq!(store.snapshot().unwrap().unwrap().0, 4, "the older one will do");
+    store.db.execute("UPDATE snapshots SET state = x'00'", []).unwrap();
+    assert!(matches!(store.snapshot(), Err(StoreError::Damaged { .. })));
+}

@@ -1,0 +1,273 @@
+//! What the API answers: one type for each thing that people look at. The keys are part of the contract.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::request::JobRequest;
+
+/// A job as people see it. Times are seconds since 1970, UTC.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobView {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Who submitted it.
+    pub user: String,
+    /// The team it counts for.
+    pub tenant: Option<String>,
+    /// `pending, starting, running, suspending, suspended, succeeded, failed, cancelled` or `rejected`.
+    pub state: String,
+    /// Why it is in this state, where there is something to say.
+    pub reason: Option<String>,
+    /// Devices it holds, or asked for.
+    pub gpus: u32,
+    /// The kind it holds.
+    pub kind: Option<String>,
+    /// Where it runs: `node[device,…]`, one for each node.
+    pub nodes: Vec<String>,
+    /// Its priority.
+    pub priority: i32,
+    /// When it should be done.
+    pub deadline: Option<f64>,
+    /// When it was submitted.
+    pub submitted_at: f64,
+    /// When it first got devices.
+    pub started_at: Option<f64>,
+    /// When it was over.
+    pub ended_at: Option<f64>,
+    /// Seconds it has held devices.
+    pub executed_s: f64,
+    /// Steps done.
+    pub step: Option<u64>,
+    /// Steps to do in all.
+    pub steps: Option<u64>,
+    /// Steps that are safe in a checkpoint.
+    pub checkpointed: Option<u64>,
+    /// Steps per second of late.
+    pub rate: Option<f64>,
+    /// Starts so far.
+    pub starts: u32,
+    /// Times it was stopped for another job.
+    pub preemptions: u32,
+    /// Starts on other devices than the time before.
+    pub migrations: u32,
+    /// Failures so far.
+    pub failures: u32,
+    /// Its exit code, once it is over.
+    pub exit_code: Option<i32>,
+    /// What was submitted; only where one job is asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<JobRequest>,
+}
+
+/// A page of jobs, newest last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobList {
+    /// The jobs.
+    pub jobs: Vec<JobView>,
+}
+
+/// A node as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// `up, draining, unreachable` or `down`.
+    pub state: String,
+    /// Why it is in this state, where there is something to say.
+    pub reason: Option<String>,
+    /// Where ranks meet.
+    pub address: String,
+    /// Its devices.
+    pub devices: Vec<DeviceView>,
+    /// Seconds since it was last heard of.
+    pub heard_s: Option<f64>,
+}
+
+/// A device as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceView {
+    /// Its kind.
+    pub kind: String,
+    /// Its number among those of its kind.
+    pub index: u32,
+    /// What it is.
+    pub name: String,
+    /// Its unique number.
+    pub uuid: Option<String>,
+    /// Its memory.
+    pub memory_mib: Option<u64>,
+    /// The jobs that hold it.
+    pub jobs: Vec<u64>,
+    /// Why it is out of service, where it is.
+    pub problem: Option<String>,
+}
+
+/// All nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeList {
+    /// The nodes.
+    pub nodes: Vec<NodeView>,
+}
+
+/// The whole at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StatusView {
+    /// The program's version.
+    pub version: String,
+    /// Who decides.
+    pub policy: String,
+    /// Seconds from one decision to the next.
+    pub round_s: f64,
+    /// Jobs that wait, by state.
+    pub pending: u64,
+    /// Jobs that hold devices.
+    pub running: u64,
+    /// Jobs that are over.
+    pub ended: u64,
+    /// Nodes that take jobs.
+    pub nodes_up: u64,
+    /// Devices on them.
+    pub devices: u64,
+    /// Devices that somebody holds.
+    pub devices_held: u64,
+    /// What devices cost in the allocation in force, by kind.
+    pub prices: std::collections::BTreeMap<String, f64>,
+    /// Rounds so far.
+    pub rounds: u64,
+    /// Plans so far.
+    pub plans: u64,
+}
+
+/// A page of events, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EventList {
+    /// The events.
+    pub events: Vec<EventView>,
+}
+
+/// A fact, as the event stream and the history tell it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EventView {
+    /// Its number: grows, with gaps.
+    pub id: u64,
+    /// When: seconds since 1970, UTC.
+    pub time: f64,
+    /// `submitted, rejected, granted, started, stopping, stopped, ended, freed, node, planned, plan_failed, stale, told`.
+    pub event: String,
+    /// The job it is about.
+    pub job: Option<u64>,
+    /// The node it is about.
+    pub node: Option<String>,
+    /// The rest of it.
+    #[schema(value_type = Object)]
+    pub detail: serde_json::Value,
+    /// Whose job it is about; others do not see it.
+    #[serde(skip)]
+    pub user: Option<String>,
+}
+
+/// Why a job is not running, or why it runs where it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// The job.
+    pub job: u64,
+    /// Its state.
+    pub state: String,
+    /// The dominant reason, one word of a closed list:
+    /// `running, over, held, starting, stopping, capacity, gang, priority, share, fragmented, nodes, policy`.
+    pub reason: String,
+    /// The same as a sentence with its numbers.
+    pub text: String,
+    /// The numbers.
+    #[schema(value_type = Object)]
+    pub numbers: std::collections::BTreeMap<String, f64>,
+    /// Jobs in front of it, first ones first.
+    pub ahead: Vec<u64>,
+    /// What would let it start sooner.
+    pub remedies: Vec<String>,
+    /// What devices cost by kind, where the policy has prices.
+    pub prices: std::collections::BTreeMap<String, f64>,
+}
+
+/// An error, as the API says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorView {
+    /// In a sentence, with the remedy.
+    pub error: String,
+    /// The field it is about, where it is about one.
+    pub field: Option<String>,
+}
+
+/// A token as people see it; never the secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenView {
+    /// Its public number.
+    pub id: String,
+    /// Who it speaks for.
+    pub user: String,
+    /// `read, submit, admin` or `join`.
+    pub scope: String,
+    /// When it was made.
+    pub created_at: f64,
+    /// When it ends.
+    pub expires_at: Option<f64>,
+    /// Whether it was revoked.
+    pub revoked: bool,
+    /// When it was last used.
+    #[serde(default)]
+    pub last_used_at: Option<f64>,
+}
+
+/// Tokens, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenList {
+    /// The tokens.
+    pub tokens: Vec<TokenView>,
+}
+
+/// A new token: the only time its secret is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NewToken {
+    /// What it is.
+    #[serde(flatten)]
+    pub token: TokenView,
+    /// The secret.
+    pub secret: String,
+}
+
+/// A machine asks to become a node, or a node for a new certificate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// The node's name.
+    pub name: String,
+    /// A join token; none where the connection shows the node's certificate.
+    pub token: Option<String>,
+    /// The certificate request, PEM.
+    pub csr: String,
+}
+
+/// What makes a machine a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JoinReply {
+    /// The node's certificate, PEM.
+    pub certificate: String,
+    /// The authority's certificate, PEM.
+    pub ca: String,
+}
+
+/// What a new token should be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// Who it speaks for; the one who asks where nothing is said.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// `read, submit, admin` or `join`.
+    pub scope: String,
+    /// How many seconds it is good; for ever where nothing is said.
+    #[serde(default)]
+    pub expires_s: Option<f64>,
+}

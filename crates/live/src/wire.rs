@@ -1,0 +1,176 @@
+//! What the server and an agent say to each other: JSON in WebSocket text frames on one TLS connection that the
+//! agent opens. Everything that matters is said again after a reconnect (`Hello` lists all parts, ended ones
+//! until they are forgotten), so a lost frame loses nothing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use yard_core::ids::JobId;
+use yard_core::part::{Order, PartId, Told};
+
+/// The version of this protocol; both ends must agree.
+pub const WIRE_VERSION: u32 = 1;
+
+/// Largest frame either end accepts.
+pub const FRAME_MAX: usize = 4 << 20;
+
+/// From an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromAgent {
+    /// The first frame of a connection.
+    Hello(Hello),
+    /// It is alive. The lease of the whole node runs from when the agent sent the last beat that was answered.
+    Beat {
+        /// Grows.
+        seq: u64,
+    },
+    /// News of a part.
+    Told {
+        /// The part.
+        part: PartId,
+        /// The news.
+        told: Told,
+    },
+    /// A device is out of service, or back in it.
+    Health {
+        /// Which of its groups.
+        group: u32,
+        /// Which device.
+        device: u32,
+        /// What is wrong with it; none when it is well again.
+        problem: Option<String>,
+    },
+    /// Part of the answer to `ToAgent::Logs`.
+    Logs {
+        /// Which request.
+        request: u64,
+        /// Bytes of the log, as text; what is no UTF-8 is replaced.
+        text: String,
+        /// Whether nothing more will come.
+        end: bool,
+        /// Why there is nothing, where that is so.
+        error: Option<String>,
+    },
+}
+
+/// Who an agent is, what it offers and what it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// `WIRE_VERSION`.
+    pub version: u32,
+    /// The node's name.
+    pub name: String,
+    /// Where other nodes' ranks reach its ranks.
+    pub address: String,
+    /// Its devices, one group for each kind. The order is kept over restarts.
+    pub groups: Vec<Group>,
+    /// All parts it knows, each with its last news: ended ones too, until they are forgotten.
+    pub parts: Vec<(PartId, Told)>,
+    /// Jobs whose processes lie stopped here.
+    pub paused: Vec<JobId>,
+}
+
+/// Devices of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// The kind.
+    pub kind: String,
+    /// The devices; at most `NODE_DEVICES_MAX`.
+    pub devices: Vec<Device>,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// What people call it: the card's model, or what stands in for one.
+    pub name: String,
+    /// Its unique number, where it has one.
+    pub uuid: Option<String>,
+    /// Its memory.
+    pub memory_mib: Option<u64>,
+    /// Why it is out of service, where it is.
+    pub problem: Option<String>,
+}
+
+/// To an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToAgent {
+    /// The answer to `Hello`.
+    Welcome {
+        /// How long an agent may go on without an answer to a beat before it must stop its jobs.
+        lease_s: f64,
+        /// How often it should send a beat.
+        beat_s: f64,
+    },
+    /// It cannot stay: why, and what to do about it.
+    Refused {
+        /// In a sentence.
+        reason: String,
+    },
+    /// The answer to a beat.
+    Beat {
+        /// Which.
+        seq: u64,
+    },
+    /// An order.
+    Order {
+        /// The order.
+        order: Order,
+        /// What to run, with `Order::Start`.
+        task: Option<Box<Task>>,
+    },
+    /// Send a log.
+    Logs {
+        /// The request's number, for the answers.
+        request: u64,
+        /// The job.
+        job: JobId,
+        /// The rank.
+        rank: u32,
+        /// Standard error rather than output.
+        stderr: bool,
+        /// Only so many of its last lines.
+        tail: Option<u64>,
+        /// Whether to go on sending what is written.
+        follow: bool,
+    },
+    /// Send no more of a log.
+    LogsEnd {
+        /// Which request.
+        request: u64,
+    },
+}
+
+/// What a part's processes are. One process for each rank, all alike but for their environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The job's name.
+    pub name: String,
+    /// Who submitted it; its processes run as this user where the agent may choose.
+    pub user: String,
+    /// The program and its arguments. No shell is involved.
+    pub command: Vec<String>,
+    /// What is added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs.
+    pub workdir: PathBuf,
+    /// Where it keeps its checkpoints; the agent's own folder for the job where none is given.
+    pub checkpoint_dir: Option<PathBuf>,
+    /// What tells it to stop, such as `TERM`.
+    pub stop_signal: String,
+    /// Where output goes instead of the agent's folder: `%j` job, `%x` name, `%t` rank, `%n` node rank.
+    pub output: Option<String>,
+    /// The same for standard error; joined with the output where only that is given.
+    pub error: Option<String>,
+    /// The batch size to train with, where that is the scheduler's choice.
+    pub batch_size: Option<u32>,
+    /// Memory the part may use, where the node can limit it.
+    pub memory_mib: Option<u64>,
+    /// Processor cores the part may use, where the node can limit it.
+    pub cpus: Option<f64>,
+    /// Kind of the devices held, by group of the order's devices.
+    pub kind: String,
+}
