@@ -36,6 +36,11 @@ impl Member<'_> {
         self.own.iter().map(|share| share.fraction).sum::<f64>().min(1.0)
     }
 
+    /// Where it is, if it is on one of these kinds.
+    fn place_held(&self) -> Option<usize> {
+        self.same.iter().position(|(_, shape)| Some(*shape) == self.held)
+    }
+
     fn share(&self, place: usize, fraction: f64) -> Share {
         Share { shape: Some(self.same[place].1), fraction, ..self.own[0].clone() }
     }
@@ -107,50 +112,57 @@ fn hand_out(view: &View, pool: &Pool<'_>, spare: &mut [f64], settled: &mut Vec<S
     for share in pool.members.iter().flat_map(|member| member.own) {
         count(view, share, 1.0, spare);
     }
-    let mut later = Vec::new();
-    for member in &pool.members {
-        let there = member.same.iter().position(|(_, shape)| Some(*shape) == member.held);
-        match there.filter(|place| fits(pool, *place, member.time(), spare)) {
-            Some(place) => settled.push(put(pool, member, place, member.time(), spare)),
-            None => later.push(member),
-        }
+    let mut deal = Deal { pool, spare, settled };
+    let mut left: Vec<&Member<'_>> = pool.members.iter().collect();
+    left.retain(|member| !deal.is_put(member, member.place_held()));
+    left.retain(|member| !deal.is_put(member, Some(deal.widest())));
+    left.into_iter().for_each(|member| deal.spread(member));
+}
+
+/// A pool while its devices are handed out.
+struct Deal<'d, 's> {
+    pool: &'d Pool<'s>,
+    /// Devices left, by kind.
+    spare: &'d mut [f64],
+    settled: &'d mut Vec<Share>,
+}
+
+impl Deal<'_, '_> {
+    /// Puts all of a job's time in one place, if there is room. Returns whether there was.
+    fn is_put(&mut self, member: &Member<'_>, place: Option<usize>) -> bool {
+        let room = |place: &usize| self.left(*place) + ROUNDING >= member.time() * self.pool.devices;
+        let place = place.filter(room);
+        place.inspect(|place| self.put(member, *place, member.time())).is_some()
     }
-    let mut spread = Vec::new();
-    for member in later {
-        let place = widest(pool, spare);
-        if fits(pool, place, member.time(), spare) {
-            settled.push(put(pool, member, place, member.time(), spare));
-        } else {
-            spread.push(member);
-        }
-    }
-    for member in spread {
+
+    /// Puts a job where most is left, then the rest of it where most is left then.
+    fn spread(&mut self, member: &Member<'_>) {
         let mut time = member.time();
         while time > SLIVER {
-            let place = widest(pool, spare);
-            let part = time.min(spare[pool.kinds[place].0.index()] / pool.devices);
+            let place = self.widest();
+            let part = time.min(self.left(place) / self.pool.devices);
             if part <= ROUNDING {
                 break;
             }
-            settled.push(put(pool, member, place, part, spare));
+            self.put(member, place, part);
             time -= part;
         }
     }
-}
 
-fn fits(pool: &Pool<'_>, place: usize, time: f64, spare: &[f64]) -> bool {
-    spare[pool.kinds[place].0.index()] + ROUNDING >= time * pool.devices
-}
+    fn put(&mut self, member: &Member<'_>, place: usize, time: f64) {
+        self.spare[self.pool.kinds[place].0.index()] -= time * self.pool.devices;
+        self.settled.push(member.share(place, time));
+    }
 
-fn put(pool: &Pool<'_>, member: &Member<'_>, place: usize, time: f64, spare: &mut [f64]) -> Share {
-    spare[pool.kinds[place].0.index()] -= time * pool.devices;
-    member.share(place, time)
-}
+    fn left(&self, place: usize) -> f64 {
+        self.spare[self.pool.kinds[place].0.index()]
+    }
 
-/// Where most is left; of equals the first.
-fn widest(pool: &Pool<'_>, spare: &[f64]) -> usize {
-    let left = |place: &usize| spare[pool.kinds[*place].0.index()];
-    (0..pool.kinds.len()).rev().max_by(|a, b| left(a).total_cmp(&left(b))).expect("it has several kinds")
+    /// Where most is left; of equals the first.
+    fn widest(&self) -> usize {
+        let by_left = |a: &usize, b: &usize| self.left(*a).total_cmp(&self.left(*b));
+        (0..self.pool.kinds.len()).rev().max_by(by_left).expect("it has several kinds")
+    }
 }
 
 #[cfg(test)]
