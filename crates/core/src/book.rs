@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     pub(crate) lease: Option<LeaseId>,
     pub(crate) key: Key,
     held: u16,
-    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`); a share that
+    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::shares_time`); a share that
     /// waits receives nothing, so that its account may be left behind. See `Turns` for what a new plan does to it.
     promised: f64,
     pub(crate) received: f64,
@@ -157,7 +157,7 @@ impl Entry {
         // What nobody else wants is not owed to anybody.
         let owed = if self.is_leftover() { 0.0 } else { self.promised };
         self.deficit += owed - self.received;
-        (self.promised, self.received) = (0.0, 0.0);
+        (self.promised, self.received, self.since) = (0.0, 0.0, self.accounted);
     }
 }
 
@@ -428,7 +428,7 @@ impl Book {
         if !self.shares_of(job).is_empty() {
             return;
         }
-        if self.mode != Mode::Fractions {
+        if !self.mode.shares_time() {
             let row = self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
             self.entry_mut(row).stamp = 0;
             return;

@@ -1,10 +1,11 @@
-//! How shares of time become turns (`Mode::Fractions`): the order in which a round serves them. An order is
+//! How shares of time become turns (`Mode::Fractions`, `Mode::Rotation`): the order in which a round serves them. An order is
 //! found by a heap, because a round takes only as many from the front as there are devices.
 
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::allocation::Mode;
 use crate::book::{Book, Entry, ShareId};
 use crate::ids::{JobId, KindId};
 use crate::units::{Span, Time};
@@ -15,7 +16,8 @@ pub enum Turns {
     /// Who is furthest behind its share goes first, whatever its kind, measured by its age; what one plan promised
     /// and did not deliver, the next one still owes. Against deadlines by share (Srinivasan and Anderson, "Fair
     /// Scheduling of Dynamic Task Systems on Multiprocessors", 2005), which hold every share to within a round: that
-    /// exactness costs a change of hands a round, and no job gains from it.
+    /// exactness costs a change of hands a round, and no job gains from it. A policy may want it all the same
+    /// (`Mode::Rotation`).
     #[default]
     Owed,
     /// As Gavel's simulator does it: kind after kind, by share over time received since the last plan.
@@ -68,7 +70,8 @@ impl Turning {
         let (mut meant, mut left) = (Vec::new(), Vec::new());
         for (share, entry) in book.iter() {
             let last = entry.fraction < SLIVER;
-            let claim = if last { self.claim_on_rest(entry) } else { self.claim(book, entry) };
+            let by_deadline = last || book.mode == Mode::Rotation;
+            let claim = if by_deadline { self.sooner(entry) } else { self.claim(book, entry) };
             let group = if last { &mut left } else { &mut meant };
             group.push(Place::new([claim, entry.fraction, 0.0], entry, share));
         }
@@ -83,8 +86,8 @@ impl Turning {
         (self.seconds_owed(entry) / (book.share_of(entry) * slack) + keeps + youth) / (age + youth)
     }
 
-    /// Of what nobody else wants: by when a share should have received a round of it.
-    fn claim_on_rest(&self, entry: &Entry) -> f64 {
+    /// By deadline: the sooner a share should have received one round more than it has, were it served evenly, the more.
+    fn sooner(&self, entry: &Entry) -> f64 {
         (self.seconds_owed(entry) - self.round.secs().max(1.0)) / entry.fraction
     }
 
