@@ -50,6 +50,7 @@ mod testing;
 mod themis;
 mod tiresias;
 mod water_filling;
+mod whole;
 
 use std::sync::Arc;
 

@@ -37,6 +37,7 @@ impl World {
             view: View {
                 now: Time::ZERO,
                 round: Span::from_secs(1.0),
+                turns: Default::default(),
                 specs: Arc::default(),
                 runs: Arc::default(),
                 nodes: Arc::default(),
@@ -138,7 +139,7 @@ impl World {
     fn choose(&self) -> BTreeSet<JobIdx> {
         let (preempt, skip) = match self.mode {
             Mode::Ordered { preempt, skip } => (preempt, skip),
-            Mode::Fractions => (true, true),
+            Mode::Fractions | Mode::Rotation => (true, true),
         };
         let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
         let mut chosen: BTreeSet<JobIdx> = self.view.active().filter(keeps).collect();
@@ -164,7 +165,7 @@ impl World {
         let key = |job: &JobIdx| {
             let (run, share) = (self.view.run(*job), &self.shares[job]);
             let received = run.executed_at(self.view.now).secs() / share.fraction;
-            if self.mode == Mode::Fractions {
+            if self.mode.shares_time() {
                 (received, 0.0, run.id)
             } else {
                 (share.rank.0, share.rank.1, run.id)
