@@ -191,8 +191,9 @@ fn ways(
     ways.into_iter().unzip()
 }
 
+/// A job that shares its devices with nobody is one of which nothing is known: no policy packs those.
 fn profile(request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
-    let model = request.model.as_deref();
+    let model = request.model.as_deref().filter(|_| !request.exclusive);
     model.map_or(ProfileId::default(), |model| catalog.profile(model, request.batch_size, sizes.asked))
 }
 

@@ -72,6 +72,15 @@ fn two_jobs_share_one_device_where_the_table_says_they_go_well_together() {
         serde_json::from_str(&cluster.yard("nodes -o json").ok()).expect("it is JSON");
     let held = &node["nodes"][0]["devices"][0]["jobs"];
     assert_eq!(held.as_array().map(Vec::len), Some(2), "{node:#}");
+    for id in [cat, dog] {
+        cluster.yard(&format!("cancel {id}")).ok();
+        cluster.wait(id, "cancelled");
+    }
+    let alone = cluster.submit("--model cat --exclusive", &["sleep", "1000"]);
+    cluster.wait(alone, "running");
+    let other = cluster.submit("--model dog", &["sleep", "1000"]);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert!(!(runs(alone) && runs(other)), "an exclusive job shares with nobody");
 }
 
 #[test]
