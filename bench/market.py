@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 """Time per plan from a hundred to a million jobs: the market solver beside clarabel, through changes, packed, and inside
-whole simulations. Writes the table to stdout and the plot to bench/market.svg.
+a whole simulation. Writes the table to stdout and the plot to bench/market.svg.
 
 Usage: bench/market.py   (needs target/release/yard and target/release/examples/packed)"""
 
-import csv
-import json
 import math
-import os
 import subprocess
 import tempfile
 
@@ -19,11 +16,6 @@ SIZES = [(100, 4), (1_000, 4), (10_000, 4), (100_000, 4), (1_000_000, 4), (1_000
 LP_JOBS_MAX = 100_000
 
 PACKED = "target/release/examples/packed"
-
-# The trace and the cluster of the whole simulations, and the speeds by model and kind.
-GENERATE = ["trace", "gen", "--preset", "gavel", "--jobs", "6535", "--rate", "5.6", "--seed", "0"]
-CLUSTER = "v100:36,p100:36,k80:36"
-SPEEDS = "../shared/data/gavel/simulation_throughputs.json"
 
 
 def main():
@@ -65,45 +57,26 @@ def packed():
 
 
 def simulation():
-    """A point of Gavel's Fig. 8, all of it by max-min fairness solved anew as jobs come and go: once at the same speed on
-    all kinds, once at the speeds of Gavel's table; by our own rounds, and by those of Gavel's simulator."""
-    print(f"whole simulations of yard {' '.join(GENERATE)}, one device a job, on {CLUSTER} (Gavel's own simulator: 39 jobs "
-          "per CPU second)")
-    text, _ = timed(YARD, *GENERATE)
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    jobs = [{**job, "gpus": 1} for job in csv.DictReader(lines)]
-    simulate("durations, the same on all kinds", jobs)
-    if os.path.exists(SPEEDS):
-        simulate("the same jobs in steps, at the speeds of Gavel's table", in_steps(jobs), "--throughputs", SPEEDS)
-    else:
-        print(f"the same jobs at the speeds of Gavel's table: left out, there is no {SPEEDS}")
-
-
-def in_steps(jobs):
-    """The steps that a v100 does in each job's duration, as Gavel's generator has it: a table says nothing of seconds."""
-    with open(SPEEDS, encoding="utf-8") as file:
-        table = json.load(file)["v100"]
-
-    def speed(job):
-        batch = f" (batch size {job['batch_size']})" if job["batch_size"] else ""
-        return table[str((job["model"] + batch, 1))]["null"]
-
-    rest = ["job_id", "submit_s", "gpus", "model", "batch_size"]
-    return [{**{name: job[name] for name in rest}, "steps": float(job["duration_s"]) * speed(job)} for job in jobs]
-
-
-def simulate(name, jobs, *more):
-    """One line for our own rounds and one for those of Gavel's simulator."""
-    with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as file:
-        writer = csv.DictWriter(file, list(jobs[0]))
-        writer.writeheader()
-        writer.writerows(jobs)
+    """A point of Gavel's Fig. 8, all of it by max-min fairness solved anew as jobs come and go."""
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        trace, _ = timed(YARD, "trace", "gen", "--preset", "gavel", "--jobs", "6535", "--rate", "5.6", "--seed", "0")
+        file.write(singles(trace))
         file.flush()
-        for mode, settings in [("own", []), ("compat gavel", ["--compat", "gavel"])]:
-            result, cpu = yard("sim", "--trace", file.name, "--cluster", CLUSTER, "--policy", "max-min", *settings, *more)
-            run = result["runs"][0]
-            print(f"{name}; {mode}: {run['finished']} jobs, {run['rounds']} rounds, avg JCT {run['avg_jct_s'] / 3600:.2f} h, "
-                  f"{cpu:.1f} s of CPU, {run['finished'] / cpu:.0f} jobs per CPU second")
+        result, cpu = yard("sim", "--trace", file.name, "--cluster", "v100:36,p100:36,k80:36", "--compat", "gavel", "--policy", "max-min")
+    run = result["runs"][0]
+    print(f"whole simulation: {run['finished']} jobs, {run['rounds']} rounds, avg JCT {run['avg_jct_s'] / 3600:.2f} h, "
+          f"{cpu:.1f} s of CPU, {run['finished'] / cpu:.0f} jobs per CPU second (the original: 39)")
+
+
+def singles(trace):
+    """The same jobs on one device each, as in that figure."""
+    lines = trace.splitlines()
+    start = next(at for at, line in enumerate(lines) if not line.startswith("#"))
+    gpus = lines[start].split(",").index("gpus")
+    rows = [line.split(",") for line in lines[start + 1:]]
+    for row in rows:
+        row[gpus] = "1"
+    return "\n".join(lines[:start + 1] + [",".join(row) for row in rows]) + "\n"
 
 
 # The plot: both axes logarithmic. Colours are read in light and dark.

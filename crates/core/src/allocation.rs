@@ -62,15 +62,6 @@ pub enum Mode {
     },
     /// By share over time received, every round anew: who is furthest behind goes first.
     Fractions,
-    /// By share over time received as well, held to within a round of it however old a job is.
-    Rotation,
-}
-
-impl Mode {
-    /// Whether shares are parts of the time, and not places in an order.
-    pub fn shares_time(self) -> bool {
-        matches!(self, Mode::Fractions | Mode::Rotation)
-    }
 }
 
 /// What a policy wants.

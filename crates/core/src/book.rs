@@ -43,13 +43,11 @@ pub(crate) struct Entry {
     pub(crate) lease: Option<LeaseId>,
     pub(crate) key: Key,
     held: u16,
-    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::shares_time`); a share that
+    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`); a share that
     /// waits receives nothing, so that its account may be left behind. See `Turns` for what a new plan does to it.
     promised: f64,
     pub(crate) received: f64,
     accounted: Time,
-    /// Since when there is an account.
-    pub(crate) since: Time,
     /// What it costs to stop its jobs and start them again, the most of them.
     pub(crate) restart: Span,
     /// Seconds promised and not received under earlier plans (`Turns::Gavel`).
@@ -157,7 +155,7 @@ impl Entry {
         // What nobody else wants is not owed to anybody.
         let owed = if self.is_leftover() { 0.0 } else { self.promised };
         self.deficit += owed - self.received;
-        (self.promised, self.received, self.since) = (0.0, 0.0, self.accounted);
+        (self.promised, self.received) = (0.0, 0.0);
     }
 }
 
@@ -210,12 +208,6 @@ impl Book {
         self.waiting > 0
     }
 
-    /// Whether any job in force has no devices.
-    pub(crate) fn is_anybody_without(&self) -> bool {
-        let waits = |share: &ShareId| self.entry(*share).lease.is_none();
-        self.of_job.iter().any(|shares| !shares.is_empty() && shares.iter().all(waits))
-    }
-
     pub(crate) fn shares_of(&self, job: JobIdx) -> &[ShareId] {
         self.of_job.get(job.index()).map_or(&[], |shares| shares)
     }
@@ -244,11 +236,6 @@ impl Book {
             None => waiting.first().copied(),
             Some(key) => waiting.range((Excluded(key), Unbounded)).next().copied(),
         }
-    }
-
-    /// The part of the time that its first job should have in all.
-    pub(crate) fn share_of(&self, entry: &Entry) -> f64 {
-        self.shares_of(entry.jobs[0]).iter().map(|share| self.entry(*share).fraction).sum()
     }
 
     /// Whether one of its jobs already has devices through another share.
@@ -428,7 +415,7 @@ impl Book {
         if !self.shares_of(job).is_empty() {
             return;
         }
-        if !self.mode.shares_time() {
+        if self.mode != Mode::Fractions {
             let row = self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
             self.entry_mut(row).stamp = 0;
             return;
@@ -454,7 +441,6 @@ impl Book {
             promised: 0.0,
             received: 0.0,
             accounted: now,
-            since: now,
             restart: share
                 .jobs
                 .iter()
@@ -535,37 +521,19 @@ pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[Job
         }
     }
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
-    shares.iter().try_for_each(|share| check_share(share, specs))?;
-    let over = match &allocation.shares {
-        Shares::All(shares) => above_one(sums_of_all(shares, specs.len())),
-        Shares::Changed(shares) => above_one(sums_of_some(shares)),
-    };
-    let told = |(job, sum): (JobIdx, f64)| {
-        Err(format!("the shares of job {} add up to {sum}, above 1", runs[job.index()].id))
-    };
-    over.map_or(Ok(()), told)
-}
-
-fn above_one(mut sums: impl Iterator<Item = (JobIdx, f64)>) -> Option<(JobIdx, f64)> {
-    sums.find(|(_, sum)| *sum > 1.0 + 1e-6)
-}
-
-/// Each job's shares added up, in a column of all rows.
-fn sums_of_all(shares: &[Share], rows: usize) -> impl Iterator<Item = (JobIdx, f64)> {
-    let mut sums = vec![0.0; rows];
+    let mut sums: Vec<(JobIdx, f64)> = Vec::with_capacity(shares.len());
     for share in shares {
-        share.jobs.iter().for_each(|job| sums[job.index()] += share.fraction);
+        check_share(share, specs)?;
+        sums.extend(share.jobs.iter().map(|job| (*job, share.fraction)));
     }
-    (0..).map(JobIdx).zip(sums)
-}
-
-/// The same for few shares among many rows.
-fn sums_of_some(shares: &[Share]) -> impl Iterator<Item = (JobIdx, f64)> {
-    let parts = shares.iter().flat_map(|share| share.jobs.iter().map(|job| (*job, share.fraction)));
-    let mut parts: Vec<(JobIdx, f64)> = parts.collect();
-    parts.sort_unstable_by_key(|(job, _)| *job);
-    let sum = |same: &[(JobIdx, f64)]| (same[0].0, same.iter().map(|(_, fraction)| fraction).sum());
-    parts.chunk_by(|a, b| a.0 == b.0).map(sum).collect::<Vec<_>>().into_iter()
+    sums.sort_unstable_by_key(|(job, _)| *job);
+    for same in sums.chunk_by(|a, b| a.0 == b.0) {
+        let sum: f64 = same.iter().map(|(_, fraction)| fraction).sum();
+        if sum > 1.0 + 1e-6 {
+            return Err(format!("the shares of job {} add up to {sum}, above 1", runs[same[0].0.index()].id));
+        }
+    }
+    Ok(())
 }
 
 fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {

@@ -205,7 +205,7 @@ impl<'a> Case<'a> {
 
     /// Whether another goes first. Where time is shared that changes by the round, so that anybody may.
     fn is_in_front(&self, other: JobIdx) -> bool {
-        let orderly = !self.standing.mode.shares_time();
+        let orderly = self.standing.mode != Mode::Fractions;
         other != self.row
             && self.share(other) > 0.0
             && !(orderly && self.place(other) > self.place(self.row) && self.share(self.row) > 0.0)
@@ -224,7 +224,7 @@ impl<'a> Case<'a> {
     }
 
     fn reason_to_wait(&self) -> Reason {
-        let (nodes, fractions) = (&self.view.nodes, self.standing.mode.shares_time());
+        let (nodes, fractions) = (&self.view.nodes, self.standing.mode == Mode::Fractions);
         let has =
             |count: &dyn Fn(&Need) -> bool| self.shapes.iter().any(|shape| shape.needs.iter().all(count));
         if !has(&|need| nodes.up(need.kind) > 0) {
@@ -235,7 +235,7 @@ impl<'a> Case<'a> {
             Reason::Policy
         } else if self.fits(nodes) {
             match self.standing.mode {
-                Mode::Fractions | Mode::Rotation => Reason::Share,
+                Mode::Fractions => Reason::Share,
                 Mode::Ordered { skip: false, .. } if !self.line.is_empty() => Reason::Priority,
                 Mode::Ordered { .. } => Reason::Policy,
             }
@@ -281,7 +281,7 @@ impl<'a> Case<'a> {
 
     /// Who holds devices that it could use, or will have them first.
     fn ahead(&self) -> Vec<Ahead> {
-        let fractions = self.standing.mode.shares_time();
+        let fractions = self.standing.mode == Mode::Fractions;
         let mut rows: Vec<(JobIdx, u32)> = self
             .view
             .active()

@@ -51,8 +51,7 @@ pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
     let mut round = Round::new(parts, false);
     match round.book.mode {
         Mode::Ordered { skip, .. } => round.fill_with(false, skip),
-        Mode::Fractions | Mode::Rotation if !round.book.is_anybody_without() => {}
-        Mode::Fractions | Mode::Rotation => round.fill_in(round.turning.order(round.book)),
+        Mode::Fractions => round.fill_in(round.turning.order(round.book)),
     }
     round.finish().promised
 }
@@ -68,7 +67,7 @@ pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
             }
             round.fill_with(preempt, skip);
         }
-        Mode::Fractions | Mode::Rotation => {
+        Mode::Fractions => {
             let order = round.turning.order(round.book);
             round.decision.head = order.first().filter(|share| !round.stays_out(*share));
             round.share_out(order);

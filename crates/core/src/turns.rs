@@ -1,11 +1,10 @@
-//! How shares of time become turns (`Mode::Fractions`, `Mode::Rotation`): the order in which a round serves them. An order is
+//! How shares of time become turns (`Mode::Fractions`): the order in which a round serves them. An order is
 //! found by a heap, because a round takes only as many from the front as there are devices.
 
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::allocation::Mode;
 use crate::book::{Book, Entry, ShareId};
 use crate::ids::{JobId, KindId};
 use crate::units::{Span, Time};
@@ -13,11 +12,9 @@ use crate::units::{Span, Time};
 /// How shares of time become turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turns {
-    /// Who is furthest behind its share goes first, whatever its kind, measured by its age; what one plan promised
-    /// and did not deliver, the next one still owes. Against deadlines by share (Srinivasan and Anderson, "Fair
-    /// Scheduling of Dynamic Task Systems on Multiprocessors", 2005), which hold every share to within a round: that
-    /// exactness costs a change of hands a round, and no job gains from it. A policy may want it all the same
-    /// (`Mode::Rotation`).
+    /// Who is due first by its share goes first, whatever its kind (earliest pseudo-deadline: Srinivasan and
+    /// Anderson, "Fair Scheduling of Dynamic Task Systems on Multiprocessors", 2005); what one plan promised and
+    /// did not deliver, the next one still owes.
     #[default]
     Owed,
     /// As Gavel's simulator does it: kind after kind, by share over time received since the last plan.
@@ -63,38 +60,18 @@ impl Turning {
         }
     }
 
-    /// Who is furthest behind for its age goes first: a day's job may wait hours for its turn, one that just came
-    /// may not. Who holds devices is served as if it were owed more, the more so the older it is and the more a stop
-    /// costs: turns grow with age, and a job changes hands a few times in its life, not once a round.
+    /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
+    /// A share of all the time is so never passed over for one that merely fell behind a little. Who holds
+    /// devices is served as if it had received less, the more so the more a stop costs: turns last longer then.
     fn owed(&self, book: &Book) -> Order {
-        let (mut meant, mut left) = (Vec::new(), Vec::new());
-        for (share, entry) in book.iter() {
-            let last = entry.fraction < SLIVER;
-            let by_deadline = last || book.mode == Mode::Rotation;
-            let claim = if by_deadline { self.sooner(entry) } else { self.claim(book, entry) };
-            let group = if last { &mut left } else { &mut meant };
-            group.push(Place::new([claim, entry.fraction, 0.0], entry, share));
-        }
-        Order { groups: vec![Group::new(None, left), Group::new(None, meant)] }
-    }
-
-    fn claim(&self, book: &Book, entry: &Entry) -> f64 {
-        let (age, youth) = ((self.now - entry.since).secs(), YOUTH * self.round.secs().max(1.0));
-        let keeps = if entry.lease.is_some() { TURN * age } else { 0.0 };
-        // Who should nearly always run cannot catch up with what it missed, so a little of it counts for much.
-        let slack = (2.0 * (1.0 - entry.fraction)).clamp(SLACK_MIN, 1.0);
-        (self.seconds_owed(entry) / (book.share_of(entry) * slack) + keeps + youth) / (age + youth)
-    }
-
-    /// By deadline: the sooner a share should have received one round more than it has, were it served evenly, the more.
-    fn sooner(&self, entry: &Entry) -> f64 {
-        (self.seconds_owed(entry) - self.round.secs().max(1.0)) / entry.fraction
-    }
-
-    fn seconds_owed(&self, entry: &Entry) -> f64 {
         let round = self.round.secs().max(1.0);
-        let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
-        entry.promised_by(self.now) - entry.received + grace
+        let place = |(share, entry): (ShareId, &Entry)| {
+            let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
+            let due = entry.received - grace + round - entry.promised_by(self.now);
+            Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share)
+        };
+        let shares: Vec<Place> = book.iter().map(place).collect();
+        Order { groups: vec![Group { kind: None, shares: shares.into() }] }
     }
 
     /// Kind after kind; in each by share over time received, then by deficit, then by share.
@@ -120,32 +97,17 @@ impl Turning {
             shuffle(&mut groups, seed ^ self.now.0.checked_div(self.round.0).unwrap_or(self.now.0));
         }
         // The last group is served first.
-        let groups = groups.into_iter().rev().map(|(kind, shares)| Group::new(kind, shares));
+        let groups = groups.into_iter().rev().map(|(kind, shares)| Group { kind, shares: shares.into() });
         Order { groups: groups.collect() }
     }
 }
-
-/// How far a turn may take a job from what it is owed, as a part of its age. Measured with `max-min` on 108 devices of
-/// three kinds at 5.6 jobs an hour, with h200 costs: at 0.1 there are 8 times and at 0.2 11 times fewer stops than with
-/// turns of a round, and jobs finish 2.5 % sooner on average; at 0.4 the largest `rho` begins to grow.
-const TURN: f64 = 0.2;
-
-/// Rounds after which a job is no longer taken for new. The newer, the sooner it is served: with less, `rho` grows on
-/// average, since short jobs then wait for as long as long ones.
-const YOUTH: f64 = 5.0;
-
-/// What counts for shares of all the time must stay finite. To serve those first whatever else is owed was tried: the
-/// largest `rho` of the run above is then 1.93, and 1.84 without.
-const SLACK_MIN: f64 = 0.05;
-
-/// Shares below this are not meant to be received: they say who has what is left.
-const SLIVER: f64 = 1e-6;
 
 /// The part of a job's time that changing hands may waste.
 const WASTE: f64 = 0.02;
 
 /// Seconds that are not held against a share that has devices, so that its turn is worth what stopping it costs.
-/// A little is there without costs too, so that nobody is moved for a rounding error.
+/// More than a round would cost the others more: measured with `max-min` on two traces, longer turns raise both
+/// completion times and `max_rho`. A little is there without costs too, so that nobody is moved for a rounding error.
 fn grace(restart: Span, round: f64) -> f64 {
     (restart.secs() / WASTE).clamp(0.1 * round, round)
 }
@@ -159,56 +121,20 @@ pub(crate) struct Order {
 struct Group {
     /// The kind that all of these need some of.
     kind: Option<KindId>,
-    shares: Shares,
-}
-
-/// Brought into order only when they are reached: mostly few are still of interest then.
-enum Shares {
-    Listed(Vec<Place>),
-    Ordered(BinaryHeap<Place>),
-}
-
-impl Group {
-    fn new(kind: Option<KindId>, shares: Vec<Place>) -> Group {
-        Group { kind, shares: Shares::Listed(shares) }
-    }
-
-    fn first(&self) -> Option<&Place> {
-        match &self.shares {
-            Shares::Listed(list) => list.iter().max(),
-            Shares::Ordered(heap) => heap.peek(),
-        }
-    }
-
-    /// The next one, of those that were not `settled` when the group was reached.
-    fn pop(&mut self, settled: impl Fn(ShareId) -> bool) -> Option<Place> {
-        if let Shares::Listed(list) = &mut self.shares {
-            list.retain(|place| !settled(place.share));
-            self.shares = Shares::Ordered(std::mem::take(list).into());
-        }
-        match &mut self.shares {
-            Shares::Ordered(heap) => heap.pop(),
-            Shares::Listed(_) => None,
-        }
-    }
+    shares: BinaryHeap<Place>,
 }
 
 impl Order {
     /// The first of all.
     pub(crate) fn first(&self) -> Option<ShareId> {
-        self.groups.iter().rev().find_map(Group::first).map(|place| place.share)
+        self.groups.iter().rev().find_map(|group| group.shares.peek()).map(|place| place.share)
     }
 
-    /// The next share. Leaves out those of kinds that are full, and may leave out those that are settled: whose jobs
-    /// have devices, so that the caller would pass them over.
-    pub(crate) fn next(
-        &mut self,
-        is_full: impl Fn(KindId) -> bool,
-        settled: impl Fn(ShareId) -> bool,
-    ) -> Option<ShareId> {
+    /// The next share. Leaves out those of kinds that are full.
+    pub(crate) fn next(&mut self, is_full: impl Fn(KindId) -> bool) -> Option<ShareId> {
         while let Some(group) = self.groups.last_mut() {
             let open = group.kind.is_none_or(|kind| !is_full(kind));
-            if let Some(place) = open.then(|| group.pop(&settled)).flatten() {
+            if let Some(place) = group.shares.pop().filter(|_| open) {
                 return Some(place.share);
             }
             self.groups.pop();

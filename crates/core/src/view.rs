@@ -9,7 +9,6 @@ use crate::belief::Belief;
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobIdx, KindId};
 use crate::job::{JobRun, JobSpec, JobState};
-use crate::turns::Turns;
 use crate::units::{Span, Time};
 
 /// The state of the cluster at one instant.
@@ -19,8 +18,6 @@ pub struct View {
     pub now: Time,
     /// Length of a round; zero where decisions follow events.
     pub round: Span,
-    /// How shares of time become turns.
-    pub turns: Turns,
     /// What was submitted, by row. Rows of ended jobs may still be filled: see `runs`.
     pub specs: Arc<Vec<Arc<JobSpec>>>,
     /// How it is going, by row; a row whose state is final is vacant, and one that is held back asks for nothing.

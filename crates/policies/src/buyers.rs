@@ -13,7 +13,6 @@ use yard_core::view::View;
 use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::leftovers::with_leftovers;
-use crate::whole::whole;
 
 /// Shares below this are rounding, not meant.
 pub(crate) const SHARE_MIN: f64 = 1e-7;
@@ -103,7 +102,7 @@ impl<'v> Buyers<'v> {
         let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, sight, shapes: Vec::new() };
         let mut jobs: Vec<JobIdx> = view.active().filter(|job| !view.run(*job).cancelled).collect();
         if rows == Rows::Alike {
-            sort(view, &mut jobs);
+            jobs.sort_by(|a, b| order(view, *a, *b).then(a.cmp(b)));
         }
         let alike = |a: &JobIdx, b: &JobIdx| rows == Rows::Alike && order(view, *a, *b).is_eq();
         for jobs in jobs.chunk_by(alike) {
@@ -261,7 +260,7 @@ impl<'v> Buyers<'v> {
                 all.extend(parts.iter().map(share));
             }
         }
-        let mut allocation = Allocation::fractions(with_leftovers(self.view, whole(self.view, all)));
+        let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
         let certificate = self.certificate(solution.objective, solution.bound, &solution.prices);
         allocation.certificate = Some(Box::new(certificate));
         allocation
@@ -317,15 +316,6 @@ impl<'v> Buyers<'v> {
         }
         Certificate { objective, bound, prices, unmet: Vec::new() }
     }
-}
-
-/// Brings jobs that are alike together. What mostly tells them apart is looked up once, not at each comparison.
-fn sort(view: &View, jobs: &mut [JobIdx]) {
-    let mut keyed: Vec<_> = jobs.iter().map(|job| (view.spec(*job).profile, *job)).collect();
-    keyed.sort_unstable_by(|(of_a, a), (of_b, b)| {
-        of_a.cmp(of_b).then_with(|| order(view, *a, *b)).then_with(|| a.cmp(b))
-    });
-    jobs.iter_mut().zip(keyed).for_each(|(job, (_, sorted))| *job = sorted);
 }
 
 /// Orders jobs so that those that are alike lie together.

@@ -64,7 +64,6 @@ pub(crate) fn view(case: &Value) -> View {
     View {
         now: Time::from_secs(1e6),
         round: Span::from_secs(360.0),
-        turns: Default::default(),
         specs: Arc::new(specs),
         runs: Arc::new(runs),
         nodes: Arc::new(nodes),

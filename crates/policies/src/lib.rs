@@ -50,7 +50,6 @@ mod testing;
 mod themis;
 mod tiresias;
 mod water_filling;
-mod whole;
 
 use std::sync::Arc;
 

@@ -33,7 +33,12 @@ impl Policy for RoundRobin {
         let changed = &view.changed;
         let still = !changed.all && !changed.nodes && changed.added.is_empty() && changed.ended.is_empty();
         if still {
-            return Ok(rotation(Shares::Changed(Vec::new())));
+            return Ok(Allocation {
+                mode: Mode::Fractions,
+                shares: Shares::Changed(Vec::new()),
+                replan_at: None,
+                certificate: None,
+            });
         }
         let parts = parts(view);
         let share = |job| {
@@ -41,17 +46,12 @@ impl Policy for RoundRobin {
             // A kind without devices leaves nothing to share out.
             (part > 0.0).then(|| Share::part(job, part))
         };
-        Ok(rotation(Shares::All(view.active().filter_map(share).collect())))
+        Ok(Allocation::fractions(view.active().filter_map(share).collect()))
     }
 
     fn cadence(&self) -> Cadence {
         Cadence::EveryRound
     }
-}
-
-/// Turns are as short as rounds, as the paper's time slices are.
-fn rotation(shares: Shares) -> Allocation {
-    Allocation { mode: Mode::Rotation, shares, replan_at: None, certificate: None }
 }
 
 /// The needs of the shape a job likes best.

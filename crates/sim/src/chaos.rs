@@ -24,8 +24,7 @@ impl Chaos {
     pub fn new(seed: u64) -> Chaos {
         let mut random = Random::new(seed);
         let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8) };
-        let in_turns = if seed.is_multiple_of(3) { Mode::Rotation } else { Mode::Fractions };
-        let mode = if random.chance(0.5) { in_turns } else { ordered };
+        let mode = if random.chance(0.5) { Mode::Fractions } else { ordered };
         Chaos { random, mode }
     }
 
@@ -35,7 +34,7 @@ impl Chaos {
         if self.random.chance(0.5) {
             share.shape = Some(self.random.below(shapes.len() as u64) as u16);
         }
-        if self.mode.shares_time() {
+        if self.mode == Mode::Fractions {
             share.fraction = 0.1 + 0.9 * self.random.unit();
         }
         let fits = |other: &JobIdx| match share.shape {
@@ -55,7 +54,10 @@ impl Chaos {
     fn split(&mut self, view: &View, share: Share) -> Vec<Share> {
         let shapes = view.spec(share.jobs[0]).shapes.len();
         let alike = |job: &JobIdx| view.spec(*job).shapes == view.spec(share.jobs[0]).shapes;
-        if !self.mode.shares_time() || shapes < 2 || !share.jobs.iter().all(alike) || !self.random.chance(0.4)
+        if self.mode != Mode::Fractions
+            || shapes < 2
+            || !share.jobs.iter().all(alike)
+            || !self.random.chance(0.4)
         {
             return vec![share];
         }

@@ -1,6 +1,5 @@
 //! The event log: one JSON object a line, the same bytes for the same run, and their SHA-256.
 
-use std::fmt::Debug;
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
@@ -20,9 +19,6 @@ pub(crate) struct EventLog {
 
 /// Bytes gathered before they are hashed and written.
 const CHUNK: usize = 1 << 16;
-
-/// Why writing to a buffer does not fail.
-const MEMORY: &str = "memory takes what is written";
 
 impl EventLog {
     pub(crate) fn new(file: Option<Box<dyn Write + Send>>) -> EventLog {
@@ -73,16 +69,16 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
         Event::Started { job } => one_job(out, "started", *job),
         Event::Stopping { job, why } => {
             one_job(out, "stopping", *job);
-            word(out, "why", why);
+            text(out, "why", &format!("{why:?}").to_lowercase());
         }
         Event::Stopped { job, steps, outcome } => {
             one_job(out, "stopped", *job);
-            word(out, "outcome", outcome);
-            float(out, "steps", *steps);
+            text(out, "outcome", &format!("{outcome:?}").to_lowercase());
+            out.extend_from_slice(format!(",\"steps\":{steps}").as_bytes());
         }
         Event::Ended { job, state } => {
             one_job(out, "ended", *job);
-            word(out, "state", state);
+            text(out, "state", &format!("{state:?}").to_lowercase());
         }
         Event::Freed { lease, .. } => {
             head(out, "freed");
@@ -91,14 +87,15 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
         Event::Node { node, change } => {
             head(out, "node");
             number(out, "node", node.0 as u64);
-            word(out, "change", change);
+            text(out, "change", &format!("{change:?}").to_lowercase());
         }
         Event::Planned { plan, certificate, unmet } => {
             head(out, "planned");
             number(out, "plan", plan.0);
-            float(out, "objective", certificate.objective);
-            float(out, "bound", certificate.bound);
-            floats(out, "prices", &certificate.prices);
+            let (objective, bound) = (certificate.objective, certificate.bound);
+            out.extend_from_slice(format!(",\"objective\":{objective},\"bound\":{bound}").as_bytes());
+            let prices: Vec<_> = certificate.prices.iter().map(f64::to_string).collect();
+            out.extend_from_slice(format!(",\"prices\":[{}]", prices.join(",")).as_bytes());
             if !unmet.is_empty() {
                 key(out, "unmet");
                 integers(out, unmet);
@@ -146,31 +143,6 @@ fn integer(out: &mut Vec<u8>, value: u64) {
 fn text(out: &mut Vec<u8>, name: &str, value: &str) {
     key(out, name);
     out.extend_from_slice(serde_json::to_string(value).expect("a string is valid JSON").as_bytes());
-}
-
-/// The name of a variant, in small letters; written by the million, so without a string of its own.
-fn word(out: &mut Vec<u8>, name: &str, value: &impl Debug) {
-    key(out, name);
-    out.push(b'"');
-    let from = out.len();
-    write!(out, "{value:?}").expect(MEMORY);
-    out[from..].make_ascii_lowercase();
-    out.push(b'"');
-}
-
-fn float(out: &mut Vec<u8>, name: &str, value: f64) {
-    key(out, name);
-    write!(out, "{value}").expect(MEMORY);
-}
-
-fn floats(out: &mut Vec<u8>, name: &str, values: &[f64]) {
-    key(out, name);
-    out.push(b'[');
-    for (at, value) in values.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b"" } else { b"," });
-        write!(out, "{value}").expect(MEMORY);
-    }
-    out.push(b']');
 }
 
 /// Seconds with six decimals, straight from microseconds.

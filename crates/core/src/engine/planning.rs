@@ -92,7 +92,6 @@ impl Engine {
         View {
             now: state.now,
             round: state.settings.round,
-            turns: state.settings.turns,
             specs: state.specs.clone(),
             runs: state.runs.clone(),
             nodes: state.nodes.clone(),
@@ -214,7 +213,7 @@ impl Engine {
 impl State {
     /// Whether who runs changes as time passes, and not only when something happens.
     fn rotates(&self) -> bool {
-        self.settings.every_round || self.book.mode.shares_time()
+        self.settings.every_round || self.book.mode == Mode::Fractions
     }
 
     /// Whether a round is wanted though nothing happened; without a beat there is no time for it.
@@ -269,7 +268,7 @@ impl State {
     /// For the order of shares of time, with the accounts it goes by up to date.
     fn turning(&mut self) -> Turning {
         let Settings { turns, round, .. } = self.settings;
-        if self.book.mode.shares_time() {
+        if self.book.mode == Mode::Fractions {
             self.book.account(&Jobs { now: self.now, turns, specs: &self.specs, runs: &self.runs });
         }
         Turning { turns, now: self.now, round }

@@ -71,11 +71,11 @@ impl Round<'_> {
     /// Gives free devices to waiting shares in order, and stops nobody.
     pub(super) fn fill_in(&mut self, mut order: Order) {
         let mut closed = vec![false; self.book.n_classes()];
-        while let Some(share) = order.next(|kind| self.nodes.free(kind) == 0, |share| self.has_devices(share))
-        {
+        while let Some(share) = order.next(|kind| self.nodes.free(kind) == 0) {
             let entry = self.book.entry(share);
             let (class, key) = (entry.class.0 as usize, entry.key);
-            if closed[class] || self.stays_out(share) || self.has_devices(share) {
+            let settled = entry.lease.is_some() || self.stays_out(share);
+            if settled || closed[class] || self.book.taken_elsewhere(share) {
                 continue;
             }
             // What does not fit here, fits no later share of this class: less is left for those.
@@ -86,20 +86,13 @@ impl Round<'_> {
         }
     }
 
-    /// Whether a share, or another one of its jobs, has devices.
-    fn has_devices(&self, share: ShareId) -> bool {
-        self.book.entry(share).lease.is_some() || self.book.taken_elsewhere(share)
-    }
-
     /// Counts who should have devices and stops who should not. Returns those that have none yet, in order.
     fn pick(&mut self, mut order: Order) -> Vec<Pick> {
         let mut counts = self.counts();
         let mut stays = vec![false; self.book.n_shares()];
         self.keep_fixed(&mut counts, &mut stays);
         let mut picks = Vec::new();
-        while let Some(share) =
-            order.next(|kind| counts.left(kind) == 0, |share| counts.are_taken(&self.book.entry(share).jobs))
-        {
+        while let Some(share) = order.next(|kind| counts.left(kind) == 0) {
             let Some(option) = self.option(share, &counts) else { continue };
             let entry = self.book.entry(share);
             let needs = self.book.class(entry.class).shapes[option as usize].needs.iter();

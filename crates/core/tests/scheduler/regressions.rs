@@ -78,25 +78,6 @@ fn a_newcomer_is_owed_nothing_for_the_time_before_it_came() {
     assert_eq!(world.picture(), "a: 0 | waits 1");
     let third = 1.0 / 3.0;
     world.policy.fractions = [(0, third), (1, third), (2, third)].into();
-    world.script("submit 1");
-    let mut turns = 0;
-    for _ in 0..60 {
-        world.wait(60.0);
-        turns += world.running().contains(&2) as u32;
-    }
-    // It begins soon, since it is new; a third of the 100 rounds before would be 33 more.
-    assert!((15..=30).contains(&turns), "{turns} of 60 rounds");
-}
-
-#[test]
-fn a_newcomer_to_a_rotation_does_not_go_before_who_is_owed_a_turn() {
-    let mut world = World::with_rounds("a:1");
-    world.policy.mode = Mode::Rotation;
-    world.policy.fractions = [(0, 0.5), (1, 0.5)].into();
-    world.script("submit 1 1; wait 6000");
-    assert_eq!(world.picture(), "a: 0 | waits 1");
-    let third = 1.0 / 3.0;
-    world.policy.fractions = [(0, third), (1, third), (2, third)].into();
     world.script("submit 1; wait 60");
     // It is 1's turn by age and by what it is owed.
     assert_eq!(world.picture(), "a: 1 | waits 0 2");

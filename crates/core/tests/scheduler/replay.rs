@@ -105,8 +105,7 @@ fn news() -> impl Strategy<Value = News> {
 
 fn mode() -> impl Strategy<Value = Mode> {
     let strict = Mode::Ordered { preempt: true, skip: false };
-    let in_turns = prop_oneof![2 => Just(Mode::Fractions), 1 => Just(Mode::Rotation)];
-    prop_oneof![4 => Just(PREEMPT), 1 => Just(QUEUE), 1 => Just(SKIP), 1 => Just(strict), 3 => in_turns]
+    prop_oneof![4 => Just(PREEMPT), 1 => Just(QUEUE), 1 => Just(SKIP), 1 => Just(strict), 2 => Just(Mode::Fractions)]
 }
 
 fn answer() -> impl Strategy<Value = Answer> {

@@ -28,7 +28,6 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     View {
         now: Time::ZERO,
         round: Span::from_secs(360.0),
-        turns: Default::default(),
         specs: Arc::new(specs.collect()),
         runs: Arc::new(runs.collect()),
         nodes: Arc::new(nodes),

@@ -37,7 +37,6 @@ impl World {
             view: View {
                 now: Time::ZERO,
                 round: Span::from_secs(1.0),
-                turns: Default::default(),
                 specs: Arc::default(),
                 runs: Arc::default(),
                 nodes: Arc::default(),
@@ -139,7 +138,7 @@ impl World {
     fn choose(&self) -> BTreeSet<JobIdx> {
         let (preempt, skip) = match self.mode {
             Mode::Ordered { preempt, skip } => (preempt, skip),
-            Mode::Fractions | Mode::Rotation => (true, true),
+            Mode::Fractions => (true, true),
         };
         let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
         let mut chosen: BTreeSet<JobIdx> = self.view.active().filter(keeps).collect();
@@ -165,7 +164,7 @@ impl World {
         let key = |job: &JobIdx| {
             let (run, share) = (self.view.run(*job), &self.shares[job]);
             let received = run.executed_at(self.view.now).secs() / share.fraction;
-            if self.mode.shares_time() {
+            if self.mode == Mode::Fractions {
                 (received, 0.0, run.id)
             } else {
                 (share.rank.0, share.rank.1, run.id)

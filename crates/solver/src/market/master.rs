@@ -16,37 +16,29 @@ const PIVOTS_MAX: usize = 2_000;
 pub(crate) struct Master {
     /// Kinds and one.
     rows: usize,
-    /// Column after column; the first `rows - 1` are the slacks of the kinds.
-    columns: Vec<f64>,
+    /// Column by column; the first `rows - 1` are the slacks of the kinds.
+    columns: Vec<Vec<f64>>,
     worth: Vec<f64>,
-    /// The largest of them, by size.
-    scale: f64,
     basis: Vec<usize>,
     inverse: Vec<f64>,
     mix: Vec<f64>,
     duals: Vec<f64>,
-    /// Room to work in, kept because small markets are solved by the thousand.
-    wide: Vec<f64>,
-    direction: Vec<f64>,
 }
 
 impl Master {
     /// Begins with one answer that fits.
     pub(crate) fn new(load: &[f64], worth: f64) -> Master {
         let rows = load.len() + 1;
-        let unit = |row: usize| (0..rows).map(move |at| if at == row { 1.0 } else { 0.0 });
-        let columns: Vec<f64> = (0..rows - 1).flat_map(unit).collect();
+        let unit = |row: usize| (0..rows).map(|at| if at == row { 1.0 } else { 0.0 }).collect();
+        let columns: Vec<Vec<f64>> = (0..rows - 1).map(unit).collect();
         let mut master = Master {
             rows,
             columns,
             worth: vec![0.0; rows - 1],
-            scale: TINY,
             basis: (0..rows).collect(),
             inverse: vec![0.0; rows * rows],
             mix: vec![0.0; rows],
             duals: vec![0.0; rows],
-            wide: vec![0.0; rows * 2 * rows],
-            direction: Vec::new(),
         };
         master.add(load, worth);
         master.refresh();
@@ -55,10 +47,9 @@ impl Master {
 
     /// Records an answer.
     pub(crate) fn add(&mut self, load: &[f64], worth: f64) {
-        self.columns.extend_from_slice(load);
-        self.columns.push(1.0);
+        let column = load.iter().copied().chain([1.0]).collect();
+        self.columns.push(column);
         self.worth.push(worth);
-        self.scale = self.scale.max(worth.abs());
     }
 
     /// The answers in the best mix with their parts.
@@ -72,7 +63,7 @@ impl Master {
 
     /// What an answer takes of each kind.
     pub(crate) fn load(&self, answer: usize) -> &[f64] {
-        &self.column(answer + self.rows - 1)[..self.rows - 1]
+        &self.columns[answer + self.rows - 1][..self.rows - 1]
     }
 
     /// What the mix is worth.
@@ -91,15 +82,13 @@ impl Master {
         worth - cost - self.duals[self.rows - 1]
     }
 
-    /// Finds the best mix, from where it last stopped.
+    /// Finds the best mix.
     pub(crate) fn solve(&mut self) {
+        self.refresh();
         for pivot in 0..PIVOTS_MAX {
             let Some(enter) = self.entering(pivot > CAREFUL) else { return };
-            let mut direction = std::mem::take(&mut self.direction);
-            self.times_inverse(self.column(enter), &mut direction);
-            let leave = self.leaving(&direction, pivot > CAREFUL);
-            self.direction = direction;
-            let Some(leave) = leave else { return };
+            let direction = self.times_inverse(&self.columns[enter]);
+            let Some(leave) = self.leaving(&direction, pivot > CAREFUL) else { return };
             let left = std::mem::replace(&mut self.basis[leave], enter);
             if !self.refresh() {
                 // Too close to singular to go on: what was found so far is a mix all the same.
@@ -110,18 +99,15 @@ impl Master {
         }
     }
 
-    fn column(&self, at: usize) -> &[f64] {
-        &self.columns[at * self.rows..(at + 1) * self.rows]
-    }
-
     fn reduced(&self, column: usize) -> f64 {
-        let cost: f64 = self.column(column).iter().zip(&self.duals).map(|(load, price)| load * price).sum();
+        let cost: f64 = self.columns[column].iter().zip(&self.duals).map(|(load, price)| load * price).sum();
         self.worth[column] - cost
     }
 
     fn entering(&self, careful: bool) -> Option<usize> {
-        let mut best = (None, TINY * self.scale);
-        for column in (0..self.worth.len()).filter(|column| !self.basis.contains(column)) {
+        let scale = self.worth.iter().fold(TINY, |most, worth| most.max(worth.abs()));
+        let mut best = (None, TINY * scale);
+        for column in (0..self.columns.len()).filter(|column| !self.basis.contains(column)) {
             let gain = self.reduced(column);
             if gain > best.1 {
                 best = (Some(column), gain);
@@ -150,10 +136,9 @@ impl Master {
         best.map(|(row, _)| row)
     }
 
-    fn times_inverse(&self, column: &[f64], product: &mut Vec<f64>) {
-        let rows = self.inverse.chunks_exact(self.rows);
-        product.clear();
-        product.extend(rows.map(|row| row.iter().zip(column).map(|(a, b)| a * b).sum::<f64>()));
+    fn times_inverse(&self, column: &[f64]) -> Vec<f64> {
+        let row = |row: usize| &self.inverse[row * self.rows..(row + 1) * self.rows];
+        (0..self.rows).map(|at| row(at).iter().zip(column).map(|(a, b)| a * b).sum()).collect()
     }
 
     /// Works inverse, mix and duals out from the basis: a few rows, so always afresh and never stale.
@@ -161,9 +146,8 @@ impl Master {
         if !self.invert() {
             return false;
         }
-        self.mix.clear();
-        // The product with what there is: 1 of everything.
-        self.mix.extend(self.inverse.chunks_exact(self.rows).map(|row| row.iter().sum::<f64>()));
+        let full = vec![1.0; self.rows];
+        self.mix = self.times_inverse(&full);
         for at in 0..self.rows {
             self.duals[at] = (0..self.rows)
                 .map(|row| self.worth[self.basis[row]] * self.inverse[row * self.rows + at])
@@ -174,11 +158,10 @@ impl Master {
 
     fn invert(&mut self) -> bool {
         let n = self.rows;
-        let wide = &mut self.wide;
-        wide.fill(0.0);
+        let mut wide = vec![0.0; n * 2 * n];
         for row in 0..n {
             for at in 0..n {
-                wide[row * 2 * n + at] = self.columns[self.basis[at] * n + row];
+                wide[row * 2 * n + at] = self.columns[self.basis[at]][row];
             }
             wide[row * 2 * n + n + row] = 1.0;
         }
@@ -188,7 +171,7 @@ impl Master {
             if wide[pivot * 2 * n + at].abs() < 1e-14 {
                 return false;
             }
-            eliminate(wide, n, at, pivot);
+            eliminate(&mut wide, n, at, pivot);
         }
         for row in 0..n {
             let from = row * 2 * n + n;
@@ -204,14 +187,14 @@ fn eliminate(wide: &mut [f64], n: usize, at: usize, pivot: usize) {
     if pivot != at {
         (0..width).for_each(|column| wide.swap(pivot * width + column, at * width + column));
     }
-    let (before, rest) = wide.split_at_mut(at * width);
-    let (line, after) = rest.split_at_mut(width);
-    let scale = 1.0 / line[at];
-    line.iter_mut().for_each(|value| *value *= scale);
-    for target in before.chunks_exact_mut(width).chain(after.chunks_exact_mut(width)) {
-        let factor = target[at];
+    let scale = 1.0 / wide[at * width + at];
+    wide[at * width..(at + 1) * width].iter_mut().for_each(|value| *value *= scale);
+    let line = wide[at * width..(at + 1) * width].to_vec();
+    for row in (0..n).filter(|row| *row != at) {
+        let factor = wide[row * width + at];
         if factor != 0.0 {
-            target.iter_mut().zip(&*line).for_each(|(value, other)| *value -= factor * other);
+            let target = &mut wide[row * width..(row + 1) * width];
+            target.iter_mut().zip(&line).for_each(|(value, other)| *value -= factor * other);
         }
     }
 }

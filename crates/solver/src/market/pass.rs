@@ -84,10 +84,7 @@ pub(crate) fn pass<A: Ask>(market: &Market, prices: &[f64], ask: &A) -> Tally {
         }
         tally
     };
-    let mut sum = match chunks(market.rows()) {
-        0 | 1 => one(0),
-        _ => each_chunk(market.rows(), one).into_iter().fold(Tally::new(market.kinds()), Tally::add),
-    };
+    let mut sum = each_chunk(market.rows(), one).into_iter().fold(Tally::new(market.kinds()), Tally::add);
     sum.load.iter_mut().zip(&market.capacity).for_each(|(load, capacity)| *load /= capacity);
     sum
 }
@@ -152,8 +149,5 @@ pub(crate) fn load(market: &Market, shares: &[f64]) -> Vec<f64> {
 /// The least of a number of each row.
 pub(crate) fn least(rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
     let one = |chunk: usize| chunk_rows(chunk, rows).map(&of).fold(f64::INFINITY, f64::min);
-    if chunks(rows) <= 1 {
-        return one(0);
-    }
     each_chunk(rows, one).into_iter().fold(f64::INFINITY, f64::min)
 }
