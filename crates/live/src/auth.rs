@@ -22,7 +22,7 @@ const ID_DIGITS: usize = 16;
 const SECRET_DIGITS: usize = 64;
 
 /// Submissions a second, and at once, that one token may make.
-const SUBMISSIONS: f64 = 20_000.0;
+const SUBMISSIONS: f64 = 5_000.0;
 /// Wrong tokens that one address may try at once; one more each second.
 const FAILURES: f64 = 20.0;
 /// Addresses whose failures are remembered.

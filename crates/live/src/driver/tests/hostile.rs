@@ -97,9 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_journal_is_named_and_nothing_is_lost_of_it(
-        row in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in b':'..=b'~',
-    ) {
+    fn a_damaged_journal_is_named(row in any::<prop::sample::Index>(), at in any::<prop::sample::Index>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let rig = Rig::new();
         runtime.block_on(async {
@@ -112,21 +110,15 @@ proptest! {
         for file in ["yard.db", "yard.db-wal"] {
             std::fs::copy(rig.dir.path().join(file), dir.path().join(file)).unwrap();
         }
-        damage(dir.path(), row, at, byte);
+        damage(dir.path(), row, at);
         let placer = yard_policies::placers::placer("pack").unwrap();
-        match Driver::start(config(dir.path()), policy("fifo-fit"), placer) {
-            // Some damage still reads as an input.
-            Ok((handle, thread)) => {
-                drop(handle);
-                prop_assert!(thread.join().is_ok());
-            }
-            Err(error) => prop_assert!(error.to_string().contains("yard.db"), "{error}"),
-        }
+        let error = Driver::start(config(dir.path()), policy("fifo-fit"), placer).err().map(|error| error.to_string());
+        prop_assert!(error.as_ref().is_some_and(|error| error.contains("yard.db")), "{error:?}");
     }
 }
 
-/// Changes one byte of one input.
-fn damage(dir: &Path, row: prop::sample::Index, at: prop::sample::Index, byte: u8) {
+/// Puts a byte that no JSON has into one input.
+fn damage(dir: &Path, row: prop::sample::Index, at: prop::sample::Index) {
     let db = rusqlite::Connection::open(dir.join("yard.db")).unwrap();
     let count: i64 = db.query_row("SELECT count(*) FROM journal", [], |row| row.get(0)).unwrap();
     let seq = row.index(count as usize) as i64 + 1;
@@ -134,7 +126,7 @@ fn damage(dir: &Path, row: prop::sample::Index, at: prop::sample::Index, byte: u
         db.query_row("SELECT input FROM journal WHERE seq = ?1", [seq], |row| row.get(0)).unwrap();
     let mut bytes = text.into_bytes();
     let at = at.index(bytes.len());
-    bytes[at] = byte;
+    bytes[at] = 1;
     let text = String::from_utf8(bytes).unwrap();
     db.execute("UPDATE journal SET input = ?1 WHERE seq = ?2", rusqlite::params![text, seq]).unwrap();
 }
