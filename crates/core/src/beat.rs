@@ -52,6 +52,7 @@ mod tests {
             failures_max: 0,
             pausable: true,
             not_before: None,
+            sharing: None,
         }
     }
 

@@ -495,6 +495,13 @@ impl Book {
         set.insert(key);
     }
 
+    /// What it costs to stop a job and start it again, from now on.
+    pub(crate) fn set_restart(&mut self, job: JobIdx, restart: Span) {
+        for share in self.of_job.get(job.index()).cloned().unwrap_or_default() {
+            self.entry_mut(share).restart = restart;
+        }
+    }
+
     /// Brings the accounts of all shares that hold devices up to date.
     pub(crate) fn account(&mut self, jobs: &Jobs<'_>) {
         for key in &self.chosen {

@@ -96,6 +96,8 @@ pub struct NodeSpec {
     pub devices: u32,
     /// Its rack or switch.
     pub rack: u32,
+    /// Memory of each device, where it is known.
+    pub memory_mib: Option<u32>,
 }
 
 /// A node.
@@ -374,7 +376,7 @@ mod tests {
     use super::*;
 
     fn node(devices: u32) -> NodeSpec {
-        NodeSpec { name: "n".into(), kind: KindId(0), devices, rack: 0 }
+        NodeSpec { name: "n".into(), kind: KindId(0), devices, rack: 0, memory_mib: None }
     }
 
     fn slice(node: u32, mask: Mask) -> Placement {

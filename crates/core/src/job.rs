@@ -87,6 +87,69 @@ impl Costs {
     }
 }
 
+/// How firm a job's claim on its devices is while others share them (AntMan's classes).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claim {
+    /// It shares as it comes.
+    #[default]
+    Ordinary,
+    /// It loses at most a stated part of its speed to others on its devices.
+    Guaranteed,
+    /// It has what others leave, and pauses the moment it disturbs one that is guaranteed.
+    Opportunistic,
+}
+
+/// What a job does to each of its devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The part of the time in which it computes, from 0 to 1.
+    pub busy: f64,
+    /// Memory it holds.
+    pub memory_mib: u32,
+}
+
+/// What a job says of sharing its devices. Parts are of one device, from 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// How firm its claim is.
+    pub claim: Claim,
+    /// The part of the speed alone that a guaranteed job may lose to others.
+    pub loss_max: f64,
+    /// The part of the computing time it asks for.
+    pub request: f64,
+    /// The most of it that it may take.
+    pub limit: f64,
+    /// Memory it asks for and may not exceed.
+    pub memory_mib: Option<u32>,
+    /// What it is known to do to a device before it has run.
+    pub usage: Option<Usage>,
+    /// It shares with nobody.
+    pub alone: bool,
+    /// Jobs of the same word share a device (KubeShare).
+    pub affinity: Option<Arc<str>>,
+    /// Jobs of the same word share no device.
+    pub anti_affinity: Option<Arc<str>>,
+    /// A device has jobs of one such word only, and none without.
+    pub exclusion: Option<Arc<str>>,
+}
+
+impl Sharing {
+    /// Of a job that says nothing about it: a whole device, shared as it comes.
+    pub const PLAIN: Sharing = Sharing {
+        claim: Claim::Ordinary,
+        loss_max: 0.05,
+        request: 1.0,
+        limit: 1.0,
+        memory_mib: None,
+        usage: None,
+        alone: false,
+        affinity: None,
+        anti_affinity: None,
+        exclusion: None,
+    };
+}
+
 /// What a user submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -119,9 +182,17 @@ pub struct JobSpec {
     pub pausable: bool,
     /// When it may first start.
     pub not_before: Option<Time>,
+    /// What it says of sharing; nothing: `Sharing::PLAIN`. Shared between like jobs.
+    pub sharing: Option<Arc<Sharing>>,
 }
 
 impl JobSpec {
+    /// What it says of sharing its devices.
+    pub fn sharing(&self) -> &Sharing {
+        const PLAIN: &Sharing = &Sharing::PLAIN;
+        self.sharing.as_deref().unwrap_or(PLAIN)
+    }
+
     /// The shapes in which it makes progress.
     pub fn usable(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&*self.speeds).filter(|(_, speed)| **speed > 0.0).map(|(shape, _)| shape)
@@ -246,6 +317,10 @@ pub struct JobRun {
     pub stopping: Option<Why>,
     /// Until when it is held back: it waits, asks for nothing, and no policy sees it.
     pub held_until: Option<Time>,
+    /// What it was last seen to do to its devices.
+    pub usage: Option<Usage>,
+    /// Whether whoever runs it has found that it cannot be paused there.
+    pub stuck: bool,
 }
 
 impl JobRun {
@@ -275,6 +350,8 @@ impl JobRun {
             cancelled: false,
             stopping: None,
             held_until: None,
+            usage: None,
+            stuck: false,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::allocation::{Allocation, Certificate};
 use crate::belief::Belief;
 use crate::cluster::{Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
-use crate::job::{JobSpec, JobState};
+use crate::job::{Costs, JobSpec, JobState, Usage};
 use crate::state::Settings;
 use crate::units::Time;
 use crate::view::View;
@@ -86,6 +86,12 @@ pub enum News {
         /// Steps done in all.
         steps: f64,
     },
+    /// What it does to its devices.
+    Usage(Usage),
+    /// What stopping and starting it turned out to cost.
+    Costs(Costs),
+    /// Whether it cannot be paused where it runs: it then keeps its devices until it is done.
+    Stuck(bool),
     /// It gave its devices back.
     Stopped {
         /// Steps that are safe in a checkpoint.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::Mask;
 use crate::ids::{JobId, LeaseId};
+use crate::job::Claim;
 use crate::message::Why;
 use crate::units::Span;
 
@@ -17,6 +18,8 @@ pub struct PartId {
     pub lease: LeaseId,
     /// The job.
     pub job: JobId,
+    /// Which start of the job it is: a job may leave a group that runs on under the same lease, and come back.
+    pub instance: u32,
 }
 
 /// How a job gives its devices back while it is not done.
@@ -30,6 +33,8 @@ pub enum Pause {
     Checkpoint,
     /// Its processes stop where they are and stay in memory.
     Stop,
+    /// Its processes stop where they are, and the driver moves what they have on cards to the host's memory.
+    Freeze,
     /// It keeps its devices until it is done.
     Never,
 }
@@ -82,12 +87,10 @@ pub struct Held {
 }
 
 /// What is needed to run a part, as far as decisions go; what its processes are is no matter here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The part.
     pub part: PartId,
-    /// Which start of the job this is: grows with each.
-    pub instance: u32,
     /// The devices.
     pub devices: SmallVec<[Held; 1]>,
     /// The ranks.
@@ -102,6 +105,10 @@ pub struct Start {
     pub card: bool,
     /// Whether the job's processes lie stopped on this agent and should go on.
     pub thaw: bool,
+    /// How firm its claim on the devices is.
+    pub claim: Claim,
+    /// The part of its speed alone that it may lose to others, where it is guaranteed.
+    pub loss_max: f64,
 }
 
 impl Start {
@@ -112,7 +119,7 @@ impl Start {
 }
 
 /// What the server wants of an agent. An order for a lease that the agent knows to be over is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Run this. In a gang: make ready, say so, and wait for `Go`.

@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 4;
+pub const STATE_VERSION: u32 = 5;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::Belief;
-use crate::cluster::{Kinds, Nodes};
+use crate::cluster::{Kinds, NodeState, Nodes};
 use crate::ids::{JobIdx, KindId};
-use crate::job::{JobRun, JobSpec, JobState};
+use crate::job::{JobRun, JobSpec, JobState, Usage};
 use crate::units::{Span, Time};
 
 /// The state of the cluster at one instant.
@@ -126,6 +126,18 @@ impl View {
     /// Devices of a kind that jobs may be given.
     pub fn capacity(&self, kind: KindId) -> u32 {
         self.nodes.up(kind)
+    }
+
+    /// What a job does to each of its devices, as measured, else as it was said to.
+    pub fn usage(&self, job: JobIdx) -> Option<Usage> {
+        self.run(job).usage.or(self.spec(job).sharing().usage)
+    }
+
+    /// Memory of each device of a kind, the least of the nodes that take jobs; none where it is not known.
+    pub fn memory_mib(&self, kind: KindId) -> Option<u32> {
+        let nodes = self.nodes.iter().map(|(_, node)| node);
+        let up = nodes.filter(|node| node.spec.kind == kind && node.state == NodeState::Up);
+        up.map(|node| node.spec.memory_mib).min().flatten()
     }
 
     /// Device-seconds received.

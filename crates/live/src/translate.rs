@@ -81,6 +81,7 @@ pub fn translate(
         failures_max: request.max_restarts.unwrap_or(0),
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
+        sharing: None,
     })
 }
 

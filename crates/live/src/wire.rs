@@ -10,7 +10,7 @@ use yard_core::ids::JobId;
 use yard_core::part::{Order, PartId, Told};
 
 /// The version of this protocol; both ends must agree.
-pub const WIRE_VERSION: u32 = 1;
+pub const WIRE_VERSION: u32 = 2;
 
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;
@@ -42,6 +42,20 @@ pub enum FromAgent {
         /// What is wrong with it; none when it is well again.
         problem: Option<String>,
     },
+    /// How its cards are doing, now and then. Nothing is decided by it and nothing kept.
+    Looked {
+        /// Each card that answers.
+        cards: Vec<CardNow>,
+    },
+    /// What a part does to its devices, where that has changed.
+    Used {
+        /// The part.
+        part: PartId,
+        /// The part of the time in which it computes, from 0 to 1.
+        busy: f64,
+        /// Memory it holds on each device.
+        memory_mib: u32,
+    },
     /// Part of the answer to `ToAgent::Logs`.
     Logs {
         /// Which request.
@@ -70,6 +84,42 @@ pub struct Hello {
     pub parts: Vec<(PartId, Told)>,
     /// Jobs whose processes lie stopped here.
     pub paused: Vec<JobId>,
+    /// What it can do beyond starting and stopping.
+    pub abilities: Abilities,
+}
+
+/// What a node can do beyond starting and stopping jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// Why it cannot freeze processes that use cards; none: it can.
+    pub no_freeze: Option<String>,
+    /// Why it cannot limit what a job takes of a card; none: it can.
+    pub no_limits: Option<String>,
+    /// Host memory that frozen jobs may hold, in MiB.
+    pub freeze_room_mib: u64,
+}
+
+/// How a card is doing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CardNow {
+    /// Which of the node's groups.
+    pub group: u32,
+    /// Which device.
+    pub device: u32,
+    /// The part of the time in which it computed, from 0 to 1.
+    pub busy: Option<f64>,
+    /// Memory in use.
+    pub memory_used_mib: Option<u64>,
+    /// Degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// Power drawn.
+    pub power_w: Option<f64>,
+    /// Why its clocks are held back, where they are.
+    pub throttled: Option<String>,
+    /// Memory errors that were corrected, and those that were not, since the driver was loaded.
+    pub ecc: Option<(u64, u64)>,
+    /// What each part on it does: the part of the time in which it computes, where it is known, and memory.
+    pub parts: Vec<(PartId, Option<f64>, u64)>,
 }
 
 /// Devices of one kind.
@@ -92,6 +142,13 @@ pub struct Device {
     pub memory_mib: Option<u64>,
     /// Why it is out of service, where it is.
     pub problem: Option<String>,
+    /// Whether it is split into instances (MIG), which are then not offered.
+    #[serde(default)]
+    pub split: bool,
+    /// How it is linked to the node's other devices of its group, by their numbers: `nvlink`, `pcie`, `numa` or
+    /// `system`, nearest first in that order. For placement.
+    #[serde(default)]
+    pub links: Vec<(u32, String)>,
 }
 
 /// To an agent.
@@ -173,4 +230,16 @@ pub struct Task {
     pub cpus: Option<f64>,
     /// Kind of the devices held, by group of the order's devices.
     pub kind: String,
+    /// What it may take of each card, through MPS; none: it runs without.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+}
+
+/// What a job may take of each of its cards while it shares them through MPS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The part of its processors, from 0 to 1.
+    pub compute: f64,
+    /// Memory.
+    pub memory_mib: Option<u64>,
 }

@@ -137,6 +137,7 @@ impl Group {
                 kind,
                 devices: self.gpus,
                 rack,
+                memory_mib: None,
             });
         }
         Ok(())
@@ -180,7 +181,7 @@ fn from_node_list(path: &Path) -> Result<Parts, String> {
         if devices > NODE_DEVICES_MAX {
             return Err(format!("node {name} has {devices} devices; at most {NODE_DEVICES_MAX} are allowed"));
         }
-        nodes.push(NodeSpec { name, kind: kinds.intern(&kind), devices, rack: 0 });
+        nodes.push(NodeSpec { name, kind: kinds.intern(&kind), devices, rack: 0, memory_mib: None });
     }
     Ok((kinds, nodes, Vec::new()))
 }

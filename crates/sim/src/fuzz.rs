@@ -210,7 +210,7 @@ fn cluster(random: &mut Random) -> ClusterSpec {
         for at in 0..1 + random.below(5) {
             let devices = *random.pick(&[1, 2, 4, 8]);
             let name = format!("node{}-{at}", kind.0);
-            spec.nodes.push(NodeSpec { name, kind, devices, rack: random.below(2) as u32 });
+            spec.nodes.push(NodeSpec { name, kind, devices, rack: random.below(2) as u32, memory_mib: None });
         }
     }
     spec
@@ -245,6 +245,7 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             failures_max: 1_000,
             pausable: true,
             not_before: None,
+            sharing: None,
         };
         jobs.push((Time::from_secs(now), spec));
     }

@@ -65,6 +65,7 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
         failures_max: 0,
         pausable: true,
         not_before: None,
+        sharing: None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! What holders of leases say, and what becomes of their jobs.
 
+use std::sync::Arc;
+
 use super::Engine;
 use crate::cluster::Placement;
 use crate::ids::{JobIdx, LeaseId};
-use crate::job::{JobRun, JobState};
+use crate::job::{Costs, JobRun, JobSpec, JobState, Usage};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, News, Outcome, Report};
 use crate::state::State;
@@ -19,6 +21,9 @@ impl Engine {
         match news {
             News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
+            News::Usage(usage) => self.used(row, usage),
+            News::Costs(costs) => self.cost(row, costs),
+            News::Stuck(stuck) => self.state.set_stuck(row, stuck),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),
         }
     }
@@ -49,6 +54,26 @@ impl Engine {
         }
     }
 
+    /// What a job does to its devices is news for the policy where it is more than a tenth off.
+    fn used(&mut self, job: JobIdx, usage: Usage) {
+        if !(0.0..=1.0).contains(&usage.busy) {
+            return;
+        }
+        let before = self.state.run_mut(job).usage.replace(usage).unwrap_or_default();
+        let apart = |now: f64, before: f64| (now - before).abs() > 0.1 * now.max(before);
+        let memory = apart(f64::from(usage.memory_mib), f64::from(before.memory_mib));
+        if apart(usage.busy, before.busy) || memory {
+            self.state.changed.touched.push(job);
+            self.state.dirty = true;
+        }
+    }
+
+    fn cost(&mut self, job: JobIdx, costs: Costs) {
+        self.state.change_spec(job, |spec| spec.costs = costs);
+        self.state.book.set_restart(job, costs.restart());
+        self.state.changed.touched.push(job);
+    }
+
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
         if matches!(outcome, Outcome::Finished | Outcome::Saved) && steps.is_finite() {
@@ -59,6 +84,7 @@ impl Engine {
             // Others could not be placed around it; now they may.
             self.state.hopeless = None;
         }
+        self.state.set_stuck(job, false);
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
@@ -115,6 +141,21 @@ impl Engine {
 }
 
 impl State {
+    fn change_spec(&mut self, job: JobIdx, change: impl FnOnce(&mut JobSpec)) {
+        change(Arc::make_mut(&mut Arc::make_mut(&mut self.specs)[job.index()]));
+    }
+
+    /// Whether a job that may be paused cannot be, where it runs.
+    fn set_stuck(&mut self, job: JobIdx, stuck: bool) {
+        let may = self.specs[job.index()].pausable || self.run(job).stuck;
+        if may && self.run(job).stuck != stuck {
+            self.run_mut(job).stuck = stuck;
+            self.change_spec(job, |spec| spec.pausable = !stuck);
+            self.changed.touched.push(job);
+            self.dirty = true;
+        }
+    }
+
     /// A job that gave its devices back waits for others, or is held back first if it failed.
     fn wait_again(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome) {
         let failures = self.run(job).failures;

@@ -79,8 +79,7 @@ impl Gang {
     pub(super) fn start(&self, lease: LeaseId, at: usize) -> FromGang {
         let part = &self.job.parts[at];
         let order = Order::Start(Start {
-            part: PartId { lease, job: self.job.job },
-            instance: self.job.instance,
+            part: self.job.part(lease),
             devices: part.devices.clone(),
             ranks: part.ranks,
             pause: self.job.pause,
@@ -88,6 +87,8 @@ impl Gang {
             limit: self.job.limit,
             card: part.card,
             thaw: self.thaw,
+            claim: self.job.claim,
+            loss_max: self.job.loss_max,
         });
         FromGang::Order { agent: part.agent, order }
     }

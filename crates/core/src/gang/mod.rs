@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use self::job::Gang;
 use self::resting::Resting;
 use crate::ids::{AgentId, JobId, LeaseId};
+use crate::job::Claim;
 use crate::message::Why;
 use crate::part::{Ending, Held, Order, PartId, Pause, Ranks, Told};
 use crate::units::Span;
@@ -34,8 +35,19 @@ pub struct GangJob {
     pub grace: Span,
     /// How long it may still run.
     pub limit: Option<Span>,
+    /// How firm its claim on its devices is.
+    pub claim: Claim,
+    /// The part of its speed alone that it may lose to others, where it is guaranteed.
+    pub loss_max: f64,
     /// What runs where; each agent at most once, in the order of their node ranks.
     pub parts: Vec<GangPart>,
+}
+
+impl GangJob {
+    /// The name of its parts under a lease.
+    pub fn part(&self, lease: LeaseId) -> PartId {
+        PartId { lease, job: self.job, instance: self.instance }
+    }
 }
 
 /// What one agent runs of a job.
@@ -169,9 +181,7 @@ pub struct Gangs {
 impl Gangs {
     /// As they were before the server went down, as far as the engine knows.
     pub fn restore(jobs: impl IntoIterator<Item = Restored>) -> Gangs {
-        let gang = |Restored { lease, job, stop }: Restored| {
-            (PartId { lease, job: job.job }, Gang::new(job, false, stop))
-        };
+        let gang = |Restored { lease, job, stop }: Restored| (job.part(lease), Gang::new(job, false, stop));
         Gangs { gangs: jobs.into_iter().map(gang).collect(), resting: BTreeMap::new() }
     }
 
@@ -182,7 +192,7 @@ impl Gangs {
                 jobs.into_iter().for_each(|job| self.grant(lease, job, out));
             }
             ToGang::Revoked { lease, jobs, why } => {
-                jobs.into_iter().for_each(|job| self.revoke(PartId { lease, job }, why, out));
+                jobs.into_iter().for_each(|job| self.revoke(lease, job, why, out));
             }
             ToGang::Told { agent, part, told } => self.told(agent, part, told, out),
             ToGang::Hello { agent, parts, paused } => self.hello(agent, parts, paused, out),
@@ -193,9 +203,10 @@ impl Gangs {
 
     /// The report of a job's end is durable: its agents may forget it.
     pub fn durable(&mut self, lease: LeaseId, job: JobId, out: &mut Vec<FromGang>) {
-        let part = PartId { lease, job };
-        let ended = self.gangs.get(&part).is_some_and(Gang::is_over);
-        let Some(gang) = ended.then(|| self.gangs.remove(&part)).flatten() else { return };
+        let over = self.under(lease, job).find(|(_, gang)| gang.is_over()).map(|(part, _)| part);
+        let Some((part, gang)) = over.and_then(|part| Some((part, self.gangs.remove(&part)?))) else {
+            return;
+        };
         let agents = gang.job.parts.iter().map(|place| place.agent);
         out.extend(agents.map(|agent| FromGang::Order { agent, order: Order::Forget { part } }));
         if let Some(resting) = gang.rests() {
@@ -212,12 +223,13 @@ impl Gangs {
     }
 
     /// The agents that run a job under a lease.
-    pub fn agents(&self, part: PartId) -> impl Iterator<Item = AgentId> + '_ {
-        self.gangs.get(&part).into_iter().flat_map(|gang| gang.job.parts.iter().map(|place| place.agent))
+    pub fn agents(&self, lease: LeaseId, job: JobId) -> impl Iterator<Item = AgentId> + '_ {
+        let newest = self.under(lease, job).next_back();
+        newest.into_iter().flat_map(|(_, gang)| gang.job.parts.iter().map(|place| place.agent))
     }
 
     fn grant(&mut self, lease: LeaseId, job: GangJob, out: &mut Vec<FromGang>) {
-        let part = PartId { lease, job: job.job };
+        let part = job.part(lease);
         let resting = self.resting.remove(&job.job).unwrap_or_default();
         let thaw = resting::fits(&resting, &job.parts);
         let elsewhere = resting.iter().filter(|rest| job.parts.iter().all(|place| place.agent != rest.agent));
@@ -227,10 +239,17 @@ impl Gangs {
         self.gangs.insert(part, gang);
     }
 
-    fn revoke(&mut self, part: PartId, why: Why, out: &mut Vec<FromGang>) {
-        if let Some(gang) = self.gangs.get_mut(&part) {
+    fn revoke(&mut self, lease: LeaseId, job: JobId, why: Why, out: &mut Vec<FromGang>) {
+        let newest = self.under(lease, job).next_back().map(|(part, _)| part);
+        if let Some((part, gang)) = newest.and_then(|part| Some((part, self.gangs.get_mut(&part)?))) {
             gang.stop(part, why, out);
         }
+    }
+
+    /// The starts of a job under one lease, oldest first: one that left a group may come back to it.
+    fn under(&self, lease: LeaseId, job: JobId) -> impl DoubleEndedIterator<Item = (PartId, &Gang)> {
+        let named = |instance| PartId { lease, job, instance };
+        self.gangs.range(named(0)..=named(u32::MAX)).map(|(part, gang)| (*part, gang))
     }
 
     fn told(&mut self, agent: AgentId, part: PartId, told: Told, out: &mut Vec<FromGang>) {

@@ -109,7 +109,7 @@ impl Part {
     fn freezes(&self) -> bool {
         let spoke = self.ranks.iter().any(|rank| rank.spoke);
         match self.start.pause {
-            Pause::Stop => true,
+            Pause::Stop | Pause::Freeze => true,
             Pause::Auto => !spoke && !self.start.card,
             Pause::Checkpoint | Pause::Never => false,
         }

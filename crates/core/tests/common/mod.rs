@@ -313,6 +313,7 @@ impl World {
             failures_max: self.failures_max,
             pausable: self.pausable,
             not_before: self.not_before,
+            sharing: None,
         }
     }
 
@@ -529,7 +530,7 @@ fn parse_cluster(text: &str) -> (Kinds, Vec<NodeSpec>) {
     let nodes = text.split_whitespace().map(|word| {
         let parts: Vec<_> = word.split(':').collect();
         let kind = kinds.intern(parts.get(2).unwrap_or(&"gpu"));
-        NodeSpec { name: parts[0].into(), kind, devices: number(parts[1]) as u32, rack: 0 }
+        NodeSpec { name: parts[0].into(), kind, devices: number(parts[1]) as u32, rack: 0, memory_mib: None }
     });
     let nodes = nodes.collect();
     (kinds, nodes)

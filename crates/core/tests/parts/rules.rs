@@ -4,6 +4,7 @@ use smallvec::smallvec;
 use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Gangs, Restored, ToGang};
 use yard_core::holder::{Act, Cause, Happening, Holder};
 use yard_core::ids::{AgentId, JobId, LeaseId};
+use yard_core::job::Claim;
 use yard_core::message::Why;
 use yard_core::part::{Ending, Held, How, Master, Order, PartId, Pause, Ranks, Start, Told};
 use yard_core::{Span, Time};
@@ -11,13 +12,12 @@ use yard_core::{Span, Time};
 const GRACE: Span = Span::from_whole_secs(30);
 
 fn part(lease: u64, job: u64) -> PartId {
-    PartId { lease: LeaseId(lease), job: JobId(job) }
+    PartId { lease: LeaseId(lease), job: JobId(job), instance: 1 }
 }
 
 fn start(part: PartId, mask: u128, count: u32) -> Start {
     Start {
         part,
-        instance: 1,
         devices: smallvec![Held { group: 0, mask }],
         ranks: Ranks { first: 0, count, world: count, node_rank: 0, nodes: 1 },
         pause: Pause::Auto,
@@ -25,6 +25,8 @@ fn start(part: PartId, mask: u128, count: u32) -> Start {
         limit: None,
         card: true,
         thaw: false,
+        claim: Claim::Ordinary,
+        loss_max: 0.0,
     }
 }
 
@@ -395,7 +397,16 @@ fn gang(job: u64, agents: &[u32]) -> GangJob {
         card: false,
     };
     let parts = agents.iter().zip(ranks).map(part).collect();
-    GangJob { job: JobId(job), instance: 1, pause: Pause::Auto, grace: GRACE, limit: None, parts }
+    GangJob {
+        job: JobId(job),
+        instance: 1,
+        pause: Pause::Auto,
+        grace: GRACE,
+        limit: None,
+        claim: Claim::Ordinary,
+        loss_max: 0.0,
+        parts,
+    }
 }
 
 fn does(gangs: &mut Gangs, what: ToGang) -> Vec<FromGang> {

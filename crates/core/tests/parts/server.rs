@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smallvec::smallvec;
 use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Gangs, Restored, ToGang};
 use yard_core::ids::{AgentId, JobId, LeaseId};
+use yard_core::job::Claim;
 use yard_core::message::Why;
 use yard_core::part::{Held, How, Order, PartId, Pause, Ranks};
 use yard_core::{Span, Time};
@@ -94,7 +95,7 @@ impl Server {
     fn send(&mut self, out: Vec<FromGang>, agents: &mut [Agent], rng: &mut Rng, tally: &mut Tally) {
         for wish in out {
             match wish {
-                FromGang::Report { lease, job, news } => self.report(PartId { lease, job }, news),
+                FromGang::Report { lease, job, news } => self.report(lease, job, news),
                 FromGang::Order { agent, order } if self.reaches(&agents[agent.index()], agent) => {
                     tally.count(order_name(&order));
                     let agent = &mut agents[agent.index()];
@@ -112,7 +113,9 @@ impl Server {
         agent.connected && self.connected[id.index()] == Some(agent.connection)
     }
 
-    fn report(&mut self, part: PartId, news: GangNews) {
+    fn report(&mut self, lease: LeaseId, job: JobId, news: GangNews) {
+        let named = |part: &&PartId| (part.lease, part.job) == (lease, job);
+        let part = *self.active.keys().rfind(named).expect("only of what runs is anything reported");
         let ended = |news: &GangNews| matches!(news, GangNews::Ended(_));
         let again = self.reports.iter().any(|(other, old)| *other == part && ended(old));
         assert!(!again, "{part:?} is over, and yet there is {news:?}");
@@ -201,7 +204,7 @@ impl Server {
         let lease = LeaseId(self.next_lease);
         self.next_lease += 1;
         for job in &jobs {
-            self.active.insert(PartId { lease, job: job.job }, Active { job: job.clone(), stop: None });
+            self.active.insert(job.part(lease), Active { job: job.clone(), stop: None });
         }
         self.step(ToGang::Granted { lease, jobs }, agents, rng, tally);
     }
@@ -244,6 +247,8 @@ impl Server {
             pause: [Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Auto][job.0 as usize % 4],
             grace: Span::from_whole_secs(self.grace.0 + rng.below(self.grace.1 - self.grace.0)),
             limit: rng.chance(1, 5).then(|| Span::from_whole_secs(1 + rng.below(30))),
+            claim: Claim::Ordinary,
+            loss_max: 0.0,
             parts: places.iter().zip(Ranks::split(&counts)).map(part).collect(),
         }
     }

@@ -67,7 +67,7 @@ fn a_node_back_before_its_lost_job_reported_is_granted_only_after_that_report() 
 fn a_node_that_joins_takes_the_waiting() {
     let mut world = World::new("a:1");
     world.script("submit 1 1");
-    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 1, rack: 0 };
+    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 1, rack: 0, memory_mib: None };
     world.step(Input::Node(NodeChange::Join(spec)));
     world.settle();
     assert_eq!(world.picture(), "a: 0 | b: 1");

@@ -287,7 +287,7 @@ fn a_kind_is_named_once_and_then_has_nodes() {
     }
     let kind = world.engine.kinds().find("h100").expect("it was just named");
     assert_eq!((kind.0, world.engine.kinds().len()), (1, 2));
-    let spec = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0 };
+    let spec = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0, memory_mib: None };
     world.step(Input::Node(NodeChange::Join(spec)));
     world.script("submit 1h100");
     assert_eq!(world.picture(), "a: . | b: 0");

@@ -116,7 +116,7 @@ fn a_shape_without_devices_is_never_used() {
 fn a_shape_without_devices_is_rejected_though_no_node_has_joined() {
     let mut world = World::new("");
     world.script("submit 0");
-    let spec = NodeSpec { name: "a".into(), kind: KindId(0), devices: 1, rack: 0 };
+    let spec = NodeSpec { name: "a".into(), kind: KindId(0), devices: 1, rack: 0, memory_mib: None };
     world.step(Input::Node(NodeChange::Join(spec)));
     world.settle();
 }
@@ -188,7 +188,7 @@ fn the_same_shape_named_is_the_same_place() {
 #[test]
 fn a_node_of_too_many_devices_does_not_stop_the_engine() {
     let mut world = World::new("a:1");
-    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 129, rack: 0 };
+    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 129, rack: 0, memory_mib: None };
     world.step(Input::Node(NodeChange::Join(spec)));
 }
 

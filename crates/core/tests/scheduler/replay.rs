@@ -85,6 +85,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             failures_max,
             pausable,
             not_before: not_before.map(|seconds| Time::ZERO + Span::from_whole_secs(seconds)),
+            sharing: None,
         },
     )
 }
@@ -188,7 +189,7 @@ impl Run {
             Raw::Submit(spec) => Input::Submit(Box::new(spec)),
             Raw::Cancel(job) => Input::Cancel(JobId(job % (self.engine.next_job().0 + 2))),
             Raw::Join { devices, rack, kind } => {
-                let spec = NodeSpec { name: "n".into(), kind: KindId(kind), devices, rack };
+                let spec = NodeSpec { name: "n".into(), kind: KindId(kind), devices, rack, memory_mib: None };
                 Input::Node(NodeChange::Join(spec))
             }
             Raw::Node(change, node) => Input::Node(change_of(change, NodeId(node))),

@@ -52,7 +52,7 @@ impl Cgroups {
     }
 
     fn path(&self, part: PartId) -> PathBuf {
-        self.0.join(format!("{}-{}", part.lease, part.job))
+        self.0.join(format!("{}-{}-{}", part.lease, part.job, part.instance))
     }
 }
 

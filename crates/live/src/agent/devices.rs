@@ -164,7 +164,14 @@ impl Devices {
 }
 
 fn device(name: &str) -> Device {
-    Device { name: name.to_owned(), uuid: None, memory_mib: None, problem: None }
+    Device {
+        name: name.to_owned(),
+        uuid: None,
+        memory_mib: None,
+        problem: None,
+        split: false,
+        links: Vec::new(),
+    }
 }
 
 fn cores() -> u32 {

@@ -72,7 +72,7 @@ impl Rank<'_> {
     fn own(&self) -> Vec<(&'static str, String)> {
         let mut vars = vec![
             ("YARD_JOB_ID", self.start.part.job.to_string()),
-            ("YARD_INSTANCE", self.start.instance.to_string()),
+            ("YARD_INSTANCE", self.start.part.instance.to_string()),
             ("YARD_RESTARTS", self.restarts()),
             ("YARD_SOCKET", self.socket.to_string_lossy().into_owned()),
             ("YARD_CHECKPOINT_DIR", self.checkpoints.to_string_lossy().into_owned()),
@@ -131,7 +131,7 @@ impl Rank<'_> {
     }
 
     fn restarts(&self) -> String {
-        self.start.instance.saturating_sub(1).to_string()
+        self.start.part.instance.saturating_sub(1).to_string()
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
 
     fn environment(devices: &[String], user: &[(&str, &str)]) -> BTreeMap<String, String> {
         let mut start = start(7, 3);
-        start.instance = 2;
+        start.part.instance = 2;
         start.ranks = yard_core::part::Ranks { first: 4, count: 4, world: 8, node_rank: 1, nodes: 2 };
         let mut task = task(&["true"]);
         task.env = user.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();

@@ -40,7 +40,7 @@ impl Layout {
 
     /// What a part runs.
     pub(crate) fn task(&self, part: PartId) -> PathBuf {
-        self.data.join("parts").join(format!("{}-{}.json", part.lease, part.job))
+        self.data.join("parts").join(format!("{}-{}-{}.json", part.lease, part.job, part.instance))
     }
 
     /// The keeper's folder.
@@ -66,7 +66,7 @@ impl Layout {
 
     /// The folder of a part's socket.
     pub(crate) fn socket(&self, part: PartId) -> PathBuf {
-        self.run.join(format!("{}-{}", part.lease, part.job))
+        self.run.join(format!("{}-{}-{}", part.lease, part.job, part.instance))
     }
 
     /// Makes a job's folder.
@@ -133,7 +133,7 @@ mod tests {
     fn a_socket_has_a_short_path_wherever_the_data_is() {
         let folder = Folder::new();
         let deep = folder.path().join("a-rather-long-name-for-a-folder").join("and-another-one-within-it");
-        let part = PartId { lease: LeaseId(u64::MAX), job: JobId(u64::MAX) };
+        let part = PartId { lease: LeaseId(u64::MAX), job: JobId(u64::MAX), instance: u32::MAX };
         for data in [folder.path().to_owned(), deep.clone()] {
             let layout = Layout::open(&data).unwrap();
             assert!(layout.socket(part).join("s").as_os_str().len() < 108);

@@ -44,6 +44,13 @@ impl Cards {
 impl Card {
     /// As the server is told of it.
     pub(crate) fn device(self) -> Device {
-        Device { name: self.name, uuid: Some(self.uuid), memory_mib: self.memory_mib, problem: None }
+        Device {
+            name: self.name,
+            uuid: Some(self.uuid),
+            memory_mib: self.memory_mib,
+            problem: None,
+            split: false,
+            links: Vec::new(),
+        }
     }
 }

@@ -12,7 +12,7 @@ use yard_core::part::{Ending, How, Order, PartId, Told};
 
 use super::clock::since_boot;
 use super::link::{Dial, Heard, Link, Server};
-use crate::wire::{Device, FromAgent, Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, Device, FromAgent, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// Where the ranks of a gang would meet, if there were any.
 const PORT: u16 = 1;
@@ -154,8 +154,14 @@ fn is_end(told: &Told) -> bool {
 }
 
 fn hello(name: &str, kind: &str, devices: u32) -> Hello {
-    let device =
-        |at: u32| Device { name: format!("{kind} {at}"), uuid: None, memory_mib: None, problem: None };
+    let device = |at: u32| Device {
+        name: format!("{kind} {at}"),
+        uuid: None,
+        memory_mib: None,
+        problem: None,
+        split: false,
+        links: Vec::new(),
+    };
     let group = Group { kind: kind.to_owned(), devices: (0..devices).map(device).collect() };
     Hello {
         version: WIRE_VERSION,
@@ -164,5 +170,6 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         groups: vec![group],
         parts: Vec::new(),
         paused: Vec::new(),
+        abilities: Abilities::default(),
     }
 }

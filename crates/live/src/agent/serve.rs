@@ -24,7 +24,7 @@ use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
 use super::state::State;
-use crate::wire::{FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 
 /// How often devices and the sizes of logs are looked at.
 const LOOK: Duration = Duration::from_secs(5);
@@ -262,6 +262,7 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
+            abilities: Abilities::default(),
         };
         self.up = true;
         self.say(FromAgent::Hello(hello));

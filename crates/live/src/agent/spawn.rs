@@ -144,7 +144,7 @@ impl Spawner {
         workdir: &Path,
         named: &mut Named,
     ) -> (Sink, Option<Sink>) {
-        let header = (start.instance > 1).then(|| self.header(start.instance));
+        let header = (start.part.instance > 1).then(|| self.header(start.part.instance));
         let mut sink = |template: Option<&String>, stderr: bool| {
             let ours = self.layout.log(start.part.job, rank, stderr);
             let name = ours.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -246,7 +246,7 @@ mod tests {
         assert!(first.ranks[0].stdout.path.ends_with("jobs/3/rank-0.out"));
         assert!(first.ranks[0].stderr.as_ref().is_some_and(|sink| sink.path.ends_with("jobs/3/rank-0.err")));
         assert!(first.ranks[0].cwd.ends_with("jobs/3/work") && first.ranks[0].cwd.is_dir());
-        (start.instance, task.output, task.workdir) = (2, Some("%j.txt".into()), "/tmp".into());
+        (start.part.instance, task.output, task.workdir) = (2, Some("%j.txt".into()), "/tmp".into());
         let second = part(&start, &task);
         assert_eq!(second.ranks[0].stdout.path, PathBuf::from("/tmp/3.txt"));
         assert!(second.ranks[0].stdout.theirs && second.ranks[0].stderr.is_none());

@@ -25,8 +25,7 @@ pub(crate) fn program() -> String {
 /// An order for one rank on one fake device.
 pub(crate) fn start(lease: u64, job: u64) -> Start {
     Start {
-        part: PartId { lease: LeaseId(lease), job: JobId(job) },
-        instance: 1,
+        part: PartId { lease: LeaseId(lease), job: JobId(job), instance: 1 },
         devices: SmallVec::from_slice(&[Held { group: 0, mask: 1 }]),
         ranks: Ranks { first: 0, count: 1, world: 1, node_rank: 0, nodes: 1 },
         pause: Pause::Checkpoint,
@@ -34,6 +33,8 @@ pub(crate) fn start(lease: u64, job: u64) -> Start {
         limit: None,
         card: false,
         thaw: false,
+        claim: yard_core::job::Claim::Ordinary,
+        loss_max: 0.0,
     }
 }
 
@@ -53,6 +54,7 @@ pub(crate) fn task(command: &[&str]) -> Task {
         batch_size: None,
         memory_mib: None,
         cpus: None,
+        limits: None,
         kind: "fake".into(),
     }
 }

@@ -190,7 +190,7 @@ impl Drop for Stage {
 }
 
 fn part(lease: u64, job: u64) -> PartId {
-    PartId { lease: LeaseId(lease), job: JobId(job) }
+    PartId { lease: LeaseId(lease), job: JobId(job), instance: 1 }
 }
 
 fn on_device(mut start: Start, device: u32) -> Start {
@@ -210,7 +210,7 @@ async fn a_job_runs_with_its_environment_and_its_code_and_output_are_told() {
     assert_eq!(stage.log(5, true, Some(1)).await, "oops\n");
     assert!(stage.log(6, false, None).await.contains("no log"));
     let mut again = on_device(start(8, 5), 0);
-    again.instance = 2;
+    again.part.instance = 2;
     stage.run(again, stage.script("echo again"));
     assert_eq!(stage.ended().await.1.how, How::Finished);
     let log = stage.log(5, false, None).await;
@@ -358,7 +358,7 @@ async fn a_stopped_job_goes_on_where_it_was() {
     let hello = stage.begin("h100:1").await;
     assert_eq!(hello.paused, [JobId(1)]);
     std::fs::write(stage.folder.path().join("go"), "").unwrap();
-    (first.part, first.thaw, first.instance) = (part(3, 1), true, 2);
+    (first.part, first.thaw) = (part(3, 1), true);
     stage.run(first, stage.script(script));
     let (id, ending) = stage.ended().await;
     assert_eq!((id, ending.code), (part(3, 1), Some(4)));

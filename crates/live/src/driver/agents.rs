@@ -10,7 +10,7 @@ use yard_core::units::Span;
 
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
-use crate::wire::{Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, CardNow, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// Longest name of a node.
 const NAME_MAX: usize = 128;
@@ -21,6 +21,10 @@ pub(super) struct Agent {
     pub(super) name: String,
     pub(super) address: String,
     pub(super) groups: Vec<Group>,
+    /// What it can do, as it said when it last came; nothing is known of one that has not been here since the start.
+    pub(super) abilities: Abilities,
+    /// How its cards are doing, as it last said.
+    pub(super) cards: Vec<CardNow>,
     /// The engine's node of each group.
     pub(super) nodes: Vec<NodeId>,
     /// Nodes it was before it changed, whose jobs still have to stop.
@@ -52,6 +56,8 @@ impl Agent {
             name: row.name,
             address: row.address,
             groups: row.groups,
+            abilities: Abilities::default(),
+            cards: Vec::new(),
             nodes,
             retiring: Vec::new(),
             link: None,
@@ -287,7 +293,14 @@ mod tests {
     use crate::wire::Device;
 
     fn hello(name: &str, groups: &[(&str, usize)]) -> Hello {
-        let device = Device { name: "d".into(), uuid: None, memory_mib: None, problem: None };
+        let device = Device {
+            name: "d".into(),
+            uuid: None,
+            memory_mib: None,
+            problem: None,
+            split: false,
+            links: Vec::new(),
+        };
         let group = |(kind, count): &(&str, usize)| Group {
             kind: (*kind).into(),
             devices: vec![device.clone(); *count],
@@ -299,6 +312,7 @@ mod tests {
             groups: groups.iter().map(group).collect(),
             parts: vec![],
             paused: vec![],
+            abilities: Abilities::default(),
         }
     }
 

@@ -46,7 +46,9 @@ impl Driver {
         record.facts.ran = ran.collect();
         self.staged.facts.insert(job);
         let (pause, grace, limit) = (record.request.pause, record.grace(), record.limit(executed));
-        Some(GangJob { job, instance, pause, grace, limit, parts })
+        let sharing = self.engine.job_spec(job)?.sharing();
+        let (claim, loss_max) = (sharing.claim, sharing.loss_max);
+        Some(GangJob { job, instance, pause, grace, limit, claim, loss_max, parts })
     }
 
     /// What each agent has of a placement, in its order.
@@ -145,6 +147,7 @@ impl Driver {
                 .get(group)
                 .map(|group| group.kind.clone())
                 .unwrap_or_default(),
+            limits: None,
         })
     }
 

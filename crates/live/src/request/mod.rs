@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
+use yard_core::job::Claim;
 use yard_core::part::Pause;
 
 /// A job to be run.
@@ -75,6 +76,25 @@ pub struct JobRequest {
     pub cpus: Option<f64>,
     /// It shares its devices with no other job, even where the policy packs jobs.
     pub exclusive: bool,
+    /// The part of one card's processors it asks for and may use, from 0.01 to 1; where the policy packs jobs, others
+    /// have the rest.
+    pub gpu_fraction: Option<f64>,
+    /// The most of it that it may use; `gpu_fraction` where nothing is said.
+    pub gpu_limit: Option<f64>,
+    /// Memory on each card that it asks for and may use, in MiB.
+    pub gpu_memory_mib: Option<u64>,
+    /// `ordinary`, `guaranteed` (loses at most `max_slowdown` to others on its cards) or `opportunistic` (has what
+    /// others leave).
+    #[schema(value_type = String)]
+    pub class: Claim,
+    /// The part of its speed alone that a guaranteed job may lose, from 0 to 1; 0.05 where nothing is said.
+    pub max_slowdown: Option<f64>,
+    /// Jobs of the same word share a card.
+    pub affinity: Option<String>,
+    /// Jobs of the same word share no card.
+    pub anti_affinity: Option<String>,
+    /// A card has jobs of one such word only, and none without.
+    pub exclusion: Option<String>,
 }
 
 /// A job file that cannot be read, and where.

@@ -122,6 +122,7 @@ impl JobFile {
             memory_mib: self.memory_mib,
             cpus: self.cpus,
             exclusive: self.exclusive,
+            ..JobRequest::default()
         })
     }
 }
@@ -241,6 +242,7 @@ exclusive: true
             memory_mib: Some(1024),
             cpus: Some(1.5),
             exclusive: true,
+            ..JobRequest::default()
         };
         assert_eq!(read, expected);
     }

@@ -96,5 +96,6 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         failures_max: 0,
         pausable: true,
         not_before: None,
+        sharing: None,
     }
 }

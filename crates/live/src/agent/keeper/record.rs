@@ -95,7 +95,7 @@ mod tests {
     use crate::agent::testing::Folder;
 
     fn part(number: u64) -> PartId {
-        PartId { lease: LeaseId(number), job: JobId(number) }
+        PartId { lease: LeaseId(number), job: JobId(number), instance: 1 }
     }
 
     fn code(code: i32) -> Exit {

@@ -24,7 +24,7 @@ struct Bench {
 }
 
 fn part(number: u64) -> PartId {
-    PartId { lease: LeaseId(number), job: JobId(number) }
+    PartId { lease: LeaseId(number), job: JobId(number), instance: 1 }
 }
 
 fn code(code: i32) -> Exit {

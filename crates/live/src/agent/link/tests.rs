@@ -73,6 +73,7 @@ async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Unbou
         groups: Vec::new(),
         parts: Vec::new(),
         paused: Vec::new(),
+        abilities: Default::default(),
     };
     link.news.send(FromAgent::Beat { seq: 99 }).unwrap(); // Too early: it is dropped.
     link.news.send(FromAgent::Hello(hello.clone())).unwrap();

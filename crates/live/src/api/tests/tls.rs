@@ -147,6 +147,7 @@ fn hello(name: &str, version: u32) -> Message {
         groups: Vec::new(),
         parts: Vec::new(),
         paused: Vec::new(),
+        abilities: Default::default(),
     };
     Message::text(serde_json::to_string(&FromAgent::Hello(hello)).unwrap())
 }

@@ -10,7 +10,7 @@ use yard_core::part::{Ending, How, Order, PartId, Start, Told};
 use super::PATIENCE;
 use crate::driver::clock::Stopwatch;
 use crate::handle::{Ask, Handle, Refusal};
-use crate::wire::{Device, FromAgent, Group, Hello, Task, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, Device, FromAgent, Group, Hello, Task, ToAgent, WIRE_VERSION};
 
 pub(super) struct Agent {
     pub(super) hello: Hello,
@@ -33,6 +33,7 @@ impl Agent {
             groups: self::groups(groups),
             parts: vec![],
             paused: vec![],
+            abilities: Abilities::default(),
         };
         let (parts, tasks, due) = Default::default();
         Agent { hello, parts, handle: None, connection: 0, inbox: None, tasks, due }
@@ -214,7 +215,14 @@ fn is_end(told: &Told) -> bool {
 }
 
 pub(super) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
-    let device = |at: usize| Device { name: format!("d{at}"), uuid: None, memory_mib: None, problem: None };
+    let device = |at: usize| Device {
+        name: format!("d{at}"),
+        uuid: None,
+        memory_mib: None,
+        problem: None,
+        split: false,
+        links: Vec::new(),
+    };
     let group = |(kind, count): &(&str, usize)| Group {
         kind: (*kind).to_owned(),
         devices: (0..*count).map(device).collect(),

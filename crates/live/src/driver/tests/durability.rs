@@ -8,7 +8,7 @@ use crate::driver::{Sources, recovery};
 use crate::planner::Planner;
 use crate::store::Store;
 use crate::views::JobView;
-use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, FromAgent, Hello, ToAgent, WIRE_VERSION};
 
 /// A driver that is turned by hand, so that its file can be broken in between.
 struct Hand {
@@ -65,6 +65,7 @@ impl Hand {
             groups: super::agent::groups(&[("a100", 1)]),
             parts: vec![],
             paused: vec![],
+            abilities: Abilities::default(),
         };
         self.inbox = inbox;
         self.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
@@ -193,6 +194,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         groups: super::agent::groups(&[("a100", 1)]),
         parts: vec![],
         paused: vec![],
+        abilities: Abilities::default(),
     };
     hand.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
     assert!(answer.try_recv().is_err());

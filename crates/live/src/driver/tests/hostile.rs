@@ -8,11 +8,15 @@ use yard_core::units::Span;
 
 use super::agent::Agent;
 use super::*;
-use crate::wire::{FromAgent, Hello, ToAgent};
+use crate::wire::{Abilities, FromAgent, Hello, ToAgent};
 
 fn part() -> impl Strategy<Value = PartId> {
     let number = || prop_oneof![0..4_u64, any::<u64>()];
-    (number(), number()).prop_map(|(lease, job)| PartId { lease: LeaseId(lease), job: JobId(job) })
+    (number(), number(), 0..4u32).prop_map(|(lease, job, instance)| PartId {
+        lease: LeaseId(lease),
+        job: JobId(job),
+        instance,
+    })
 }
 
 fn told() -> impl Strategy<Value = Told> {
@@ -51,7 +55,7 @@ fn message() -> impl Strategy<Value = FromAgent> {
             .prop_map(|(request, text, end, error)| FromAgent::Logs { request, text, end, error }),
         1 => part().prop_map(|part| FromAgent::Hello(Hello {
             version: 7, name: "../x".into(), address: String::new(), groups: vec![],
-            parts: vec![(part, Told::Started); 3], paused: vec![part.job],
+            parts: vec![(part, Told::Started); 3], paused: vec![part.job], abilities: Abilities::default(),
         })),
     ]
 }

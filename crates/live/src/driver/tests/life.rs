@@ -13,7 +13,7 @@ async fn a_job_runs_and_everybody_can_see_it() {
     assert_eq!((view.id, view.name.as_str(), view.user.as_str()), (0, "train", "ann"));
     let part = agent.start().await;
     let (start, task) = &agent.tasks[&part];
-    assert_eq!((start.instance, start.ranks.world, task.kind.as_str()), (1, 1, "a100"));
+    assert_eq!((start.part.instance, start.ranks.world, task.kind.as_str()), (1, 1, "a100"));
     let view = rig.until_state(0, "starting").await;
     assert_eq!((view.nodes, view.kind.as_deref()), (vec!["n1[0]".to_owned()], Some("a100")));
     assert_eq!(rig.look(|board| board.nodes["n1"].devices[0].jobs.clone()), [0]);
@@ -100,7 +100,7 @@ async fn failures_are_counted_explained_and_come_to_an_end() {
     assert_eq!(reason, "waits for 0.3 s after failure 1 of 2: exit code 7");
     agent.forget_of(part).await;
     let part = agent.start_running().await;
-    assert_eq!(agent.tasks[&part].0.instance, 2);
+    assert_eq!(agent.tasks[&part].0.part.instance, 2);
     agent.end(part, How::Crashed, Some(7)).await;
     let view = rig.until_state(id, "failed").await;
     assert_eq!((view.failures, view.exit_code), (2, Some(7)));

@@ -214,5 +214,5 @@ async fn a_server_that_leaves_has_its_own_jobs_saved_first() {
     assert_eq!(rig.job(id).unwrap().state, "suspended");
     agent.connect(&rig.handle).await.unwrap();
     let again = agent.start().await;
-    assert_eq!((again.job, agent.tasks[&again].0.instance), (JobId(id), 2));
+    assert_eq!((again.job, agent.tasks[&again].0.part.instance), (JobId(id), 2));
 }
