@@ -15,6 +15,7 @@ pub mod handle;
 pub mod history;
 pub mod listen;
 pub mod metrics;
+pub mod offers;
 mod past;
 mod planner;
 pub mod request;

@@ -12,6 +12,7 @@ mod keeper;
 mod layout;
 mod link;
 mod logs;
+mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
@@ -21,7 +22,7 @@ mod socket;
 mod spawn;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -19,6 +19,7 @@ use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::logs;
+use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
@@ -42,6 +43,7 @@ pub(super) struct Agent {
     pub(super) devices: Devices,
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
+    pub(super) mps: Mps,
     pub(super) keeper: Keeper,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
@@ -104,12 +106,15 @@ impl Agent {
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
+        let tool = Tool::find(&config.offer, devices.groups(), &node);
+        let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
         let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
             spawner: Spawner { layout, node, launcher, inherited, cgroups },
             state,
             devices,
             quarantine: Quarantine::default(),
+            mps,
             keeper,
             reads: Reads::new(link.logs.clone()),
             link,
@@ -164,6 +169,7 @@ impl Agent {
         for (part, rank, exit) in exits {
             self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
         }
+        self.rejoin_mps(&alive);
         self.reads.set_live(alive.iter().map(|(part, _)| part.job));
         self.happen(Happening::Restarted { alive });
         self.settle();
@@ -183,6 +189,17 @@ impl Agent {
                 self.open_socket(part, folder, owner).unwrap_or_else(|error| {
                     tracing::warn!(%error, %part.job, "a job cannot talk to the agent any more");
                 });
+            }
+        }
+    }
+
+    /// Processes of the last agent's time that go through MPS still do.
+    fn rejoin_mps(&mut self, alive: &[(PartId, u32)]) {
+        for (part, _) in alive {
+            let Some(task) = self.task(*part).filter(|task| task.limits.is_some()) else { continue };
+            let start = self.state.holder.start(*part).map(|start| self.devices.visible(&start.devices));
+            if let (Some(devices), Ok(account)) = (start, self.spawner.account(&task)) {
+                self.mps.rejoin(*part, &devices, &account);
             }
         }
     }
@@ -262,7 +279,7 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
-            abilities: Abilities::default(),
+            abilities: Abilities { no_limits: self.mps.missing(), ..Abilities::default() },
         };
         self.up = true;
         self.say(FromAgent::Hello(hello));
@@ -373,6 +390,7 @@ impl Agent {
                 self.health(group, device, problem);
             }
         }
+        self.mps.look(self.now());
         for (group, device) in self.quarantine.released(self.now()) {
             self.health(group, device, None);
         }
@@ -406,6 +424,7 @@ impl Agent {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
         if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
             self.keeper.leave().await;
+            self.mps.end_all();
         }
     }
 }
