@@ -37,6 +37,16 @@ fn an_operator_can_have_all_jobs_share_through_mps() {
 }
 
 #[test]
+fn memory_that_no_card_has_is_refused_with_the_largest_there_is() {
+    let cluster = Cluster::up("--fake v100:2 --round 1s --policy fifo");
+    let said = refused(&cluster, "--gpu-memory 1T");
+    assert!(said.contains("no card that the job may run on has 1048576 MiB"), "{said}");
+    assert!(said.contains("the largest is of kind v100 and has 81920 MiB"), "{said}");
+    let said = refused(&cluster, "--pause freeze --gpu-memory 8GiB");
+    assert!(said.contains("use pause: checkpoint or pause: auto, or leave gpu_memory_mib out"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_had_is_refused_with_what_could() {
     let cluster = Cluster::up("--cpu-slots 2 --name here --round 1s --policy fifo");
     assert_eq!(

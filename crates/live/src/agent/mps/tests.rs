@@ -3,10 +3,20 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use std::sync::{Arc, RwLock};
+
+use tokio::sync::{broadcast, mpsc};
+use yard_core::holder::Happening;
 use yard_core::ids::{JobId, LeaseId};
+use yard_core::part::Order;
 
 use super::*;
-use crate::agent::testing::{Folder, program};
+use crate::agent::serve::Agent;
+use crate::agent::testing::{Folder, program, task};
+use crate::agent::{AgentConfig, Offer, Server};
+use crate::board::Board;
+use crate::handle::Handle;
+use crate::wire::Task;
 
 /// Calls go to `calls` beside it; `broken` there has it fail. It is gone with its pid file, so also with the folder.
 const STAND_IN: &str = r#"#!/bin/sh
@@ -232,4 +242,73 @@ fn a_daemon_runs_as_the_user_of_its_clients() {
     node.mps.end_all();
     assert_eq!(node.calls(), [format!("start GPU-a {uid}"), format!("quit {uid}")]);
     assert!(!pipe.exists());
+}
+
+/// An agent with one pretend card that nobody talks to.
+async fn agent(folder: &Folder) -> Agent {
+    let (events, board) = (broadcast::channel(4).0, Arc::new(RwLock::new(Board::default())));
+    let handle = Handle { asks: mpsc::channel(64).0, board, events };
+    let config = AgentConfig {
+        data: folder.path().join("a"),
+        name: "n1".into(),
+        address: "127.0.0.1".into(),
+        offer: Offer::Fake("v100:1".parse().unwrap()),
+        server: Server::Local(handle),
+        keeper: vec![program(), "keeper".into()],
+        launcher: vec![program(), "launch".into()],
+        cgroups: None,
+        take_jobs_along: false,
+        look: Duration::from_secs(5),
+    };
+    Agent::start(config).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_starts_a_daemon_for_a_job_and_knows_it_after_a_restart() {
+    let node = Node::new();
+    let mut first = agent(&node.folder).await;
+    first.mps = Mps { dir: first.spawner.layout.mps(), ..Node::open(&node.folder) };
+    let start = crate::agent::testing::start(1, 1);
+    // It ends with the test's folder.
+    let script = "env > env.new; mv env.new env; while [ -e env ]; do sleep 0.05; done";
+    let job = Task { workdir: node.folder.path().into(), limits: Some(HALF), ..task(&["sh", "-c", script]) };
+    first.keep_task(start.part, job);
+    let valid_until = first.now() + Span::from_whole_secs(60);
+    first.happen(Happening::Contact { valid_until });
+    first.happen(Happening::Order(Order::Start(start.clone())));
+    first.settle();
+    assert_eq!(node.calls(), [words("start 0")]);
+    let env = node.folder.path().join("env");
+    while !env.exists() {
+        tokio::time::sleep(LOOK).await;
+    }
+    let env = std::fs::read_to_string(env).unwrap();
+    let pipe = first.spawner.layout.mps().join(folder_name("0", geteuid().as_raw()));
+    assert!(env.contains(&format!("{PIPE}={}\n", pipe.display())), "{env}");
+    assert!(
+        env.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50\n") && env.contains("CUDA_VISIBLE_DEVICES=0\n")
+    );
+    drop(first);
+    let second = agent(&node.folder).await;
+    let known: Vec<_> = second.mps.daemons.values().map(|daemon| daemon.parts.clone()).collect();
+    assert_eq!(known, [BTreeSet::from([start.part])]);
+    assert!(is_alive(&pipe), "the daemon outlived its agent");
+}
+
+#[tokio::test]
+async fn a_job_whose_daemon_does_not_start_is_refused_by_the_node() {
+    let node = Node::new();
+    std::fs::write(node.folder.path().join("broken"), "").unwrap();
+    let mut agent = agent(&node.folder).await;
+    agent.mps = Mps { dir: agent.spawner.layout.mps(), ..Node::open(&node.folder) };
+    let start = crate::agent::testing::start(1, 1);
+    agent.keep_task(start.part, Task { limits: Some(HALF), ..task(&["true"]) });
+    let valid_until = agent.now() + Span::from_whole_secs(60);
+    agent.happen(Happening::Contact { valid_until });
+    agent.happen(Happening::Order(Order::Start(start.clone())));
+    agent.settle();
+    let told = agent.state.holder.parts();
+    let [(part, yard_core::part::Told::Ended(ending))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*part, ending.code), (start.part, None));
+    assert!(ending.message.as_ref().is_some_and(|message| message.contains("no luck today")), "{ending:?}");
 }
