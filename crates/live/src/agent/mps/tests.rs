@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use std::sync::{Arc, RwLock};
 
+use proptest::prelude::*;
 use tokio::sync::{broadcast, mpsc};
 use yard_core::holder::Happening;
 use yard_core::ids::{JobId, LeaseId};
@@ -242,6 +243,61 @@ fn a_daemon_runs_as_the_user_of_its_clients() {
     node.mps.end_all();
     assert_eq!(node.calls(), [format!("start GPU-a {uid}"), format!("quit {uid}")]);
     assert!(!pipe.exists());
+}
+
+/// What may happen to a part, by number.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Join { job: u64, card: usize },
+    Leave { job: u64 },
+    Rename { job: u64, to: u64 },
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let join = (0u64..6, 0usize..3).prop_map(|(job, card)| Step::Join { job, card });
+    let leave = (0u64..12).prop_map(|job| Step::Leave { job });
+    let rename = (0u64..6, 6u64..12).prop_map(|(job, to)| Step::Rename { job, to });
+    prop_oneof![join, leave, rename, Just(Step::Look)]
+}
+
+proptest! {
+    #[test]
+    fn a_daemon_stays_for_as_long_as_it_has_clients(steps in prop::collection::vec((step(), 0u64..100), 0..60)) {
+        const CARDS: [&str; 3] = ["0", "1", "2"];
+        let folder = Folder::new();
+        let mut mps = Mps::open(folder.path().to_owned(), Tool::Pretend, Vec::new(), at(0)).unwrap();
+        let (mut clients, mut now) = (BTreeMap::<u64, usize>::new(), 0);
+        for (step, later) in steps {
+            now += later;
+            match step {
+                Step::Join { job, card } => {
+                    let card = *clients.entry(job).or_insert(card);
+                    mps.join(part(job), HALF, &[CARDS[card].to_owned()], &me()).unwrap();
+                }
+                Step::Leave { job } => {
+                    mps.leave(part(job), at(now));
+                    clients.remove(&job);
+                }
+                Step::Rename { to, .. } if clients.contains_key(&to) => {} // No two parts have one name.
+                Step::Rename { job, to } => {
+                    mps.rename(part(job), part(to));
+                    let card = clients.remove(&job);
+                    clients.extend(card.map(|card| (to, card)));
+                }
+                Step::Look => mps.look(at(now)),
+            }
+            for (card, name) in CARDS.iter().enumerate() {
+                let of = |(job, on): (&u64, &usize)| (*on == card).then_some(part(*job));
+                let expected: BTreeSet<_> = clients.iter().filter_map(of).collect();
+                let daemon = mps.daemons.get(&folder_name(name, geteuid().as_raw()));
+                let known = daemon.map(|daemon| daemon.parts.clone()).unwrap_or_default();
+                prop_assert_eq!(known, expected, "{}", name);
+                let overdue = |daemon: &Daemon| daemon.parts.is_empty() && at(now) - daemon.idle >= IDLE;
+                prop_assert!(!matches!(step, Step::Look) || !daemon.is_some_and(overdue));
+            }
+        }
+    }
 }
 
 /// An agent with one pretend card that nobody talks to.
