@@ -59,7 +59,9 @@ impl Engine {
         if !(0.0..=1.0).contains(&usage.busy) {
             return;
         }
-        let before = self.state.run_mut(job).usage.replace(usage).unwrap_or_default();
+        let before = self.state.run(job).usage.unwrap_or_default();
+        self.state.note_usage(job, usage);
+        let usage = self.state.run(job).usage.unwrap_or_default();
         let apart = |now: f64, before: f64| (now - before).abs() > 0.1 * now.max(before);
         let memory = apart(f64::from(usage.memory_mib), f64::from(before.memory_mib));
         if apart(usage.busy, before.busy) || memory {

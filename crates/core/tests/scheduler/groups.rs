@@ -3,8 +3,8 @@
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::ids::{JobId, JobIdx, KindId, ProfileId};
-use yard_core::job::{JobSpec, JobState, Rank};
-use yard_core::message::{Event, Input, News, Outcome};
+use yard_core::job::{JobSpec, JobState, Rank, Usage};
+use yard_core::message::{Event, Input, News, Outcome, Report};
 
 use crate::common::{PREEMPT, World};
 
@@ -247,4 +247,28 @@ fn where_nobody_is_stopped_jobs_join_and_none_leaves() {
     assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", "grant 1"));
     group(&mut world, &[]);
     assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", ""));
+}
+
+#[test]
+fn a_job_that_never_says_how_far_it_is_is_measured_by_how_much_it_computes() {
+    let mut world = World::manual("a:1");
+    world.step(Input::Believe(Box::new(Belief::default().learning())));
+    for profile in [1, 2] {
+        let spec = JobSpec { profile: ProfileId(profile), ..world.spec("1") };
+        world.step(Input::Submit(Box::new(spec)));
+        world.settle();
+    }
+    world.started(0);
+    let used = |world: &mut World, busy| {
+        let lease = world.engine.job(JobId(0)).and_then(|run| run.lease).expect("it runs");
+        let news = News::Usage(Usage { busy, memory_mib: 100 });
+        world.step(Input::Report(Report { lease, job: JobId(0), news }));
+        let beside = world.engine.view().belief.beside(ProfileId(1), ProfileId(2), KindId(0));
+        (beside, world.engine.job(JobId(0)).and_then(|run| run.usage).map(|usage| usage.busy))
+    };
+    assert_eq!(used(&mut world, 0.8), (None, Some(0.8)));
+    group(&mut world, &[&[0, 1]]);
+    world.started(1);
+    assert_eq!(used(&mut world, 0.2), (Some(0.25), Some(0.8)), "what it does alone stays known");
+    assert_eq!(used(&mut world, 7.0), (Some(0.25), Some(0.8)), "nonsense is no news");
 }

@@ -25,6 +25,8 @@ pub struct Config {
     pub margin: Span,
     /// What is known of speeds beforehand.
     pub catalog: Box<dyn Catalog>,
+    /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
+    pub learn: bool,
     /// How much is accepted.
     pub limits: Limits,
     /// How long a plan may take.
@@ -101,6 +103,7 @@ impl Config {
             beat: seconds(2),
             margin: seconds(5),
             catalog: Box::new(Blank),
+            learn: false,
             limits: Limits::default(),
             plan_cap: seconds(10),
             plan_rest: seconds(10),
