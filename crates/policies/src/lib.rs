@@ -7,6 +7,7 @@
 //! line in `ALL`.
 
 mod allox;
+mod antman;
 mod backfill;
 mod buyers;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod gittins;
 mod hierarchical;
 mod index;
 mod isolated;
+mod kubeshare;
 mod las;
 mod leftovers;
 mod ljf;
@@ -42,6 +44,7 @@ pub mod placers;
 mod properties;
 mod ranked;
 mod round_robin;
+mod seats;
 mod sjf;
 mod srsf;
 mod srtf;
@@ -49,6 +52,7 @@ mod srtf;
 mod testing;
 mod themis;
 mod tiresias;
+mod together;
 mod water_filling;
 
 use std::sync::Arc;
@@ -98,6 +102,8 @@ pub const ALL: &[Entry] = &[
     gandiva_fair::ENTRY,
     themis::ENTRY,
     gandiva::ENTRY,
+    antman::ENTRY,
+    kubeshare::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
