@@ -4,7 +4,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Dial, Fakes, Offer, Server};
+use yard_live::agent::{AgentConfig, Dial, Fakes, LOOK, Offer, Server};
 
 use crate::cmd::agent::{AgentArgs, DeviceOptions};
 
@@ -26,7 +26,8 @@ pub(super) fn config(
     let offer = offer(devices);
     // Jobs are told of files in here, wherever they run.
     let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
-    Ok(AgentConfig { data, name, address, offer, server, keeper, launcher, cgroups, take_jobs_along })
+    let look = LOOK;
+    Ok(AgentConfig { data, name, address, offer, server, keeper, launcher, cgroups, take_jobs_along, look })
 }
 
 fn offer(devices: &DeviceOptions) -> Offer {

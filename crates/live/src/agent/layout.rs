@@ -43,6 +43,11 @@ impl Layout {
         self.data.join("parts").join(format!("{}-{}-{}.json", part.lease, part.job, part.instance))
     }
 
+    /// How pretend cards are doing, where somebody says so.
+    pub(crate) fn fake_cards(&self) -> PathBuf {
+        self.data.join("fake-cards.json")
+    }
+
     /// The keeper's folder.
     pub(crate) fn keeper(&self) -> PathBuf {
         self.run.join("keeper")

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use yard_core::holder::{Act, Happening};
-use yard_core::part::{Order, PartId};
+use yard_core::part::{Order, PartId, Told};
 use yard_core::{Span, Time};
 
 use super::AgentConfig;
+use super::cards::{Cards, Found, Live};
 use super::cgroup::Cgroups;
-use super::devices::Devices;
+use super::devices::{Devices, Offer};
 use super::env;
 use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
@@ -26,8 +27,8 @@ use super::spawn::Spawner;
 use super::state::State;
 use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 
-/// How often devices and the sizes of logs are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// The longest that the driver of the cards may take to list them.
+const LISTING: Duration = Duration::from_secs(60);
 
 /// What is taken in at once before it is acted upon.
 const BATCH: usize = 256;
@@ -40,6 +41,7 @@ pub(super) struct Agent {
     pub(super) config: AgentConfig,
     pub(super) state: State,
     pub(super) devices: Devices,
+    pub(super) cards: Cards,
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
     pub(super) keeper: Keeper,
@@ -82,6 +84,7 @@ enum Woken {
     Server(Option<Heard>),
     Keeper(Option<Say>),
     Job(u64, SocketNews),
+    Cards(Found),
     Beat,
     Look,
     Due,
@@ -96,7 +99,8 @@ impl Agent {
         let mut state =
             State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
-        let devices = Devices::find(&config.offer, &state.kinds);
+        let devices = find(config.offer.clone(), state.kinds.clone()).await?;
+        let cards = Cards::watch(devices.sensors(&layout.fake_cards()));
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
@@ -109,6 +113,7 @@ impl Agent {
             spawner: Spawner { layout, node, launcher, inherited, cgroups },
             state,
             devices,
+            cards,
             quarantine: Quarantine::default(),
             keeper,
             reads: Reads::new(link.logs.clone()),
@@ -189,7 +194,7 @@ impl Agent {
 
     /// Serves until told to stop.
     pub(super) async fn serve(mut self, stop: CancellationToken) -> anyhow::Result<()> {
-        let mut look = interval(LOOK);
+        let mut look = interval(self.config.look);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut leaving = false;
         while !(leaving && (self.state.holder.is_idle() || !self.config.take_jobs_along)) {
@@ -198,6 +203,7 @@ impl Agent {
                 heard = self.link.heard.recv() => Woken::Server(heard),
                 Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
                 Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
+                Some(found) = self.cards.found.recv() => Woken::Cards(found),
                 _ = self.beats.every.tick() => Woken::Beat,
                 _ = look.tick() => Woken::Look,
                 () = tokio::time::sleep(due) => Woken::Due,
@@ -215,7 +221,7 @@ impl Agent {
     /// How long the holder can wait.
     fn due(&self) -> Duration {
         let deadline = self.state.holder.deadline().unwrap_or(Time::NEVER);
-        Duration::from_micros((deadline - self.now()).0).min(LOOK)
+        Duration::from_micros((deadline - self.now()).0).min(self.config.look)
     }
 
     /// Takes in all that is already there, so that it is persisted and acted upon together.
@@ -245,6 +251,7 @@ impl Agent {
             Woken::Keeper(Some(said)) => self.keeper_said(said),
             Woken::Keeper(None) => self.keeper_died().await?,
             Woken::Job(number, news) => self.job_said(number, news),
+            Woken::Cards(found) => self.cards_read(found),
             Woken::Beat => self.beat(),
             Woken::Look => self.look(),
             Woken::Due | Woken::Stop => {}
@@ -265,6 +272,7 @@ impl Agent {
             abilities: Abilities::default(),
         };
         self.up = true;
+        self.cards.tell_again();
         self.say(FromAgent::Hello(hello));
     }
 
@@ -365,16 +373,13 @@ impl Agent {
         }
     }
 
-    /// Looks at what nobody tells of: devices that vanish, times that pass, logs that grow.
+    /// Looks at what nobody tells of: cards, times that pass, logs that grow.
     fn look(&mut self) {
-        for (group, device, gone) in self.devices.look() {
-            let problem = gone.then(|| "the card does not answer the driver any more".to_owned());
-            if problem.is_some() || !self.quarantine.holds((group, device)) {
-                self.health(group, device, problem);
-            }
-        }
+        self.cards.look(self.now(), Span(self.config.look.as_micros() as u64));
+        self.examine();
         for (group, device) in self.quarantine.released(self.now()) {
-            self.health(group, device, None);
+            let problem = self.cards.problem((group, device)).map(str::to_owned);
+            self.health(group, device, problem);
         }
         for (part, rank) in self.ranks() {
             for stderr in [false, true] {
@@ -384,6 +389,31 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Some cards were read. Once all were, the server is told.
+    fn cards_read(&mut self, found: Found) {
+        let whole = self.cards.take(found);
+        self.examine();
+        if whole && self.up {
+            let live = self.live();
+            self.cards.news(&live).into_iter().for_each(|news| self.say(news));
+        }
+    }
+
+    /// Cards whose problems are others than before. One that fails jobs stays out of service, however well it looks.
+    fn examine(&mut self) {
+        for ((group, device), problem) in self.cards.problems() {
+            let quarantined = || self.quarantine.reason((group, device)).map(str::to_owned);
+            self.health(group, device, problem.or_else(quarantined));
+        }
+    }
+
+    /// The parts that have not ended, with their devices.
+    fn live(&self) -> Vec<Live> {
+        let parts = self.state.holder.parts().into_iter();
+        let live = parts.filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
+        live.filter_map(|part| Some((part, self.state.holder.start(part)?.devices.clone()))).collect()
     }
 
     /// The ranks that run here.
@@ -408,6 +438,20 @@ impl Agent {
             self.keeper.leave().await;
         }
     }
+}
+
+/// Finds what is offered, on a thread of its own: a driver that hangs must not hang the agent unseen.
+async fn find(offer: Offer, before: Vec<String>) -> anyhow::Result<Devices> {
+    let (answer, found) = oneshot::channel();
+    std::thread::spawn(move || answer.send(Devices::find(&offer, &before)));
+    let found = tokio::time::timeout(LISTING, found).await;
+    let seconds = LISTING.as_secs();
+    let found = found.with_context(|| {
+        format!(
+            "the cards' driver has not answered for {seconds} s; boot the machine anew, or use --cpu-slots"
+        )
+    })?;
+    found.context("the cards' driver broke down; boot the machine anew, or use --cpu-slots")
 }
 
 impl Beats {

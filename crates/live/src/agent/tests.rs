@@ -56,6 +56,7 @@ impl Stage {
             launcher: vec![program(), "launch".into()],
             cgroups: None,
             take_jobs_along: false,
+            look: Duration::from_millis(100),
         }
     }
 
