@@ -33,6 +33,7 @@ mod las;
 mod leftovers;
 mod ljf;
 mod lpjf;
+mod lucid;
 mod makespan;
 mod max_min;
 mod max_throughput;
@@ -44,6 +45,7 @@ pub mod placers;
 mod properties;
 mod ranked;
 mod round_robin;
+mod salus;
 mod seats;
 mod sjf;
 mod srsf;
@@ -104,6 +106,8 @@ pub const ALL: &[Entry] = &[
     gandiva::ENTRY,
     antman::ENTRY,
     kubeshare::ENTRY,
+    salus::ENTRY,
+    lucid::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,

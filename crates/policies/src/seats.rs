@@ -98,6 +98,12 @@ impl<'v> Seats<'v> {
         spec.usable().map(|shape| &spec.shapes[shape as usize]).find(fits)
     }
 
+    /// Whether more devices are wanted than are free.
+    pub(crate) fn is_crowded(&self, waiting: &[JobIdx]) -> bool {
+        let wanted: u64 = waiting.iter().map(|job| u64::from(self.view.devices(*job))).sum();
+        wanted > self.free.iter().map(|free| u64::from(*free)).sum()
+    }
+
     /// A seat of its own for a job: on free devices, or in the queue for some.
     pub(crate) fn open(&mut self, job: JobIdx) {
         match self.free_shape(job) {

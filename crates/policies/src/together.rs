@@ -27,7 +27,20 @@ impl<'v> Room<'v> {
         jobs.len() < 2 || self.may_share(jobs, shape) && self.memory_fits(jobs, shape)
     }
 
-    /// The same but for memory.
+    /// Steps a second of two jobs on the same devices, as believed, in a shape of the first; none where it is not
+    /// known, they may not, or a guaranteed one would lose more than it may.
+    pub(crate) fn packed(&self, a: JobIdx, b: JobIdx, shape_of_a: u16) -> Option<[f64; 2]> {
+        let (view, shape) = (self.view, self.view.spec(a).shapes.get(shape_of_a as usize)?);
+        let speeds = view.packed(a, b, shape_of_a).filter(|_| self.fits_together(&[a, b], shape))?;
+        let alone = [view.speed(a, shape_of_a), view.speed(b, view.spec(b).way(shape)?)];
+        let keeps = |at: usize, job: JobIdx| {
+            let said = view.spec(job).sharing();
+            said.claim != Claim::Guaranteed || speeds[at] >= alone[at] * (1.0 - said.loss_max)
+        };
+        (keeps(0, a) && keeps(1, b)).then_some(speeds)
+    }
+
+    /// Whether what these jobs say allows them on the same devices, whatever their memory.
     pub(crate) fn may_share(&self, jobs: &[JobIdx], shape: &Shape) -> bool {
         let runs_so = |job: &JobIdx| {
             let spec = self.view.spec(*job);
@@ -66,6 +79,16 @@ impl<'v> Room<'v> {
 /// Memory that a job takes of each of its devices, where that is known.
 pub(crate) fn memory_mib(view: &View, job: JobIdx) -> Option<u32> {
     view.spec(job).sharing().memory_mib.or_else(|| view.usage(job).map(|usage| usage.memory_mib))
+}
+
+/// All that counts of a job when others are beside it, but for its speed.
+pub(crate) type Likeness<'v> = (Claim, bool, Option<u32>, Option<&'v str>, Option<&'v str>);
+
+/// Jobs of equal likeness may be beside the same ones.
+pub(crate) fn likeness(view: &View, job: JobIdx) -> Likeness<'_> {
+    let said = view.spec(job).sharing();
+    let (anti, exclusion) = (said.anti_affinity.as_deref(), said.exclusion.as_deref());
+    (said.claim, said.alone, memory_mib(view, job), anti, exclusion)
 }
 
 /// Whether what jobs say of sharing allows all of them on one device.
