@@ -41,7 +41,7 @@ fn a_job_from_flags_is_sent_whole() {
     let args = "submit --name resnet --gpus 4 --min-gpus 2 --max-gpus 8 --kind a100|h100 --nodes 2 --ranks device \
         --tenant vision --weight 2 --priority -3 --deadline 2026-11-20T18:00:00Z --begin 2026-11-20 --time 2h --duration 1h30m \
         --env A=1 --env B=x=y --workdir /data --model ResNet-50 --batch-size 64 --pause checkpoint --checkpoint-dir ckpt \
-        --stop-signal SIGUSR1 --grace 2m --max-restarts 3 --memory 1024 --cpus 2 --exclusive --stdout %x-%j.out --stderr /err/%t -- python train.py --lr 0.1";
+        --stop-signal SIGUSR1 --grace 2m --max-restarts 3 --memory 1024 --cpus 2 --exclusive --gpu-limit 100% --class guaranteed --max-slowdown 5% --anti-affinity heavy --exclusion vision --stdout %x-%j.out --stderr /err/%t -- python train.py --lr 0.1";
     let seen = submitted(&dir, &args.split_whitespace().collect::<Vec<_>>());
     let expected = json!({
         "name": "resnet", "command": ["python", "train.py", "--lr", "0.1"], "env": {"A": "1", "B": "x=y"},
@@ -51,6 +51,8 @@ fn a_job_from_flags_is_sent_whole() {
         "max_restarts": 3, "pause": "checkpoint",
         "checkpoint": {"dir": "/data/ckpt", "signal": "USR1", "grace_s": 120.0},
         "output": "/data/%x-%j.out", "error": "/err/%t", "memory_mib": 1024, "cpus": 2.0, "exclusive": true,
+        "gpu_fraction": null, "gpu_limit": 1.0, "gpu_memory_mib": null, "class": "guaranteed", "max_slowdown": 0.05,
+        "affinity": null, "anti_affinity": "heavy", "exclusion": "vision",
     });
     assert_eq!(seen[0].json(), expected);
     assert_eq!(seen[0].headers["authorization"], format!("Bearer {}", server::TOKEN));
@@ -515,6 +517,15 @@ fn jobs_that_make_no_sense_are_not_sent() {
     check_submit(&dir, &["--kind", "a b", "--", "true"], "kinds: \"a b\" is no kind");
     check_submit(&dir, &["--stop-signal", "KILL", "--", "true"], "\"KILL\" is no signal");
     check_submit(&dir, &["-f", "none.yaml"], "cannot read none.yaml");
+    check_submit(&dir, &["--gpu-fraction", "1.7", "--", "true"], "gpu_fraction: 1.7 of a card cannot be had");
+    check_submit(&dir, &["--gpu-fraction", "-1", "--", "true"], "gpu_fraction: -1 is no part of a card");
+    check_submit(&dir, &["--gpu-memory", "8", "--", "true"], "with a unit it is gpu_memory: 8GiB");
+    check_submit(&dir, &["--max-slowdown", "5%", "--", "true"], "use class: guaranteed with it");
+    check_submit(
+        &dir,
+        &["--pause", "freeze", "--gpu-fraction", "50%", "--", "true"],
+        "use pause: checkpoint or pause: auto, or leave gpu_fraction out",
+    );
 }
 
 #[test]
@@ -522,6 +533,14 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
     let dir = Dir::new();
     dir.write("unknown.yaml", "name: x\ngpu: 4\n");
     check_submit(&dir, &["-f", "unknown.yaml"], "unknown.yaml: line 2: ");
+    dir.write("part.yaml", "run: true\ngpu_fraction: 1.7\n");
+    check_submit(&dir, &["-f", "part.yaml"], "use gpus: 2 for whole ones");
+    dir.write("mps.sh", "#!/bin/sh\n#SBATCH --gres=mps:150\n");
+    check_submit(
+        &dir,
+        &["-f", "mps.sh"],
+        "mps.sh: line 2: --gres: 150 percent is more than one card; use gpu:2",
+    );
     dir.write("flag.sh", "#!/bin/sh\n#SBATCH --mail-type=END\n");
     check_submit(&dir, &["-f", "flag.sh"], "flag.sh: line 2: --mail-type is not supported");
     dir.write("after.sh", "#!/bin/sh\n#SBATCH --dependency=afterok:3\n");
@@ -541,7 +560,11 @@ fn the_grammar_names_what_is_wrong() {
         ("show first", "\"first\" is neither a job's number nor last"),
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
-        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop or never"),
+        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
+        ("submit --class best -- true", "a job's class is ordinary, guaranteed or opportunistic"),
+        ("submit --gpu-fraction half -- true", "\"half\" is not a part such as 0.5 or 50%"),
+        ("submit --gpu-memory much -- true", "\"much\" is not a size such as 16G, 8GiB or 500M"),
+        ("up --sharing time", "possible values: plain, mps"),
         ("submit --parsable -o json -- true", "cannot be used with"),
         ("submit --dry-run --wait -- true", "cannot be used with"),
         ("token create --scope root", "possible values: read"),

@@ -16,6 +16,7 @@ pub mod history;
 mod likeness;
 pub mod listen;
 pub mod metrics;
+pub mod offers;
 mod past;
 mod planner;
 pub mod request;

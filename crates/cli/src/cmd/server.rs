@@ -48,7 +48,21 @@ pub(crate) struct ServerOptions {
     /// How long a job that failed waits before it is tried again; twice as long each time
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) backoff: Duration,
+    /// How jobs on one card share it: plain (they take turns) or mps (side by side, where a node has the driver's MPS
+    /// tools; such jobs cannot be frozen)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub(crate) sharing: Sharing,
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
+}
+
+/// How jobs on one card share it.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They take turns
+    #[default]
+    Plain,
+    /// Side by side, through MPS
+    Mps,
 }

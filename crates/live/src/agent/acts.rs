@@ -103,8 +103,9 @@ impl Agent {
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
         let account = self.spawner.account(&task)?;
         let devices = self.devices.visible(&start.devices);
+        let mps = task.limits.map(|limits| self.mps.join(part, limits, &devices, &account)).transpose()?;
         self.open_socket(part, self.spawner.layout.socket(part), account.owner())?;
-        self.spawner.prepare(&start, &task, account, master, &devices)
+        self.spawner.prepare(&start, &task, account, master, &devices, mps.as_ref())
     }
 
     /// Listens for a part's processes.
@@ -131,6 +132,7 @@ impl Agent {
         if let Some(socket) = self.sockets.remove(&part) {
             self.sockets.insert(as_part, socket);
         }
+        self.mps.rename(part, as_part);
         self.reads.live(as_part.job, true);
         self.keeper.ask(&Ask::Thaw { part, as_part });
     }
@@ -189,6 +191,7 @@ impl Agent {
     /// Nobody talks for this part any more, and its processes are gone or about to be.
     fn close(&mut self, part: PartId) {
         self.sockets.remove(&part);
+        self.mps.leave(part, self.now());
         self.spawner.cgroups.iter().for_each(|groups| groups.remove(part));
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use yard_core::part::{Master, Start};
 
+use super::mps::Client;
 use crate::wire::Task;
 
 /// All that a rank's environment depends on.
@@ -23,6 +24,8 @@ pub(crate) struct Rank<'a> {
     pub(crate) node: &'a str,
     /// The part's devices, as CUDA calls them; none where they are no cards.
     pub(crate) devices: &'a [String],
+    /// Its way to the card, where it goes through MPS.
+    pub(crate) mps: Option<&'a Client>,
     /// Where it talks to the agent.
     pub(crate) socket: &'a Path,
     /// Where it keeps its checkpoints.
@@ -64,6 +67,7 @@ impl Rank<'_> {
         env.entry("WANDB_RUN_ID".into()).or_insert_with(|| format!("yard-{}", self.start.part.job));
         env.entry("WANDB_RESUME".into()).or_insert_with(|| "allow".into());
         env.extend(self.own().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        env.extend(self.mps.iter().flat_map(|client| client.environment()));
         env.extend(self.torch().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env.extend(self.slurm().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env
@@ -154,6 +158,7 @@ mod tests {
             master: &master,
             node: "n2",
             devices,
+            mps: None,
             socket: Path::new("/run/s"),
             checkpoints: Path::new("/ck"),
             workdir: Path::new("/work"),

@@ -13,6 +13,7 @@ mod keeper;
 mod layout;
 mod link;
 mod logs;
+mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
@@ -22,7 +23,7 @@ mod socket;
 mod spawn;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

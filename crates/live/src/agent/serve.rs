@@ -20,6 +20,7 @@ use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::logs;
+use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
@@ -44,6 +45,7 @@ pub(super) struct Agent {
     pub(super) cards: Cards,
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
+    pub(super) mps: Mps,
     pub(super) keeper: Keeper,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
@@ -108,6 +110,8 @@ impl Agent {
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
+        let tool = Tool::find(&config.offer, devices.groups(), &node);
+        let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
         let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
             spawner: Spawner { layout, node, launcher, inherited, cgroups },
@@ -115,6 +119,7 @@ impl Agent {
             devices,
             cards,
             quarantine: Quarantine::default(),
+            mps,
             keeper,
             reads: Reads::new(link.logs.clone()),
             link,
@@ -169,6 +174,7 @@ impl Agent {
         for (part, rank, exit) in exits {
             self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
         }
+        self.rejoin_mps(&alive);
         self.reads.set_live(alive.iter().map(|(part, _)| part.job));
         self.happen(Happening::Restarted { alive });
         self.settle();
@@ -188,6 +194,17 @@ impl Agent {
                 self.open_socket(part, folder, owner).unwrap_or_else(|error| {
                     tracing::warn!(%error, %part.job, "a job cannot talk to the agent any more");
                 });
+            }
+        }
+    }
+
+    /// Processes of the last agent's time that go through MPS still do.
+    fn rejoin_mps(&mut self, alive: &[(PartId, u32)]) {
+        for (part, _) in alive {
+            let Some(task) = self.task(*part).filter(|task| task.limits.is_some()) else { continue };
+            let start = self.state.holder.start(*part).map(|start| self.devices.visible(&start.devices));
+            if let (Some(devices), Ok(account)) = (start, self.spawner.account(&task)) {
+                self.mps.rejoin(*part, &devices, &account);
             }
         }
     }
@@ -269,7 +286,7 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
-            abilities: Abilities::default(),
+            abilities: Abilities { no_limits: self.mps.missing(), ..Abilities::default() },
         };
         self.up = true;
         self.cards.tell_again();
@@ -377,6 +394,7 @@ impl Agent {
     fn look(&mut self) {
         self.cards.look(self.now(), Span(self.config.look.as_micros() as u64));
         self.examine();
+        self.mps.look(self.now());
         for (group, device) in self.quarantine.released(self.now()) {
             let problem = self.cards.problem((group, device)).map(str::to_owned);
             self.health(group, device, problem);
@@ -436,6 +454,7 @@ impl Agent {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
         if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
             self.keeper.leave().await;
+            self.mps.end_all();
         }
     }
 }

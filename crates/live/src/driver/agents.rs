@@ -8,6 +8,7 @@ use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
 use yard_core::ids::{AgentId, JobId, NodeId};
 use yard_core::units::Span;
 
+use crate::offers::Offers;
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
 use crate::wire::{Abilities, CardNow, Group, Hello, ToAgent, WIRE_VERSION};
@@ -242,6 +243,18 @@ impl Agents {
         if let Some(link) = self.get_mut(id).link.take() {
             self.by_connection.remove(&link.connection);
         }
+    }
+
+    /// What jobs can be served with. What an agent can do is known while it is here; one that may come back may be
+    /// able to do anything, and one that was given up serves nobody.
+    pub(super) fn offers(&self) -> Offers {
+        let mut offers = Offers::default();
+        let may_serve = |agent: &&Agent| agent.link.is_some() || agent.state != NodeState::Down;
+        for agent in self.list.iter().filter(may_serve) {
+            let abilities = agent.link.is_some().then_some(&agent.abilities);
+            agent.groups.iter().for_each(|group| offers.add(group, abilities));
+        }
+        offers
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = AgentId> + use<> {

@@ -29,6 +29,8 @@ pub struct Config {
     pub learn: bool,
     /// How much is accepted.
     pub limits: Limits,
+    /// How jobs that share a card do so.
+    pub sharing: CardSharing,
     /// How long a plan may take.
     pub plan_cap: Span,
     /// How long after a policy broke down a new one is tried.
@@ -41,6 +43,16 @@ pub struct Config {
     pub snapshot_every: u64,
     /// Who counts what the driver does.
     pub meter: Arc<dyn Meter>,
+}
+
+/// How jobs on one card share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CardSharing {
+    /// The driver of the card lets them take turns. Only who asks for a part of a card is limited, through MPS.
+    #[default]
+    Plain,
+    /// Through MPS, side by side, wherever a job is on one card and could share it.
+    Mps,
 }
 
 /// Counts what the driver does. Must not wait for anything.
@@ -105,6 +117,7 @@ impl Config {
             catalog: Box::new(Blank),
             learn: false,
             limits: Limits::default(),
+            sharing: CardSharing::default(),
             plan_cap: seconds(10),
             plan_rest: seconds(10),
             progress: seconds(10),

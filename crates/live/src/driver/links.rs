@@ -45,6 +45,7 @@ impl Driver {
                 self.agents.add(Agent::new(row, nodes, self.clock.elapsed()))
             }
         };
+        self.agents.get_mut(agent).abilities = hello.abilities.clone();
         self.tell_health(agent);
         self.staged.keep_node(self.agents.get(agent).row());
         self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));
@@ -63,7 +64,6 @@ impl Driver {
         }
         let known = self.agents.get_mut(agent);
         (known.address, known.groups) = (hello.address.clone(), hello.groups.clone());
-        known.abilities = hello.abilities.clone();
     }
 
     fn join_all(&mut self, name: &str, groups: &[Group]) -> Vec<NodeId> {

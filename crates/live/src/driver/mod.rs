@@ -12,6 +12,7 @@ mod effects;
 mod events;
 mod explain;
 mod jobs;
+mod limits;
 mod links;
 mod logs;
 mod publish;
@@ -33,7 +34,7 @@ use yard_core::units::Span;
 
 use self::agents::Agents;
 use self::clock::Clock;
-pub use self::config::{Config, Limits, Meter, NoMeter};
+pub use self::config::{CardSharing, Config, Limits, Meter, NoMeter};
 use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};

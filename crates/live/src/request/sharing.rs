@@ -179,9 +179,22 @@ mod tests {
 
     #[test]
     fn a_part_of_a_card_is_more_than_nothing_and_at_most_all() {
-        wrong(|r| r.gpu_fraction = Some(1.7), expect!["gpu_fraction: 1.7 of a card cannot be had; a job has at most one whole card this way: use gpus: 2 for whole ones"]);
-        wrong(|r| r.gpu_limit = Some(3.0), expect!["gpu_limit: 3 of a card cannot be had; a job has at most one whole card this way: use gpus: 3 for whole ones"]);
-        wrong(|r| r.gpu_fraction = Some(0.0), expect!["gpu_fraction: 0 is no part of a card; use 0.01 to 1, such as 0.5 for half of one"]);
+        wrong(
+            |r| r.gpu_fraction = Some(1.7),
+            expect![
+                "gpu_fraction: 1.7 of a card cannot be had; a job has at most one whole card this way: use gpus: 2 for whole ones"
+            ],
+        );
+        wrong(
+            |r| r.gpu_limit = Some(3.0),
+            expect![
+                "gpu_limit: 3 of a card cannot be had; a job has at most one whole card this way: use gpus: 3 for whole ones"
+            ],
+        );
+        wrong(
+            |r| r.gpu_fraction = Some(0.0),
+            expect!["gpu_fraction: 0 is no part of a card; use 0.01 to 1, such as 0.5 for half of one"],
+        );
         for bad in [-0.5, f64::NAN, f64::NEG_INFINITY, 0.009, f64::INFINITY, 1.0 + 1e-9] {
             assert_eq!(said(|r| r.gpu_fraction = Some(bad)).expect_err("it is wrong").field, "gpu_fraction");
             assert_eq!(said(|r| r.gpu_limit = Some(bad)).expect_err("it is wrong").field, "gpu_limit");
@@ -193,16 +206,34 @@ mod tests {
 
     #[test]
     fn a_limit_is_no_less_than_what_is_asked_for() {
-        wrong(|r| (r.gpu_fraction, r.gpu_limit) = (Some(0.5), Some(0.3)), expect!["gpu_limit: 0.3 is less than gpu_fraction, which is 0.5; raise it, or leave it out"]);
+        wrong(
+            |r| (r.gpu_fraction, r.gpu_limit) = (Some(0.5), Some(0.3)),
+            expect!["gpu_limit: 0.3 is less than gpu_fraction, which is 0.5; raise it, or leave it out"],
+        );
         assert_eq!(said(|r| (r.gpu_fraction, r.gpu_limit) = (Some(0.5), Some(0.5))), Ok(()));
         assert_eq!(said(|r| r.gpu_limit = Some(0.3)), Ok(()));
     }
 
     #[test]
     fn parts_are_of_one_card() {
-        wrong(|r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(2)), expect!["gpu_fraction: it is about one card, and the job may have 2; use gpus: 1, or leave gpu_fraction out"]);
-        wrong(|r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(0)), expect!["gpu_fraction: the job runs without a card (gpus: 0), so it has no part of one; use gpus: 1"]);
-        wrong(|r| (r.gpu_memory_mib, r.max_gpus) = (Some(8192), Some(4)), expect!["gpu_memory_mib: it is about one card, and the job may have 4; use gpus: 1, or leave gpu_memory_mib out"]);
+        wrong(
+            |r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(2)),
+            expect![
+                "gpu_fraction: it is about one card, and the job may have 2; use gpus: 1, or leave gpu_fraction out"
+            ],
+        );
+        wrong(
+            |r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(0)),
+            expect![
+                "gpu_fraction: the job runs without a card (gpus: 0), so it has no part of one; use gpus: 1"
+            ],
+        );
+        wrong(
+            |r| (r.gpu_memory_mib, r.max_gpus) = (Some(8192), Some(4)),
+            expect![
+                "gpu_memory_mib: it is about one card, and the job may have 4; use gpus: 1, or leave gpu_memory_mib out"
+            ],
+        );
         assert_eq!(
             said(|r| (r.gpu_fraction, r.gpus) = (Some(1.0), Some(2))),
             Ok(()),
@@ -212,16 +243,39 @@ mod tests {
 
     #[test]
     fn memory_without_a_unit_is_noticed() {
-        wrong(|r| r.gpu_memory_mib = Some(8), expect!["gpu_memory_mib: 8 MiB are too few for any job on a card; with a unit it is gpu_memory: 8GiB"]);
-        wrong(|r| r.gpu_memory_mib = Some(u64::MAX), expect!["gpu_memory_mib: 18446744073709551615 MiB is more than any card has; it is counted in MiB"]);
+        wrong(
+            |r| r.gpu_memory_mib = Some(8),
+            expect![
+                "gpu_memory_mib: 8 MiB are too few for any job on a card; with a unit it is gpu_memory: 8GiB"
+            ],
+        );
+        wrong(
+            |r| r.gpu_memory_mib = Some(u64::MAX),
+            expect![
+                "gpu_memory_mib: 18446744073709551615 MiB is more than any card has; it is counted in MiB"
+            ],
+        );
         assert_eq!(said(|r| r.gpu_memory_mib = Some(8192)), Ok(()));
     }
 
     #[test]
     fn classes_go_with_what_they_promise() {
-        wrong(|r| r.max_slowdown = Some(0.05), expect!["max_slowdown: only a guaranteed job is promised anything; use class: guaranteed with it, or leave it out"]);
-        wrong(|r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(5.0)), expect!["max_slowdown: 5 is not from 0 to 1; for 5 percent write 5% or 0.05"]);
-        wrong(|r| (r.class, r.pause) = (Claim::Opportunistic, Pause::Never), expect!["class: an opportunistic job must pause when it disturbs others; use pause: auto, or class: ordinary"]);
+        wrong(
+            |r| r.max_slowdown = Some(0.05),
+            expect![
+                "max_slowdown: only a guaranteed job is promised anything; use class: guaranteed with it, or leave it out"
+            ],
+        );
+        wrong(
+            |r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(5.0)),
+            expect!["max_slowdown: 5 is not from 0 to 1; for 5 percent write 5% or 0.05"],
+        );
+        wrong(
+            |r| (r.class, r.pause) = (Claim::Opportunistic, Pause::Never),
+            expect![
+                "class: an opportunistic job must pause when it disturbs others; use pause: auto, or class: ordinary"
+            ],
+        );
         assert!(said(|r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(f64::NAN))).is_err());
         assert_eq!(said(|r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(0.0))), Ok(()));
         assert_eq!(said(|r| r.class = Claim::Opportunistic), Ok(()));
@@ -229,19 +283,38 @@ mod tests {
 
     #[test]
     fn what_runs_through_mps_or_without_a_card_is_not_frozen() {
-        wrong(|r| (r.pause, r.gpu_fraction) = (Pause::Freeze, Some(0.5)), expect!["pause: the driver cannot freeze a job whose part of a card is limited (gpu_fraction); use pause: checkpoint or pause: auto, or leave gpu_fraction out"]);
-        wrong(|r| (r.pause, r.gpu_memory_mib) = (Pause::Freeze, Some(8192)), expect!["pause: the driver cannot freeze a job whose part of a card is limited (gpu_memory_mib); use pause: checkpoint or pause: auto, or leave gpu_memory_mib out"]);
-        wrong(|r| (r.pause, r.gpus) = (Pause::Freeze, Some(0)), expect!["pause: a job without a card (gpus: 0) has nothing to freeze; use pause: stop"]);
+        wrong(
+            |r| (r.pause, r.gpu_fraction) = (Pause::Freeze, Some(0.5)),
+            expect![
+                "pause: the driver cannot freeze a job whose part of a card is limited (gpu_fraction); use pause: checkpoint or pause: auto, or leave gpu_fraction out"
+            ],
+        );
+        wrong(
+            |r| (r.pause, r.gpu_memory_mib) = (Pause::Freeze, Some(8192)),
+            expect![
+                "pause: the driver cannot freeze a job whose part of a card is limited (gpu_memory_mib); use pause: checkpoint or pause: auto, or leave gpu_memory_mib out"
+            ],
+        );
+        wrong(
+            |r| (r.pause, r.gpus) = (Pause::Freeze, Some(0)),
+            expect!["pause: a job without a card (gpus: 0) has nothing to freeze; use pause: stop"],
+        );
         assert_eq!(said(|r| (r.pause, r.gpu_fraction) = (Pause::Freeze, Some(1.0))), Ok(()));
     }
 
     #[test]
     fn words_are_plain() {
-        wrong(|r| r.affinity = Some("a/b".into()), expect![[r#"affinity: "a/b" has a slash, two dots or a control character; use plain text"#]]);
+        wrong(
+            |r| r.affinity = Some("a/b".into()),
+            expect![[r#"affinity: "a/b" has a slash, two dots or a control character; use plain text"#]],
+        );
         for bad in ["", " ", "..", "bell\u{7}"] {
             assert!(said(|r| r.anti_affinity = Some(bad.into())).is_err(), "{bad:?}");
             assert!(said(|r| r.exclusion = Some(bad.into())).is_err(), "{bad:?}");
         }
-        wrong(|r| (r.exclusive, r.affinity) = (true, Some("team".into())), expect!["affinity: an exclusive job shares with nobody; leave exclusive or affinity out"]);
+        wrong(
+            |r| (r.exclusive, r.affinity) = (true, Some("team".into())),
+            expect!["affinity: an exclusive job shares with nobody; leave exclusive or affinity out"],
+        );
     }
 }

@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
 use self::record::Record;
+pub(crate) use self::start::start;
 use self::table::Table;
 pub(crate) use self::words::{Ask, RankSpec, RunAs, Say, Sink, StartPart};
 use crate::agent::clock;

@@ -6,6 +6,7 @@ mod durability;
 mod hostile;
 mod life;
 mod nodes;
+mod parts;
 mod policies;
 mod speed;
 
