@@ -331,6 +331,50 @@ fn two_nodes() -> Value {
 }
 
 #[test]
+fn cards_are_listed_with_how_they_are_doing() {
+    let card = |index: u32, more: Value| {
+        let mut card = json!({"kind": "h200", "index": index, "name": "NVIDIA H200", "uuid": format!("GPU-{index}"),
+            "memory_mib": 143_360, "jobs": [], "problem": null});
+        let more = more.as_object().expect("an object").clone();
+        card.as_object_mut().expect("an object").extend(more);
+        card
+    };
+    let cards = [
+        card(
+            0,
+            json!({"busy": 0.974, "memory_used_mib": 20_480, "temperature_c": 61, "power_w": 512.3, "jobs": [3, 4]}),
+        ),
+        card(1, json!({"busy": 0.0, "memory_used_mib": 1024, "jobs": [5], "idle_jobs": [5]})),
+        card(2, json!({"busy": 0.5, "throttled": "too hot"})),
+        card(3, json!({"problem": "it fell off the bus (XID 79)", "links": [[0, "nvlink"]]})),
+    ];
+    let node =
+        json!({"name": "n1", "state": "up", "reason": null, "address": "", "devices": cards, "heard_s": 1.0});
+    let server = Server::new(&[("GET /v1/nodes", 200, json!({"nodes": [node]}))]);
+    let dir = Dir::new();
+    let table = server.yard(&dir, "nodes --devices").quietly();
+    let lines: Vec<&str> = table.lines().collect();
+    for (line, parts) in [
+        (0, ["device", "busy", "memory", "heat", "why"].as_slice()),
+        (1, &["h200:0", "NVIDIA H200", "97%", "20/140 GiB", "61°C 512W", "3 4"]),
+        (2, &["h200:1", "0%", "1/140 GiB", "not used by job 5"]),
+        (3, &["50%", "slowed down: too hot"]),
+        (4, &["h200:3", "140 GiB", "it fell off the bus (XID 79)"]),
+    ] {
+        for part in parts {
+            assert!(lines[line].contains(part), "no {part} in\n{table}");
+        }
+    }
+    let table = server.yard(&dir, "nodes").quietly();
+    for part in ["49%", "h200:1: not used by job 5", "h200:2: slowed down", "h200:3: it fell off"] {
+        assert!(table.contains(part), "no {part} in\n{table}");
+    }
+    let json = server.yard(&dir, "nodes -o json").json();
+    assert_eq!(json["nodes"][0]["devices"][3]["links"], json!([[0, "nvlink"]]));
+    assert_eq!(json["nodes"][0]["devices"][1]["idle_jobs"], json!([5]));
+}
+
+#[test]
 fn nodes_are_listed_drained_and_resumed() {
     let server = Server::new(&[
         ("GET /v1/nodes", 200, two_nodes()),

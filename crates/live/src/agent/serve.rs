@@ -429,8 +429,10 @@ impl Agent {
 
     /// The parts that have not ended, with their devices.
     fn live(&self) -> Vec<Live> {
-        let parts = self.state.holder.parts().into_iter();
-        let live = parts.filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
+        // Of what is known of a part, the last counts.
+        let parts: BTreeMap<PartId, Told> = self.state.holder.parts().into_iter().collect();
+        let live =
+            parts.into_iter().filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
         live.filter_map(|part| Some((part, self.state.holder.start(part)?.devices.clone()))).collect()
     }
 

@@ -39,6 +39,8 @@ pub struct Config {
     pub progress: Span,
     /// How long after a failed commit the next one is tried, at first; then twice as long each time.
     pub retry: Span,
+    /// Who holds devices and uses none of them for so long is shown as idle.
+    pub idle: Span,
     /// Inputs from one snapshot to the next.
     pub snapshot_every: u64,
     /// Who counts what the driver does.
@@ -122,6 +124,7 @@ impl Config {
             plan_rest: seconds(10),
             progress: seconds(10),
             retry: Span(500_000),
+            idle: seconds(300),
             snapshot_every: 20_000,
             meter: Arc::new(NoMeter),
         }
