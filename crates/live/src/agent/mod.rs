@@ -17,6 +17,7 @@ mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
+mod quiet;
 mod reads;
 mod serve;
 mod socket;

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use yard_core::guard::{Guard, Watch};
 use yard_core::holder::{Act, Happening};
 use yard_core::part::{Order, PartId, Told};
 use yard_core::{Span, Time};
@@ -22,6 +23,7 @@ use super::link::{Heard, Link};
 use super::logs;
 use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
+use super::quiet::Computed;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
@@ -47,6 +49,9 @@ pub(super) struct Agent {
     pub(super) spawner: Spawner,
     pub(super) mps: Mps,
     pub(super) keeper: Keeper,
+    pub(super) guard: Guard,
+    /// Work of parts that do not say how far they are.
+    pub(super) computed: BTreeMap<PartId, Computed>,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
     pub(super) up: bool,
@@ -121,6 +126,8 @@ impl Agent {
             quarantine: Quarantine::default(),
             mps,
             keeper,
+            guard: Guard::default(),
+            computed: BTreeMap::new(),
             reads: Reads::new(link.logs.clone()),
             link,
             up: false,
@@ -235,9 +242,10 @@ impl Agent {
         Ok(())
     }
 
-    /// How long the holder can wait.
+    /// How long the holder and the guard can wait.
     fn due(&self) -> Duration {
-        let deadline = self.state.holder.deadline().unwrap_or(Time::NEVER);
+        let deadlines = [self.state.holder.deadline(), self.guard.deadline()];
+        let deadline = deadlines.into_iter().flatten().min().unwrap_or(Time::NEVER);
         Duration::from_micros((deadline - self.now()).0).min(self.config.look)
     }
 
@@ -256,6 +264,9 @@ impl Agent {
         }
         if self.state.holder.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.happen(Happening::Tick);
+        }
+        if self.guard.deadline().is_some_and(|deadline| deadline <= self.now()) {
+            self.watch(Watch::Tick);
         }
         Ok(())
     }
@@ -378,7 +389,8 @@ impl Agent {
         match saying {
             Some(Saying::Hello { .. }) => self.happen(Happening::Hello { part, rank }),
             Some(Saying::Progress { step, total }) => {
-                self.happen(Happening::Progress { part, rank, step, total })
+                self.happen(Happening::Progress { part, rank, step, total });
+                self.watch(Watch::Worked { part, work: step as f64 });
             }
             Some(Saying::Checkpointed { step, seconds }) => {
                 let took = Span::from_secs(seconds.unwrap_or(0.0));
@@ -415,7 +427,12 @@ impl Agent {
         self.examine();
         if whole && self.up {
             let live = self.live();
-            self.cards.news(&live).into_iter().for_each(|news| self.say(news));
+            for news in self.cards.news(&live) {
+                if let FromAgent::Looked { cards } = &news {
+                    self.watch_cards(cards);
+                }
+                self.say(news);
+            }
         }
     }
 
