@@ -48,6 +48,11 @@ impl Layout {
         self.run.join("keeper")
     }
 
+    /// The freezer's folder.
+    pub(crate) fn freezer(&self) -> PathBuf {
+        self.data.join("freezer")
+    }
+
     /// Certificates of the agent.
     pub(crate) fn identity(&self) -> PathBuf {
         self.data.join("identity")

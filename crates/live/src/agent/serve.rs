@@ -19,6 +19,7 @@ use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::logs;
+use super::moving::{MoveEnd, Moving};
 use super::quarantine::Quarantine;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
@@ -43,6 +44,7 @@ pub(super) struct Agent {
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
     pub(super) keeper: Keeper,
+    pub(super) moving: Moving,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
     pub(super) up: bool,
@@ -65,6 +67,7 @@ pub(super) struct Agent {
 struct Inboxes {
     keeper: mpsc::UnboundedReceiver<Option<Say>>,
     keeper_end: mpsc::UnboundedSender<Option<Say>>,
+    moved: mpsc::UnboundedReceiver<MoveEnd>,
     sockets: mpsc::UnboundedReceiver<(u64, SocketNews)>,
 }
 
@@ -81,6 +84,7 @@ struct Beats {
 enum Woken {
     Server(Option<Heard>),
     Keeper(Option<Say>),
+    Moved(MoveEnd),
     Job(u64, SocketNews),
     Beat,
     Look,
@@ -101,6 +105,8 @@ impl Agent {
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
         let (socket_news, sockets) = mpsc::unbounded_channel();
+        let (moves, moved) = mpsc::unbounded_channel();
+        let moving = Moving::prepare(&config, &layout, &devices, moves).await;
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
@@ -111,6 +117,7 @@ impl Agent {
             devices,
             quarantine: Quarantine::default(),
             keeper,
+            moving,
             reads: Reads::new(link.logs.clone()),
             link,
             up: false,
@@ -120,7 +127,7 @@ impl Agent {
             sockets_made: 0,
             socket_news,
             started: BTreeMap::new(),
-            inboxes: Inboxes { keeper: keeper_inbox, keeper_end, sockets },
+            inboxes: Inboxes { keeper: keeper_inbox, keeper_end, moved, sockets },
             beats: Beats::new(),
             config,
         };
@@ -158,6 +165,7 @@ impl Agent {
             }
         };
         self.open_sockets(&alive);
+        self.happen(Happening::Room { bytes: self.moving.room(&self.state.holder) });
         // The state says until when the lease was valid when it was written; the keeper was told since.
         let told = self.state.clock.at(lease.unwrap_or(0));
         self.contact(self.state.valid_until.max(told));
@@ -197,6 +205,7 @@ impl Agent {
             let woken = tokio::select! {
                 heard = self.link.heard.recv() => Woken::Server(heard),
                 Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
+                Some(end) = self.inboxes.moved.recv() => Woken::Moved(end),
                 Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
                 _ = self.beats.every.tick() => Woken::Beat,
                 _ = look.tick() => Woken::Look,
@@ -225,6 +234,8 @@ impl Agent {
                 self.take(Woken::Server(Some(heard))).await?;
             } else if let Ok(said) = self.inboxes.keeper.try_recv() {
                 self.take(Woken::Keeper(said)).await?;
+            } else if let Ok(end) = self.inboxes.moved.try_recv() {
+                self.take(Woken::Moved(end)).await?;
             } else if let Ok((number, news)) = self.inboxes.sockets.try_recv() {
                 self.take(Woken::Job(number, news)).await?;
             } else {
@@ -244,6 +255,7 @@ impl Agent {
             Woken::Server(Some(Heard::Down) | None) => self.up = false,
             Woken::Keeper(Some(said)) => self.keeper_said(said),
             Woken::Keeper(None) => self.keeper_died().await?,
+            Woken::Moved(end) => self.moved(end),
             Woken::Job(number, news) => self.job_said(number, news),
             Woken::Beat => self.beat(),
             Woken::Look => self.look(),
@@ -262,7 +274,11 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
-            abilities: Abilities::default(),
+            abilities: Abilities {
+                no_freeze: self.moving.no_freeze.clone(),
+                freeze_room_mib: self.moving.room(&self.state.holder) >> 20,
+                ..Abilities::default()
+            },
         };
         self.up = true;
         self.say(FromAgent::Hello(hello));
@@ -333,6 +349,7 @@ impl Agent {
                     self.keeper.ask(&Ask::Forget { part }); // Nobody will ask for it: its job was dropped.
                 }
             }
+            Say::Pids { part, pids } => self.move_processes(part, pids),
             Say::Parts { .. } => {}
         }
     }
@@ -341,6 +358,7 @@ impl Agent {
         tracing::error!("the keeper died, and with it all jobs here; it is started again");
         let (folder, end) = (self.spawner.layout.keeper(), self.inboxes.keeper_end.clone());
         self.keeper = Keeper::find(&folder, &self.config.keeper, end).await?;
+        self.moving.forget_all();
         self.restart().await
     }
 

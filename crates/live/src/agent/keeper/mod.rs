@@ -200,6 +200,10 @@ impl Server {
                 self.table.rename(part, as_part);
                 self.table.freeze(as_part, false);
             }
+            Ask::Pids { part } => {
+                let pids = self.table.processes(part).into_iter().collect();
+                self.say(&Say::Pids { part, pids });
+            }
             Ask::Lease { until } => {
                 self.lease = Some(until);
                 self.table.renewed();
