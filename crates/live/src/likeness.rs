@@ -14,7 +14,8 @@ pub(crate) fn likeness(user: &str, request: &JobRequest) -> ProfileId {
     let model = request.model.iter().map(String::as_str);
     let words = request.command.iter().map(String::as_str).chain(model).chain([user]);
     let numbers = [request.gpus.unwrap_or(1), request.batch_size.unwrap_or(0)];
-    let bytes = words.flat_map(|word| word.bytes().chain([0])).chain(numbers.into_iter().flat_map(u32::to_le_bytes));
+    let bytes =
+        words.flat_map(|word| word.bytes().chain([0])).chain(numbers.into_iter().flat_map(u32::to_le_bytes));
     ProfileId(OWN | bytes.fold(0x811C_9DC5, fnv))
 }
 

@@ -168,7 +168,13 @@ mod tests {
     #[test]
     fn memory_that_no_card_has_is_refused_with_the_largest_there_is() {
         let offers = [("a100", Some(40_960), None), ("h200", Some(143_771), None)];
-        check(&offers, |r| r.gpu_memory_mib = Some(200_000), expect!["gpu_memory: no card that the job may run on has 200000 MiB; the largest is of kind h200 and has 143771 MiB: ask for at most that"]);
+        check(
+            &offers,
+            |r| r.gpu_memory_mib = Some(200_000),
+            expect![
+                "gpu_memory: no card that the job may run on has 200000 MiB; the largest is of kind h200 and has 143771 MiB: ask for at most that"
+            ],
+        );
         check(&offers, |r| r.gpu_memory_mib = Some(80_000), expect!["h200"]);
         check(&offers, |r| r.gpu_memory_mib = Some(8_192), expect!["a100 h200"]);
         let unknown = [("a100", Some(40_960), None), ("fake", None, None)];
@@ -178,9 +184,27 @@ mod tests {
     #[test]
     fn what_no_node_can_do_is_refused_with_its_reason() {
         let offers = [("a100", None, Some(cannot("old"))), ("v100", None, Some(cannot("older")))];
-        check(&offers, |r| r.pause = Pause::Freeze, expect!["pause: freeze cannot be had here: node n1 has no freezer (old); use pause: checkpoint with the training-side package, or pause: auto"]);
-        check(&offers, |r| r.gpu_fraction = Some(0.5), expect!["gpu_fraction: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"]);
-        check(&offers, |r| r.gpu_memory_mib = Some(8_192), expect!["gpu_memory_mib: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"]);
+        check(
+            &offers,
+            |r| r.pause = Pause::Freeze,
+            expect![
+                "pause: freeze cannot be had here: node n1 has no freezer (old); use pause: checkpoint with the training-side package, or pause: auto"
+            ],
+        );
+        check(
+            &offers,
+            |r| r.gpu_fraction = Some(0.5),
+            expect![
+                "gpu_fraction: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"
+            ],
+        );
+        check(
+            &offers,
+            |r| r.gpu_memory_mib = Some(8_192),
+            expect![
+                "gpu_memory_mib: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"
+            ],
+        );
         check(&offers, |r| r.gpu_fraction = Some(1.0), expect!["a100 v100"]);
     }
 

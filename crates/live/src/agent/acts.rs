@@ -9,6 +9,7 @@ use yard_core::{Span, Time};
 
 use super::devices::CPU;
 use super::keeper::Ask;
+use super::moving::Way;
 use super::serve::Agent;
 use super::socket::{Socket, Telling};
 use super::spawn::{Unspawned, free_port, signal};
@@ -64,8 +65,14 @@ impl Agent {
                 self.keeper.ask(&Ask::Signal { part, ranks, signal });
             }
             Act::Kill { part } => self.keeper.ask(&Ask::Kill { part }),
-            Act::Freeze { part } => self.keeper.ask(&Ask::Freeze { part }),
-            Act::Thaw { part, as_part } => self.thaw(part, as_part),
+            Act::Freeze { part, deep: false } => self.keeper.ask(&Ask::Freeze { part }),
+            Act::Freeze { part, deep: true } => self.move_part(part, Way::Freeze),
+            Act::Thaw { part, as_part, deep } => {
+                self.thaw(part, as_part);
+                if deep {
+                    self.move_part(as_part, Way::Thaw);
+                }
+            }
             Act::Drop { part } => {
                 self.keeper.ask(&Ask::Kill { part });
                 self.close(part);
