@@ -13,6 +13,7 @@ pub mod enroll;
 pub mod explain;
 pub mod handle;
 pub mod history;
+mod likeness;
 pub mod listen;
 pub mod metrics;
 pub mod offers;

@@ -12,6 +12,7 @@ use yard_core::part::Pause;
 use yard_core::units::Time;
 
 use crate::handle::Refusal;
+use crate::likeness::likeness;
 use crate::offers::Offers;
 use crate::request::JobRequest;
 
@@ -76,7 +77,7 @@ pub fn translate(
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
         steps: duration.or(limit).unwrap_or(DURATION_S),
-        profile: profile(request, &sizes, catalog),
+        profile: profile(user, request, &sizes, catalog),
         shapes: shapes.into(),
         speeds: speeds.into(),
         costs: Costs::default(),
@@ -194,10 +195,15 @@ fn ways(
     ways.into_iter().unzip()
 }
 
-/// A job that shares its devices with nobody is one of which nothing is known: no policy packs those.
-fn profile(request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
-    let model = request.model.as_deref().filter(|_| !request.exclusive);
-    model.map_or(ProfileId::default(), |model| catalog.profile(model, request.batch_size, sizes.asked))
+/// What it has in common with others: by the table, else by what it runs. A job that shares its devices with nobody
+/// is one of which nothing is known: no policy packs those.
+fn profile(user: &str, request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
+    if request.exclusive {
+        return ProfileId::default();
+    }
+    let model = request.model.as_deref();
+    let known = model.map(|model| catalog.profile(model, request.batch_size, sizes.asked));
+    known.filter(|known| *known != ProfileId::default()).unwrap_or_else(|| likeness(user, request))
 }
 
 /// What it says of sharing its devices, where it says anything.

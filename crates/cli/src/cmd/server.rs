@@ -42,6 +42,9 @@ pub(crate) struct ServerOptions {
     /// Steps per second by kind, model and GPUs, as in yard sim
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
+    /// What is believed of speeds: learned (from what jobs report, beginning with the table) or table
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) belief: Believed,
     /// How long an agent may be out of touch before it stops its jobs and they go elsewhere
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) lease: Duration,
@@ -55,6 +58,16 @@ pub(crate) struct ServerOptions {
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
+}
+
+/// Where speeds come from.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Believed {
+    /// From what jobs report, beginning with the table
+    #[default]
+    Learned,
+    /// From the table alone
+    Table,
 }
 
 /// How jobs on one card share it.

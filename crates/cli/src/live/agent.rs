@@ -23,11 +23,24 @@ pub(super) fn config(
     let program = std::env::current_exe().context("this program's own file cannot be found")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
-    let offer = offer(devices);
+    let (offer, freezer, freeze_room_mib) =
+        (offer(devices), itself("freezer"), devices.freeze_room.map(|room| room.0));
     // Jobs are told of files in here, wherever they run.
     let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
-    let look = LOOK;
-    Ok(AgentConfig { data, name, address, offer, server, keeper, launcher, cgroups, take_jobs_along, look })
+    Ok(AgentConfig {
+        data,
+        name,
+        address,
+        offer,
+        server,
+        keeper,
+        launcher,
+        freezer,
+        freeze_room_mib,
+        cgroups,
+        take_jobs_along,
+        look: LOOK,
+    })
 }
 
 fn offer(devices: &DeviceOptions) -> Offer {

@@ -23,7 +23,7 @@ use yard_live::metrics::Metrics;
 use yard_live::{listen, tls};
 
 use super::catalog::Table;
-use crate::cmd::server::{ServerOptions, Sharing};
+use crate::cmd::server::{Believed, ServerOptions, Sharing};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
 const STALL: Duration = Duration::from_secs(15);
@@ -130,6 +130,7 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
         Sharing::Plain => CardSharing::Plain,
         Sharing::Mps => CardSharing::Mps,
     };
+    config.learn = options.belief == Believed::Learned;
     config.meter = Arc::new(metrics.clone());
     if let Some(path) = &options.throughputs {
         config.catalog = Box::new(Table::open(path)?);

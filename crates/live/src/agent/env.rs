@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use yard_core::job::Claim;
 use yard_core::part::{Master, Start};
 
 use super::mps::Client;
@@ -78,6 +79,7 @@ impl Rank<'_> {
             ("YARD_JOB_ID", self.start.part.job.to_string()),
             ("YARD_INSTANCE", self.start.part.instance.to_string()),
             ("YARD_RESTARTS", self.restarts()),
+            ("YARD_REPORT_S", self.report_every()),
             ("YARD_SOCKET", self.socket.to_string_lossy().into_owned()),
             ("YARD_CHECKPOINT_DIR", self.checkpoints.to_string_lossy().into_owned()),
             ("YARD_STOP_SIGNAL", self.task.stop_signal.clone()),
@@ -132,6 +134,11 @@ impl Rank<'_> {
 
     fn local(&self) -> u32 {
         self.rank - self.start.ranks.first
+    }
+
+    /// How often at most a rank says how far it is. What is guaranteed is watched step by step.
+    fn report_every(&self) -> String {
+        if self.start.claim == Claim::Guaranteed { "0.02" } else { "0.2" }.to_owned()
     }
 
     fn restarts(&self) -> String {

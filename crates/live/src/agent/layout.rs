@@ -59,6 +59,11 @@ impl Layout {
         self.run.join("mps")
     }
 
+    /// The freezer's folder.
+    pub(crate) fn freezer(&self) -> PathBuf {
+        self.data.join("freezer")
+    }
+
     /// Certificates of the agent.
     pub(crate) fn identity(&self) -> PathBuf {
         self.data.join("identity")

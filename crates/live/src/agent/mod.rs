@@ -9,14 +9,17 @@ mod cgroup;
 pub(crate) mod clock;
 mod devices;
 mod env;
+mod freezer;
 mod keeper;
 mod layout;
 mod link;
 mod logs;
+mod moving;
 mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
+mod quiet;
 mod reads;
 mod serve;
 mod socket;
@@ -33,6 +36,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use self::devices::{Fakes, Offer};
+pub use self::freezer::freezer_main;
 pub use self::keeper::{keeper_main, launch_main};
 pub use self::link::{Dial, Server};
 pub use self::pretend::{Pretend, Seen};
@@ -54,6 +58,10 @@ pub struct AgentConfig {
     pub keeper: Vec<String>,
     /// The command that runs `launch_main`, for jobs of other users.
     pub launcher: Vec<String>,
+    /// The command that runs `freezer_main`; `--dir DIR` is added to it, and `--fake` for pretend devices.
+    pub freezer: Vec<String>,
+    /// Host memory that frozen jobs may hold, in MiB; half of what is free at the start where nothing is said.
+    pub freeze_room_mib: Option<u64>,
     /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
     pub cgroups: Option<PathBuf>,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the

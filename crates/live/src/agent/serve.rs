@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use yard_core::guard::{Guard, Watch};
 use yard_core::holder::{Act, Happening};
 use yard_core::part::{Order, PartId, Told};
 use yard_core::{Span, Time};
@@ -20,8 +21,10 @@ use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::logs;
+use super::moving::{MoveEnd, Moving};
 use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
+use super::quiet::Computed;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
@@ -47,6 +50,10 @@ pub(super) struct Agent {
     pub(super) spawner: Spawner,
     pub(super) mps: Mps,
     pub(super) keeper: Keeper,
+    pub(super) guard: Guard,
+    /// Work of parts that do not say how far they are.
+    pub(super) computed: BTreeMap<PartId, Computed>,
+    pub(super) moving: Moving,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
     pub(super) up: bool,
@@ -69,6 +76,7 @@ pub(super) struct Agent {
 struct Inboxes {
     keeper: mpsc::UnboundedReceiver<Option<Say>>,
     keeper_end: mpsc::UnboundedSender<Option<Say>>,
+    moved: mpsc::UnboundedReceiver<MoveEnd>,
     sockets: mpsc::UnboundedReceiver<(u64, SocketNews)>,
 }
 
@@ -85,6 +93,7 @@ struct Beats {
 enum Woken {
     Server(Option<Heard>),
     Keeper(Option<Say>),
+    Moved(MoveEnd),
     Job(u64, SocketNews),
     Cards(Found),
     Beat,
@@ -107,6 +116,8 @@ impl Agent {
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
         let (socket_news, sockets) = mpsc::unbounded_channel();
+        let (moves, moved) = mpsc::unbounded_channel();
+        let moving = Moving::prepare(&config, &layout, &devices, moves).await;
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
@@ -121,6 +132,9 @@ impl Agent {
             quarantine: Quarantine::default(),
             mps,
             keeper,
+            guard: Guard::default(),
+            computed: BTreeMap::new(),
+            moving,
             reads: Reads::new(link.logs.clone()),
             link,
             up: false,
@@ -130,7 +144,7 @@ impl Agent {
             sockets_made: 0,
             socket_news,
             started: BTreeMap::new(),
-            inboxes: Inboxes { keeper: keeper_inbox, keeper_end, sockets },
+            inboxes: Inboxes { keeper: keeper_inbox, keeper_end, moved, sockets },
             beats: Beats::new(),
             config,
         };
@@ -168,6 +182,7 @@ impl Agent {
             }
         };
         self.open_sockets(&alive);
+        self.happen(Happening::Room { bytes: self.moving.room(&self.state.holder) });
         // The state says until when the lease was valid when it was written; the keeper was told since.
         let told = self.state.clock.at(lease.unwrap_or(0));
         self.contact(self.state.valid_until.max(told));
@@ -219,6 +234,7 @@ impl Agent {
             let woken = tokio::select! {
                 heard = self.link.heard.recv() => Woken::Server(heard),
                 Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
+                Some(end) = self.inboxes.moved.recv() => Woken::Moved(end),
                 Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
                 Some(found) = self.cards.found.recv() => Woken::Cards(found),
                 _ = self.beats.every.tick() => Woken::Beat,
@@ -235,9 +251,10 @@ impl Agent {
         Ok(())
     }
 
-    /// How long the holder can wait.
+    /// How long the holder and the guard can wait.
     fn due(&self) -> Duration {
-        let deadline = self.state.holder.deadline().unwrap_or(Time::NEVER);
+        let deadlines = [self.state.holder.deadline(), self.guard.deadline()];
+        let deadline = deadlines.into_iter().flatten().min().unwrap_or(Time::NEVER);
         Duration::from_micros((deadline - self.now()).0).min(self.config.look)
     }
 
@@ -248,6 +265,8 @@ impl Agent {
                 self.take(Woken::Server(Some(heard))).await?;
             } else if let Ok(said) = self.inboxes.keeper.try_recv() {
                 self.take(Woken::Keeper(said)).await?;
+            } else if let Ok(end) = self.inboxes.moved.try_recv() {
+                self.take(Woken::Moved(end)).await?;
             } else if let Ok((number, news)) = self.inboxes.sockets.try_recv() {
                 self.take(Woken::Job(number, news)).await?;
             } else {
@@ -256,6 +275,9 @@ impl Agent {
         }
         if self.state.holder.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.happen(Happening::Tick);
+        }
+        if self.guard.deadline().is_some_and(|deadline| deadline <= self.now()) {
+            self.watch(Watch::Tick);
         }
         Ok(())
     }
@@ -267,6 +289,7 @@ impl Agent {
             Woken::Server(Some(Heard::Down) | None) => self.up = false,
             Woken::Keeper(Some(said)) => self.keeper_said(said),
             Woken::Keeper(None) => self.keeper_died().await?,
+            Woken::Moved(end) => self.moved(end),
             Woken::Job(number, news) => self.job_said(number, news),
             Woken::Cards(found) => self.cards_read(found),
             Woken::Beat => self.beat(),
@@ -286,7 +309,11 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
-            abilities: Abilities { no_limits: self.mps.missing(), ..Abilities::default() },
+            abilities: Abilities {
+                no_freeze: self.moving.no_freeze.clone(),
+                freeze_room_mib: self.moving.room(&self.state.holder) >> 20,
+                no_limits: self.mps.missing(),
+            },
         };
         self.up = true;
         self.cards.tell_again();
@@ -358,6 +385,7 @@ impl Agent {
                     self.keeper.ask(&Ask::Forget { part }); // Nobody will ask for it: its job was dropped.
                 }
             }
+            Say::Pids { part, pids } => self.move_processes(part, pids),
             Say::Parts { .. } => {}
         }
     }
@@ -366,6 +394,7 @@ impl Agent {
         tracing::error!("the keeper died, and with it all jobs here; it is started again");
         let (folder, end) = (self.spawner.layout.keeper(), self.inboxes.keeper_end.clone());
         self.keeper = Keeper::find(&folder, &self.config.keeper, end).await?;
+        self.moving.forget_all();
         self.restart().await
     }
 
@@ -378,7 +407,8 @@ impl Agent {
         match saying {
             Some(Saying::Hello { .. }) => self.happen(Happening::Hello { part, rank }),
             Some(Saying::Progress { step, total }) => {
-                self.happen(Happening::Progress { part, rank, step, total })
+                self.happen(Happening::Progress { part, rank, step, total });
+                self.watch(Watch::Worked { part, work: step as f64 });
             }
             Some(Saying::Checkpointed { step, seconds }) => {
                 let took = Span::from_secs(seconds.unwrap_or(0.0));
@@ -415,7 +445,12 @@ impl Agent {
         self.examine();
         if whole && self.up {
             let live = self.live();
-            self.cards.news(&live).into_iter().for_each(|news| self.say(news));
+            for news in self.cards.news(&live) {
+                if let FromAgent::Looked { cards } = &news {
+                    self.watch_cards(cards);
+                }
+                self.say(news);
+            }
         }
     }
 

@@ -54,6 +54,8 @@ impl Stage {
             server: Server::Local(self.handle.clone()),
             keeper: vec![program(), "keeper".into()],
             launcher: vec![program(), "launch".into()],
+            freezer: vec![program(), "freezer".into()],
+            freeze_room_mib: None,
             cgroups: None,
             take_jobs_along: false,
             look: Duration::from_millis(100),

@@ -25,6 +25,8 @@ pub struct Config {
     pub margin: Span,
     /// What is known of speeds beforehand.
     pub catalog: Box<dyn Catalog>,
+    /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
+    pub learn: bool,
     /// How much is accepted.
     pub limits: Limits,
     /// How jobs that share a card do so.
@@ -115,6 +117,7 @@ impl Config {
             beat: seconds(2),
             margin: seconds(5),
             catalog: Box::new(Blank),
+            learn: false,
             limits: Limits::default(),
             sharing: CardSharing::default(),
             plan_cap: seconds(10),

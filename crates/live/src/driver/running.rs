@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use yard_core::cluster::Placement;
 use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Restored, ToGang};
 use yard_core::ids::{AgentId, JobId, LeaseId};
+use yard_core::job::Costs;
 use yard_core::message::{Command, Input, News, Outcome, Report};
 use yard_core::part::{Ending, Held, How, Order, Ranks, Start};
 use yard_core::units::{Span, Time};
@@ -158,6 +159,8 @@ impl Driver {
                 self.checkpointed(job, step, took);
                 None
             }
+            GangNews::Costs { save, load } => self.costs(job, save, load),
+            GangNews::Stuck(stuck) => Some(News::Stuck(stuck)),
             GangNews::Ended(ending) => {
                 self.staged.keep_after(After::Durable(lease, job));
                 self.stopped(now, job, ending)
@@ -182,6 +185,13 @@ impl Driver {
         }
         record.reported = Some(now);
         Some(News::Progress { steps })
+    }
+
+    /// What pausing a job costs. One that is frozen starts no process anew.
+    fn costs(&self, job: JobId, save: Option<Span>, load: Option<Span>) -> Option<News> {
+        let known = self.engine.job_spec(job)?.costs;
+        let costs = Costs { save: save.unwrap_or(known.save), load: load.unwrap_or(known.load), ..known };
+        (costs != known).then_some(News::Costs(costs))
     }
 
     fn checkpointed(&mut self, job: JobId, step: u64, took: Span) {

@@ -201,6 +201,11 @@ impl Server {
                 self.table.rename(part, as_part);
                 self.table.freeze(as_part, false);
             }
+            Ask::Hush { part, hushed } => self.table.hush(part, hushed),
+            Ask::Pids { part } => {
+                let pids = self.table.processes(part).into_iter().collect();
+                self.say(&Say::Pids { part, pids });
+            }
             Ask::Lease { until } => {
                 self.lease = Some(until);
                 self.table.renewed();
