@@ -312,6 +312,8 @@ async fn agent(folder: &Folder) -> Agent {
         server: Server::Local(handle),
         keeper: vec![program(), "keeper".into()],
         launcher: vec![program(), "launch".into()],
+        freezer: vec![program(), "freezer".into()],
+        freeze_room_mib: None,
         cgroups: None,
         take_jobs_along: false,
         look: Duration::from_secs(5),
