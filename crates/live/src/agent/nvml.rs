@@ -189,44 +189,61 @@ impl OneCard {
     /// What processes do, by the jobs they are of.
     fn processes(&mut self, handle: &Handle<'static>, reading: &mut Reading) {
         let busy = self.busy_processes(handle);
-        for (process, memory_mib) in memory_of(handle) {
+        for (process, Process { memory_mib, plain }) in processes(handle) {
             let Some(job) = job_of(Path::new("/proc"), process) else {
                 reading.others_mib += memory_mib;
                 continue;
             };
             let OfJob { busy: sum, memory_mib: total } = reading.jobs.entry(job).or_default();
             *total += memory_mib;
-            if let Some(busy) = busy.get(&process) {
+            // Only those that did something are listed, and clients of MPS never are.
+            let nothing = busy.as_ref().filter(|_| plain).map(|_| 0.0);
+            if let Some(busy) = busy.as_ref().and_then(|busy| busy.get(&process).copied()).or(nothing) {
                 *sum = Some(sum.unwrap_or(0.0) + busy);
             }
         }
     }
 
-    /// How busy each process kept the card since the last look. Those that did nothing are not listed, and clients of
-    /// MPS never are; where some process is listed, the others did nothing.
-    fn busy_processes(&mut self, handle: &Handle<'static>) -> BTreeMap<u32, f64> {
-        let samples = handle.process_utilization_stats(self.jobs_at).unwrap_or_default();
+    /// How busy each process kept the card since the last look, where the driver can say.
+    fn busy_processes(&mut self, handle: &Handle<'static>) -> Option<BTreeMap<u32, f64>> {
+        let samples = match handle.process_utilization_stats(self.jobs_at) {
+            Ok(samples) => samples,
+            Err(NvmlError::NotFound) => Vec::new(), // Nobody did anything.
+            Err(_) => return None,
+        };
         self.jobs_at = samples.iter().map(|sample| sample.timestamp).max().unwrap_or(self.jobs_at);
         let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.sm_util <= 100) {
             all.entry(sample.pid).or_default().push(f64::from(sample.sm_util) / 100.0);
         }
-        all.into_iter().map(|(pid, busy)| (pid, busy.iter().sum::<f64>() / busy.len() as f64)).collect()
+        let mean = |busy: Vec<f64>| busy.iter().sum::<f64>() / busy.len() as f64;
+        Some(all.into_iter().map(|(process, busy)| (process, mean(busy))).collect())
     }
 }
 
-/// The memory of each process on a card, those under MPS among them.
-fn memory_of(handle: &Handle<'_>) -> BTreeMap<u32, u64> {
-    let plain = handle.running_compute_processes().unwrap_or_default();
-    let under_mps = handle.mps_running_compute_processes().unwrap_or_default();
-    let mut all: BTreeMap<u32, u64> = BTreeMap::new();
-    for process in plain.iter().chain(&under_mps) {
-        let memory = match process.used_gpu_memory {
+/// A process on a card.
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    memory_mib: u64,
+    /// Whether it is known to use the card by itself, rather than through MPS.
+    plain: bool,
+}
+
+fn processes(handle: &Handle<'_>) -> BTreeMap<u32, Process> {
+    let under_mps = handle.mps_running_compute_processes();
+    let can_tell = under_mps.is_ok();
+    let plain = handle.running_compute_processes().unwrap_or_default().into_iter();
+    let plain = plain.map(|process| (process, can_tell));
+    let under_mps = under_mps.unwrap_or_default().into_iter().map(|process| (process, false));
+    let mut all: BTreeMap<u32, Process> = BTreeMap::new();
+    for (process, plain) in plain.chain(under_mps) {
+        let memory_mib = match process.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => bytes >> 20,
             UsedGpuMemory::Unavailable => 0,
         };
-        let known = all.entry(process.pid).or_default();
-        *known = memory.max(*known);
+        // Who is in both lists is a client of MPS.
+        let known = all.entry(process.pid).or_insert(Process { memory_mib, plain });
+        *known = Process { memory_mib: memory_mib.max(known.memory_mib), plain: plain && known.plain };
     }
     all
 }
