@@ -355,7 +355,7 @@ fn cards_are_listed_with_how_they_are_doing() {
     for (line, parts) in [
         (0, ["device", "busy", "memory", "heat", "why"].as_slice()),
         (1, &["h200:0", "NVIDIA H200", "97%", "20/140 GiB", "61°C 512W", "3 4"]),
-        (2, &["h200:1", "0%", "1/140 GiB", "not used by job 5"]),
+        (2, &["h200:1", "0%", "1.0/140 GiB", "not used by job 5"]),
         (3, &["50%", "slowed down: too hot"]),
         (4, &["h200:3", "140 GiB", "it fell off the bus (XID 79)"]),
     ] {

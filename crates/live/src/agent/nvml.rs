@@ -22,6 +22,9 @@ use crate::wire::Device;
 /// More links than any card has.
 const NVLINKS_MAX: u32 = 36;
 
+/// How cards may be linked, nearest first.
+const NEAREST: [&str; 4] = ["nvlink", "pcie", "numa", "system"];
+
 /// Events taken at one look.
 const EVENTS_MAX: usize = 64;
 
@@ -69,7 +72,8 @@ impl Cards {
 
     /// What reads one of them.
     pub(crate) fn sensor(&self, place: Place, uuid: &str) -> Box<dyn Sensor> {
-        Box::new(OneCard { nvml: self.0, place, uuid: uuid.to_owned(), events: None, card_at: 0, jobs_at: 0 })
+        let uuid = uuid.to_owned();
+        Box::new(OneCard { nvml: self.0, place, uuid, handle: None, events: None, card_at: 0, jobs_at: 0 })
     }
 }
 
@@ -107,8 +111,10 @@ impl Card {
     /// As the server is told of it; `numbers` are those of the cards of its group.
     pub(crate) fn device(self, numbers: &BTreeMap<String, u32>) -> Device {
         let number = |(uuid, link): &(String, &str)| Some((*numbers.get(uuid)?, (*link).to_owned()));
+        let mut links: Vec<_> = self.peers.iter().filter_map(number).collect();
+        links.sort_by_key(|(_, link)| NEAREST.iter().position(|known| known == link));
         Device {
-            links: self.peers.iter().filter_map(number).collect(),
+            links,
             name: self.name,
             uuid: Some(self.uuid),
             memory_mib: self.memory_mib,
@@ -123,6 +129,8 @@ struct OneCard {
     nvml: &'static Nvml,
     place: Place,
     uuid: String,
+    /// The card, while it answers. It is not looked up each time: that touches other cards, which may hang.
+    handle: Option<Handle<'static>>,
     /// Where the driver reports critical errors; made at the first look.
     events: Option<EventSet<'static>>,
     /// The newest sample taken in of the card, and of its processes.
@@ -139,7 +147,8 @@ impl Sensor for OneCard {
 impl OneCard {
     /// How it is doing; nothing where it is lost.
     fn look(&mut self) -> Option<Reading> {
-        let handle = self.nvml.device_by_uuid(self.uuid.as_str()).ok()?;
+        let found = || self.nvml.device_by_uuid(self.uuid.as_str()).ok();
+        let handle = self.handle.take().or_else(found)?;
         let memory = handle.memory_info();
         if matches!(memory, Err(NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::Unknown)) {
             return None;
@@ -157,6 +166,7 @@ impl OneCard {
             ..Reading::default()
         };
         self.processes(&handle, &mut reading);
+        self.handle = Some(handle);
         Some(reading)
     }
 
@@ -303,12 +313,16 @@ mod tests {
 
     #[test]
     fn a_card_is_told_with_its_links_and_out_of_service_if_split() {
-        let numbers = BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1)]);
-        let peers = vec![("GPU-b".to_owned(), "nvlink"), ("GPU-of-another-kind".to_owned(), "system")];
+        let numbers = ["GPU-a", "GPU-b", "GPU-c"].iter().map(|uuid| (*uuid).to_owned()).zip(0..).collect();
+        let peers = [("GPU-b", "numa"), ("GPU-of-another-kind", "pcie"), ("GPU-c", "nvlink")];
+        let peers = peers.iter().map(|(uuid, link)| ((*uuid).to_owned(), *link)).collect();
         let card =
             Card { name: "H200".into(), uuid: "GPU-a".into(), memory_mib: Some(9), split: false, peers };
         let device = card.clone().device(&numbers);
-        assert_eq!((device.links, device.problem), (vec![(1, "nvlink".to_owned())], None));
+        assert_eq!(
+            (device.links, device.problem),
+            (vec![(2, "nvlink".to_owned()), (1, "numa".to_owned())], None)
+        );
         let split = Card { split: true, ..card }.device(&numbers);
         assert!(split.split && split.problem.unwrap().contains("MIG"));
     }
