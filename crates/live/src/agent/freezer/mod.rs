@@ -13,8 +13,9 @@ mod fake;
 mod moves;
 mod words;
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -39,22 +40,24 @@ pub fn freezer_main(dir: &Path, fake: bool) -> anyhow::Result<()> {
         true => Ok(Box::new(Fake::new(dir))),
         false => Cuda::load().map(|cuda| Box::new(cuda) as Box<dyn Calls>),
     };
-    serve(calls.as_deref());
+    // Not through the locked standard output: who runs this may hold its lock, and the threads would wait for ever.
+    let out = File::from(io::stdout().as_fd().try_clone_to_owned().context("the freezer's output")?);
+    serve(calls.as_deref(), &out);
     Ok(())
 }
 
-fn serve(calls: Result<&dyn Calls, &Failure>) {
+fn serve(calls: Result<&dyn Calls, &Failure>, out: &File) {
     std::thread::scope(|scope| {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(request) => drop(scope.spawn(move || answer(calls, request))),
+                Ok(request) => drop(scope.spawn(move || answer(calls, request, out))),
                 Err(error) => tracing::error!(%error, "the agent said what is no request"),
             }
         }
     });
 }
 
-fn answer(calls: Result<&dyn Calls, &Failure>, request: Request) {
+fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, mut out: &File) {
     let began = since_boot();
     let done = calls.map_err(Failure::clone).and_then(|calls| match &request.what {
         What::Probe {} => Ok(0),
@@ -65,7 +68,7 @@ fn answer(calls: Result<&dyn Calls, &Failure>, request: Request) {
     let done = done.map(|bytes| Moved { bytes, seconds });
     let line = words::line(&Answer { id: request.id, done });
     // An agent that is gone asks the next freezer.
-    let _gone = io::stdout().lock().write_all(&line);
+    let _gone = out.write_all(&line);
 }
 
 /// Memory as the kernel writes it, from a file such as `/proc/meminfo`.
