@@ -541,7 +541,7 @@ fn the_grammar_names_what_is_wrong() {
         ("show first", "\"first\" is neither a job's number nor last"),
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
-        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop or never"),
+        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
         ("submit --parsable -o json -- true", "cannot be used with"),
         ("submit --dry-run --wait -- true", "cannot be used with"),
         ("token create --scope root", "possible values: read"),

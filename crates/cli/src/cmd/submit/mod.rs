@@ -116,7 +116,8 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "N", help_heading = "When")]
     batch_size: Option<u32>,
 
-    /// How it gives its devices back before it is done: auto, checkpoint, stop or never [default: auto]
+    /// How it gives its devices back before it is done: auto, checkpoint, stop, freeze (the driver moves
+    /// what it has on cards to the host's memory) or never [default: auto]
     #[arg(long, value_name = "HOW", value_parser = parse_pause, help_heading = "Pausing and failing")]
     pause: Option<Pause>,
     /// Where it keeps checkpoints: a folder that all nodes see, if it is to move
@@ -260,7 +261,8 @@ fn parse_pause(text: &str) -> Result<Pause, String> {
         "auto" => Ok(Pause::Auto),
         "checkpoint" => Ok(Pause::Checkpoint),
         "stop" => Ok(Pause::Stop),
+        "freeze" => Ok(Pause::Freeze),
         "never" => Ok(Pause::Never),
-        _ => Err("a job pauses by auto, checkpoint, stop or never".into()),
+        _ => Err("a job pauses by auto, checkpoint, stop, freeze or never".into()),
     }
 }
