@@ -18,6 +18,7 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 
@@ -40,24 +41,24 @@ pub fn freezer_main(dir: &Path, fake: bool) -> anyhow::Result<()> {
         true => Ok(Box::new(Fake::new(dir))),
         false => Cuda::load().map(|cuda| Box::new(cuda) as Box<dyn Calls>),
     };
-    // Not through the locked standard output: who runs this may hold its lock, and the threads would wait for ever.
-    let out = File::from(io::stdout().as_fd().try_clone_to_owned().context("the freezer's output")?);
-    serve(calls.as_deref(), &out);
+    // Whoever runs this may hold the lock of the standard output for as long as it lasts.
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned().context("the freezer's output")?);
+    serve(calls.as_deref(), &Mutex::new(output));
     Ok(())
 }
 
-fn serve(calls: Result<&dyn Calls, &Failure>, out: &File) {
+fn serve(calls: Result<&dyn Calls, &Failure>, output: &Mutex<File>) {
     std::thread::scope(|scope| {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(request) => drop(scope.spawn(move || answer(calls, request, out))),
+                Ok(request) => drop(scope.spawn(move || answer(calls, request, output))),
                 Err(error) => tracing::error!(%error, "the agent said what is no request"),
             }
         }
     });
 }
 
-fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, mut out: &File) {
+fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, output: &Mutex<File>) {
     let began = since_boot();
     let done = calls.map_err(Failure::clone).and_then(|calls| match &request.what {
         What::Probe {} => Ok(0),
@@ -68,7 +69,7 @@ fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, mut out: &File)
     let done = done.map(|bytes| Moved { bytes, seconds });
     let line = words::line(&Answer { id: request.id, done });
     // An agent that is gone asks the next freezer.
-    let _gone = out.write_all(&line);
+    let _gone = output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
 }
 
 /// Memory as the kernel writes it, from a file such as `/proc/meminfo`.
