@@ -618,13 +618,10 @@ fn the_grammar_names_what_is_wrong() {
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
         ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
-<<<<<<< HEAD
         ("submit --class best -- true", "a job's class is ordinary, guaranteed or opportunistic"),
         ("submit --gpu-fraction half -- true", "\"half\" is not a part such as 0.5 or 50%"),
         ("submit --gpu-memory much -- true", "\"much\" is not a size such as 16G, 8GiB or 500M"),
         ("up --sharing time", "possible values: plain, mps"),
-=======
->>>>>>> wip-freeze
         ("submit --parsable -o json -- true", "cannot be used with"),
         ("submit --dry-run --wait -- true", "cannot be used with"),
         ("token create --scope root", "possible values: read"),

@@ -293,7 +293,6 @@ fn parse_pause(text: &str) -> Result<Pause, String> {
         "freeze" => Ok(Pause::Freeze),
         "never" => Ok(Pause::Never),
         _ => Err("a job pauses by auto, checkpoint, stop, freeze or never".into()),
-<<<<<<< HEAD
     }
 }
 
@@ -303,7 +302,5 @@ fn parse_class(text: &str) -> Result<Claim, String> {
         "guaranteed" => Ok(Claim::Guaranteed),
         "opportunistic" => Ok(Claim::Opportunistic),
         _ => Err("a job's class is ordinary, guaranteed or opportunistic".into()),
-=======
->>>>>>> wip-freeze
     }
 }
