@@ -2,6 +2,8 @@
 
 #[path = "live/faults.rs"]
 mod faults;
+#[path = "live/freezing.rs"]
+mod freezing;
 #[path = "live/gangs.rs"]
 mod gangs;
 #[path = "live/harness.rs"]

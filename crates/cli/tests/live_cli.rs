@@ -331,6 +331,19 @@ fn two_nodes() -> Value {
 }
 
 #[test]
+fn a_job_that_does_not_use_its_devices_is_shown() {
+    let reason = "holds 2 devices and has used none of them for 12 min";
+    let idle = job_with(3, "running", json!({"gpus": 2, "idle_s": 720.0, "reason": reason}));
+    let server =
+        Server::new(&[("GET /v1/jobs/3", 200, idle.clone()), ("GET /v1/jobs", 200, json!({"jobs": [idle]}))]);
+    let dir = Dir::new();
+    let shown = server.yard(&dir, "show 3").quietly();
+    assert!(shown.contains("not used      12.0 min") && shown.contains(reason), "{shown}");
+    assert!(server.yard(&dir, "jobs").quietly().contains(reason));
+    assert_eq!(server.yard(&dir, "jobs -o json").json()["jobs"][0]["idle_s"], 720.0);
+}
+
+#[test]
 fn cards_are_listed_with_how_they_are_doing() {
     let card = |index: u32, more: Value| {
         let mut card = json!({"kind": "h200", "index": index, "name": "NVIDIA H200", "uuid": format!("GPU-{index}"),
@@ -357,7 +370,7 @@ fn cards_are_listed_with_how_they_are_doing() {
     for (line, parts) in [
         (0, ["device", "busy", "memory", "heat", "why"].as_slice()),
         (1, &["h200:0", "NVIDIA H200", "97%", "20/140 GiB", "61°C 512W", "3 4"]),
-        (2, &["h200:1", "0%", "1/140 GiB", "not used by job 5"]),
+        (2, &["h200:1", "0%", "1.0/140 GiB", "not used by job 5"]),
         (3, &["50%", "slowed down: too hot"]),
         (4, &["h200:3", "140 GiB", "it fell off the bus (XID 79)"]),
     ] {

@@ -92,6 +92,9 @@ pub(super) fn percent(part: f64) -> String {
 /// `12/80 GiB`: used, where that is known, and all.
 pub(super) fn memory(device: &DeviceView) -> String {
     match (device.memory_used_mib, device.memory_mib) {
+        (Some(used), Some(all)) if used < 10 << 10 => {
+            format!("{:.1}/{} GiB", used as f64 / 1024.0, all / 1024)
+        }
         (Some(used), Some(all)) => format!("{}/{} GiB", used / 1024, all / 1024),
         (None, Some(all)) => format!("{} GiB", all / 1024),
         _ => String::new(),

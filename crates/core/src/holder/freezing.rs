@@ -102,7 +102,7 @@ impl Holder {
         self.live(id).filter(|(_, part)| part.phase == Phase::Freezing && !part.killed && part.lost.is_none())
     }
 
-    fn remember_unfreezable(&mut self, job: JobId, reason: String) {
+    pub(super) fn remember_unfreezable(&mut self, job: JobId, reason: String) {
         self.unfreezable.insert(job, reason);
         if self.unfreezable.len() > UNFREEZABLE_MAX {
             self.unfreezable.pop_first();

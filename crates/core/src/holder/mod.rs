@@ -140,6 +140,13 @@ pub enum Happening {
         /// Whether it would fail again: an old driver, or something the job does that cannot be frozen.
         forever: bool,
     },
+    /// It is known without a try that a part cannot be frozen.
+    Unfreezable {
+        /// The part.
+        part: PartId,
+        /// In half a sentence.
+        reason: String,
+    },
     /// `Act::Thaw` with `deep` is done.
     Thawed {
         /// The part, by its new name.
@@ -342,6 +349,7 @@ impl Holder {
             Happening::FreezeFailed { part, reason, forever } => {
                 self.freeze_failed(now, part, reason, forever, out);
             }
+            Happening::Unfreezable { part, reason } => self.remember_unfreezable(part.job, reason),
             Happening::Thawed { part, took } => self.thawed(now, part, took, out),
             Happening::ThawFailed { part, reason } => self.thaw_failed(part, &reason, out),
             Happening::Usage { part, bytes } => self.uses(part, bytes, out),

@@ -101,6 +101,9 @@ fn what_can_never_be_frozen_is_not_tried_again() {
     assert_eq!(node.stop(third), [signal(third)]);
     let other = node.runs(freezes(part(4, 2), 2));
     assert_eq!(node.stop(other), [freeze(other)]);
+    let known = node.runs(freezes(part(5, 3), 4));
+    node.does(Happening::Unfreezable { part: known, reason: "it goes through MPS".into() });
+    assert_eq!(node.stop(known), [signal(known)], "that needs no try");
 }
 
 #[test]

@@ -95,7 +95,10 @@ impl Agent {
 
     fn spawn(&mut self, part: PartId, master: Option<Master>) {
         match self.prepare(part, master) {
-            Ok(start) => self.keeper.ask(&Ask::Start(Box::new(start))),
+            Ok(start) => {
+                self.foresee(part);
+                self.keeper.ask(&Ask::Start(Box::new(start)));
+            }
             Err(Unspawned { code, message }) => {
                 self.close(part);
                 self.happen(Happening::SpawnFailed { part, code, message });

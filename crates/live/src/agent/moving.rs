@@ -90,7 +90,24 @@ impl Agent {
     pub(super) fn move_part(&mut self, part: PartId, way: Way) {
         self.moving.begun += 1;
         self.moving.moves.insert(part, (self.moving.begun, way));
+        self.limit_memory(part, false);
         self.keeper.ask(&Ask::Pids { part });
+    }
+
+    /// What a job has on its cards is not meant by its limit of memory: while it is frozen there is none.
+    fn limit_memory(&self, part: PartId, limited: bool) {
+        if let Some(mib) = self.task(part).and_then(|task| task.memory_mib) {
+            let max = limited.then(|| mib.saturating_mul(1 << 20));
+            self.keeper.ask(&Ask::Memory { part, max });
+        }
+    }
+
+    /// What is known of a part before it runs: the driver cannot freeze what goes through MPS.
+    pub(super) fn foresee(&mut self, part: PartId) {
+        if self.task(part).is_some_and(|task| task.limits.is_some()) {
+            let reason = "it shares its card through MPS".to_owned();
+            self.happen(Happening::Unfreezable { part, reason });
+        }
     }
 
     pub(super) fn move_processes(&mut self, part: PartId, pids: Vec<i32>) {
@@ -112,6 +129,7 @@ impl Agent {
         }
         self.moving.moves.remove(&part);
         tracing::info!(%part.job, ?way, ?done, "moved");
+        self.limit_memory(part, way == Way::Thaw || done.is_err());
         self.happen(match (way, done) {
             (Way::Freeze, Ok(Moved { bytes, seconds })) => {
                 self.keeper.ask(&Ask::Freeze { part });

@@ -22,6 +22,9 @@ use crate::wire::Device;
 /// More links than any card has.
 const NVLINKS_MAX: u32 = 36;
 
+/// How cards may be linked, nearest first.
+const NEAREST: [&str; 4] = ["nvlink", "pcie", "numa", "system"];
+
 /// Events taken at one look.
 const EVENTS_MAX: usize = 64;
 
@@ -69,7 +72,8 @@ impl Cards {
 
     /// What reads one of them.
     pub(crate) fn sensor(&self, place: Place, uuid: &str) -> Box<dyn Sensor> {
-        Box::new(OneCard { nvml: self.0, place, uuid: uuid.to_owned(), events: None, card_at: 0, jobs_at: 0 })
+        let uuid = uuid.to_owned();
+        Box::new(OneCard { nvml: self.0, place, uuid, handle: None, events: None, card_at: 0, jobs_at: 0 })
     }
 }
 
@@ -107,8 +111,10 @@ impl Card {
     /// As the server is told of it; `numbers` are those of the cards of its group.
     pub(crate) fn device(self, numbers: &BTreeMap<String, u32>) -> Device {
         let number = |(uuid, link): &(String, &str)| Some((*numbers.get(uuid)?, (*link).to_owned()));
+        let mut links: Vec<_> = self.peers.iter().filter_map(number).collect();
+        links.sort_by_key(|(_, link)| NEAREST.iter().position(|known| known == link));
         Device {
-            links: self.peers.iter().filter_map(number).collect(),
+            links,
             name: self.name,
             uuid: Some(self.uuid),
             memory_mib: self.memory_mib,
@@ -123,6 +129,8 @@ struct OneCard {
     nvml: &'static Nvml,
     place: Place,
     uuid: String,
+    /// The card, while it answers. It is not looked up each time: that touches other cards, which may hang.
+    handle: Option<Handle<'static>>,
     /// Where the driver reports critical errors; made at the first look.
     events: Option<EventSet<'static>>,
     /// The newest sample taken in of the card, and of its processes.
@@ -139,7 +147,8 @@ impl Sensor for OneCard {
 impl OneCard {
     /// How it is doing; nothing where it is lost.
     fn look(&mut self) -> Option<Reading> {
-        let handle = self.nvml.device_by_uuid(self.uuid.as_str()).ok()?;
+        let found = || self.nvml.device_by_uuid(self.uuid.as_str()).ok();
+        let handle = self.handle.take().or_else(found)?;
         let memory = handle.memory_info();
         if matches!(memory, Err(NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::Unknown)) {
             return None;
@@ -157,6 +166,7 @@ impl OneCard {
             ..Reading::default()
         };
         self.processes(&handle, &mut reading);
+        self.handle = Some(handle);
         Some(reading)
     }
 
@@ -189,44 +199,61 @@ impl OneCard {
     /// What processes do, by the jobs they are of.
     fn processes(&mut self, handle: &Handle<'static>, reading: &mut Reading) {
         let busy = self.busy_processes(handle);
-        for (process, memory_mib) in memory_of(handle) {
+        for (process, Process { memory_mib, plain }) in processes(handle) {
             let Some(job) = job_of(Path::new("/proc"), process) else {
                 reading.others_mib += memory_mib;
                 continue;
             };
             let OfJob { busy: sum, memory_mib: total } = reading.jobs.entry(job).or_default();
             *total += memory_mib;
-            if let Some(busy) = busy.get(&process) {
+            // Only those that did something are listed, and clients of MPS never are.
+            let nothing = busy.as_ref().filter(|_| plain).map(|_| 0.0);
+            if let Some(busy) = busy.as_ref().and_then(|busy| busy.get(&process).copied()).or(nothing) {
                 *sum = Some(sum.unwrap_or(0.0) + busy);
             }
         }
     }
 
-    /// How busy each process kept the card since the last look. Those that did nothing are not listed, and clients of
-    /// MPS never are; where some process is listed, the others did nothing.
-    fn busy_processes(&mut self, handle: &Handle<'static>) -> BTreeMap<u32, f64> {
-        let samples = handle.process_utilization_stats(self.jobs_at).unwrap_or_default();
+    /// How busy each process kept the card since the last look, where the driver can say.
+    fn busy_processes(&mut self, handle: &Handle<'static>) -> Option<BTreeMap<u32, f64>> {
+        let samples = match handle.process_utilization_stats(self.jobs_at) {
+            Ok(samples) => samples,
+            Err(NvmlError::NotFound) => Vec::new(), // Nobody did anything.
+            Err(_) => return None,
+        };
         self.jobs_at = samples.iter().map(|sample| sample.timestamp).max().unwrap_or(self.jobs_at);
         let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.sm_util <= 100) {
             all.entry(sample.pid).or_default().push(f64::from(sample.sm_util) / 100.0);
         }
-        all.into_iter().map(|(pid, busy)| (pid, busy.iter().sum::<f64>() / busy.len() as f64)).collect()
+        let mean = |busy: Vec<f64>| busy.iter().sum::<f64>() / busy.len() as f64;
+        Some(all.into_iter().map(|(process, busy)| (process, mean(busy))).collect())
     }
 }
 
-/// The memory of each process on a card, those under MPS among them.
-fn memory_of(handle: &Handle<'_>) -> BTreeMap<u32, u64> {
-    let plain = handle.running_compute_processes().unwrap_or_default();
-    let under_mps = handle.mps_running_compute_processes().unwrap_or_default();
-    let mut all: BTreeMap<u32, u64> = BTreeMap::new();
-    for process in plain.iter().chain(&under_mps) {
-        let memory = match process.used_gpu_memory {
+/// A process on a card.
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    memory_mib: u64,
+    /// Whether it is known to use the card by itself, rather than through MPS.
+    plain: bool,
+}
+
+fn processes(handle: &Handle<'_>) -> BTreeMap<u32, Process> {
+    let under_mps = handle.mps_running_compute_processes();
+    let can_tell = under_mps.is_ok();
+    let plain = handle.running_compute_processes().unwrap_or_default().into_iter();
+    let plain = plain.map(|process| (process, can_tell));
+    let under_mps = under_mps.unwrap_or_default().into_iter().map(|process| (process, false));
+    let mut all: BTreeMap<u32, Process> = BTreeMap::new();
+    for (process, plain) in plain.chain(under_mps) {
+        let memory_mib = match process.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => bytes >> 20,
             UsedGpuMemory::Unavailable => 0,
         };
-        let known = all.entry(process.pid).or_default();
-        *known = memory.max(*known);
+        // Who is in both lists is a client of MPS.
+        let known = all.entry(process.pid).or_insert(Process { memory_mib, plain });
+        *known = Process { memory_mib: memory_mib.max(known.memory_mib), plain: plain && known.plain };
     }
     all
 }
@@ -286,12 +313,16 @@ mod tests {
 
     #[test]
     fn a_card_is_told_with_its_links_and_out_of_service_if_split() {
-        let numbers = BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1)]);
-        let peers = vec![("GPU-b".to_owned(), "nvlink"), ("GPU-of-another-kind".to_owned(), "system")];
+        let numbers = ["GPU-a", "GPU-b", "GPU-c"].iter().map(|uuid| (*uuid).to_owned()).zip(0..).collect();
+        let peers = [("GPU-b", "numa"), ("GPU-of-another-kind", "pcie"), ("GPU-c", "nvlink")];
+        let peers = peers.iter().map(|(uuid, link)| ((*uuid).to_owned(), *link)).collect();
         let card =
             Card { name: "H200".into(), uuid: "GPU-a".into(), memory_mib: Some(9), split: false, peers };
         let device = card.clone().device(&numbers);
-        assert_eq!((device.links, device.problem), (vec![(1, "nvlink".to_owned())], None));
+        assert_eq!(
+            (device.links, device.problem),
+            (vec![(2, "nvlink".to_owned()), (1, "numa".to_owned())], None)
+        );
         let split = Card { split: true, ..card }.device(&numbers);
         assert!(split.split && split.problem.unwrap().contains("MIG"));
     }

@@ -1,5 +1,7 @@
 //! The agent with its keeper and real processes, against a server that the test plays.
 
+mod freezing;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;

@@ -178,8 +178,8 @@ mod tests {
             yard 0.1.0  policy max-min  round 1m  prices h100 1.50
             2 running  2 waiting  7 over  3/8 devices held on 1 nodes
             ┌ nodes ───────────────────────────────────────────────────────────────────────┐
-            │n1             up          h100 112·                                          │
-            │n2             draining    h100 x·                                            │
+            │n1             up          h100 112·  busy z▃▅█  memory ▁▁▁                   │
+            │n2             draining    h100 x·  busy ·▃  memory ·                         │
             └──────────────────────────────────────────────────────────────────────────────┘
              running: 2 ────────────────────────────────────────────────────────────────────
             job    name         user     state      gpus done time        where or why
@@ -198,7 +198,7 @@ mod tests {
 
 
             job 1 job-1 is running
-            q quit  j/k move  s sort (by number)  r turn
+            q quit  j/k move  s sort (by number)  r turn  c cards
         "#]]
         .assert_eq(&drawn(&screen, 80, 24));
     }
@@ -208,7 +208,15 @@ mod tests {
         let mut screen = Screen::new(sample());
         screen.by_card = true;
         let drawn: Vec<String> = drawn(&screen, 110, 30).lines().skip(2).take(8).map(str::to_owned).collect();
-        expect![[r#""#]].assert_eq(&drawn.join("\n"));
+        expect![[r#"
+            ┌ cards ─────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │n1             h100:0   ░░░░░░░░░░   0%  █░░░░░░░░░ 8.0/80 GiB  30°C       job 1    not used by job 1       │
+            │n1             h100:1   ███░░░░░░░  30%  █░░░░░░░░░ 8.0/80 GiB  31°C       job 1                            │
+            │n1             h100:2   ██████░░░░  60%  █░░░░░░░░░ 8.0/80 GiB  32°C       job 2                            │
+            │n1             h100:3   █████████░  90%  ░░░░░░░░░░ 0.0/80 GiB  33°C                                        │
+            │n2             h100:0   ··········       ·········· 80 GiB      30°C                lost                    │
+            │n2             h100:1   ███░░░░░░░  30%  ░░░░░░░░░░ 0.0/80 GiB  31°C                                        │
+            └────────────────────────────────────────────────────────────────────────────────────────────────────────────┘"#]].assert_eq(&drawn.join("\n"));
     }
 
     #[test]

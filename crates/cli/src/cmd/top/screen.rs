@@ -133,7 +133,7 @@ pub(super) fn sample() -> Look {
     let device = |index: u32, jobs: &[u64], problem: Option<&str>| {
         serde_json::json!({
             "kind": "h100", "index": index, "name": "fake", "uuid": null, "memory_mib": 81_920, "jobs": jobs, "problem": problem,
-            "busy": problem.is_none().then_some(0.4 * f64::from(index)), "memory_used_mib": problem.is_none().then_some(8192 * jobs.len()),
+            "busy": problem.is_none().then_some(0.3 * f64::from(index)), "memory_used_mib": problem.is_none().then_some(8192 * jobs.len()),
             "temperature_c": 30 + index, "idle_jobs": jobs.iter().filter(|_| index == 0).collect::<Vec<_>>(),
         })
     };

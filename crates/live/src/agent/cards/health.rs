@@ -100,6 +100,8 @@ fn condemn(what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn with_ecc(uncorrected: u64) -> Reading {
@@ -140,6 +142,31 @@ mod tests {
         assert_eq!(health.problem(), None, "they are old");
         health.take(Some(&with_ecc(5)));
         assert!(health.problem().unwrap().starts_with("2 errors of its memory"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_card_is_out_of_service_exactly_while_there_is_a_reason(
+            looks in prop::collection::vec(
+                prop::option::of((prop::collection::vec(0..130_u64, 0..3), prop::option::of(0..4_u64), any::<bool>())),
+                1..20,
+            )
+        ) {
+            let (mut health, mut condemned, mut first) = (Health::default(), false, None);
+            for look in looks {
+                let reading = look.map(|(xids, errors, remap_pending)| {
+                    Reading { xids, remap_pending, ecc: errors.map(|errors| (0, errors)), ..Reading::default() }
+                });
+                health.take(reading.as_ref());
+                if let Some(Reading { xids, ecc, .. }) = &reading {
+                    let errors = ecc.map(|(_, errors)| errors);
+                    condemned |= xids.iter().any(|xid| verdict(*xid).is_some()) || first.is_some() && errors > first;
+                    first = first.or(errors);
+                }
+                let passing = reading.is_none_or(|reading| reading.remap_pending);
+                prop_assert_eq!(health.problem().is_some(), condemned || passing);
+            }
+        }
     }
 
     #[test]

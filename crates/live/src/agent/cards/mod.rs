@@ -210,14 +210,15 @@ impl Reading {
         }
     }
 
-    /// What a job does here. One that is alone on the card does all that is done there.
+    /// What a job does here. One that is alone on the card does all that is done there: the card's own figure is the
+    /// better one then, because that of processes covers only part of the time.
     fn of(&self, job: JobId, alone: bool) -> Option<OfJob> {
         let known = self.jobs.get(&job).copied();
         if !alone {
             return known;
         }
         let known = known.unwrap_or(OfJob { busy: None, memory_mib: self.others_mib });
-        Some(OfJob { busy: known.busy.or(self.busy), ..known })
+        Some(OfJob { busy: self.busy.or(known.busy), ..known })
     }
 }
 

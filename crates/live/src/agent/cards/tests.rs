@@ -82,8 +82,8 @@ fn what_is_on_a_card_is_told_by_part() {
             (part(2), None, 20), // Under MPS nobody can say.
         ]
     );
-    assert_eq!(parts(&[on(1, 0b10)]), [(part(1), Some(0.25), 10)]);
-    assert_eq!(parts(&[on(2, 0b10)]), [(part(2), Some(0.75), 20)], "alone it does all of it");
+    assert_eq!(parts(&[on(1, 0b10)]), [(part(1), Some(0.75), 10)], "alone it does all of it");
+    assert_eq!(parts(&[on(2, 0b10)]), [(part(2), Some(0.75), 20)]);
     assert_eq!(parts(&[on(4, 0b10)]), [(part(4), Some(0.75), 3)], "whoever else is there is its");
     assert_eq!(parts(&[]), []);
 }

@@ -13,10 +13,12 @@ mod fake;
 mod moves;
 mod words;
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 
@@ -39,22 +41,24 @@ pub fn freezer_main(dir: &Path, fake: bool) -> anyhow::Result<()> {
         true => Ok(Box::new(Fake::new(dir))),
         false => Cuda::load().map(|cuda| Box::new(cuda) as Box<dyn Calls>),
     };
-    serve(calls.as_deref());
+    // Whoever runs this may hold the lock of the standard output for as long as it lasts.
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned().context("the freezer's output")?);
+    serve(calls.as_deref(), &Mutex::new(output));
     Ok(())
 }
 
-fn serve(calls: Result<&dyn Calls, &Failure>) {
+fn serve(calls: Result<&dyn Calls, &Failure>, output: &Mutex<File>) {
     std::thread::scope(|scope| {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(request) => drop(scope.spawn(move || answer(calls, request))),
+                Ok(request) => drop(scope.spawn(move || answer(calls, request, output))),
                 Err(error) => tracing::error!(%error, "the agent said what is no request"),
             }
         }
     });
 }
 
-fn answer(calls: Result<&dyn Calls, &Failure>, request: Request) {
+fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, output: &Mutex<File>) {
     let began = since_boot();
     let done = calls.map_err(Failure::clone).and_then(|calls| match &request.what {
         What::Probe {} => Ok(0),
@@ -65,7 +69,7 @@ fn answer(calls: Result<&dyn Calls, &Failure>, request: Request) {
     let done = done.map(|bytes| Moved { bytes, seconds });
     let line = words::line(&Answer { id: request.id, done });
     // An agent that is gone asks the next freezer.
-    let _gone = io::stdout().lock().write_all(&line);
+    let _gone = output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
 }
 
 /// Memory as the kernel writes it, from a file such as `/proc/meminfo`.

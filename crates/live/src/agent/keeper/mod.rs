@@ -206,6 +206,7 @@ impl Server {
                 let pids = self.table.processes(part).into_iter().collect();
                 self.say(&Say::Pids { part, pids });
             }
+            Ask::Memory { part, max } => self.table.limit_memory(part, max),
             Ask::Lease { until } => {
                 self.lease = Some(until);
                 self.table.renewed();

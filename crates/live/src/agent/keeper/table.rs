@@ -138,6 +138,16 @@ impl Table {
         tree::descendants(&roots)
     }
 
+    /// How much memory a part may use from now on.
+    pub(super) fn limit_memory(&self, id: PartId, max: Option<u64>) {
+        let max = max.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
+        if let Some(cgroup) = self.parts.get(&id).and_then(|part| part.cgroup.as_ref())
+            && let Err(error) = std::fs::write(cgroup.join("memory.max"), max)
+        {
+            tracing::warn!(%error, cgroup = %cgroup.display(), "a limit of memory was not changed");
+        }
+    }
+
     /// The part has another name from now on.
     pub(super) fn rename(&mut self, id: PartId, new: PartId) {
         let Some(part) = self.parts.remove(&id) else { return };

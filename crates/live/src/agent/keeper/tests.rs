@@ -267,6 +267,9 @@ async fn stopped_processes_wait_and_go_on_under_another_name() {
     std::fs::write(bench.folder.path().join("go"), "").unwrap();
     let Say::Parts { alive, .. } = bench.list().await else { unreachable!() };
     assert_eq!(alive, [(part(1), 0)]);
+    bench.ask(&Ask::Pids { part: part(1) });
+    let Say::Pids { pids, .. } = bench.hear().await else { unreachable!() };
+    assert!(pids.contains(&child) && pids.len() >= 2, "{pids:?}");
     bench.ask(&Ask::Thaw { part: part(1), as_part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, code(5)));
     assert!(!lives(child));

@@ -25,6 +25,8 @@ pub(crate) enum Ask {
     Hush { part: PartId, hushed: bool },
     /// Which processes are a part's? Answered with `Pids`.
     Pids { part: PartId },
+    /// How much memory a part may use from now on, where it has a control group; none: as much as there is.
+    Memory { part: PartId, max: Option<u64> },
     /// Until when this node may run anything, in microseconds since boot. Guards against an agent that is gone.
     Lease { until: u64 },
     /// What is there? Answered with `Parts`.

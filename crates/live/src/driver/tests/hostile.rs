@@ -37,6 +37,10 @@ fn told() -> impl Strategy<Value = Told> {
         (any::<u64>(), any::<Option<u64>>()).prop_map(|(step, total)| Told::Progress { step, total }),
         (any::<u64>(), any::<u64>()).prop_map(|(step, took)| Told::Checkpointed { step, took: Span(took) }),
         any::<u64>().prop_map(|step| Told::Boundary { step }),
+        any::<bool>().prop_map(Told::Stuck),
+        (any::<Option<u64>>(), any::<Option<u64>>(), any::<u64>()).prop_map(|(save, load, bytes)| {
+            Told::Cost { save: save.map(Span), load: load.map(Span), bytes }
+        }),
         ending.prop_map(|(how, step, code, signal)| {
             Told::Ended(Ending { how, step, code, signal, message: Some("x\u{0}y".into()) })
         }),

@@ -244,3 +244,25 @@ async fn what_was_recorded_is_a_trace() {
     rig.stop(&[]).await;
     agent.await.unwrap();
 }
+
+#[tokio::test]
+async fn what_freezing_costs_and_whether_it_can_be_is_known_to_the_engine() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    rig.submit(job(0.0, 0)).await;
+    let part = agent.start_running().await;
+    let seconds = |seconds| Some(Span::from_whole_secs(seconds));
+    agent.tell(part, Told::Cost { save: seconds(30), load: seconds(11), bytes: 60 << 30 }).await;
+    agent.tell(part, Told::Cost { save: None, load: seconds(12), bytes: 60 << 30 }).await;
+    agent.tell(part, Told::Stuck(true)).await;
+    let spec = loop {
+        let view = rig.handle.ask(|reply| Ask::View { reply }).await.unwrap();
+        let row = view.active().next().unwrap();
+        if !view.spec(row).pausable {
+            break view.spec(row).clone();
+        }
+    };
+    assert_eq!((Some(spec.costs.save), Some(spec.costs.load)), (seconds(30), seconds(12)));
+    agent.end(part, How::Finished, Some(0)).await;
+    rig.until_state(0, "succeeded").await;
+}
