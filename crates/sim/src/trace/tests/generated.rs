@@ -62,6 +62,11 @@ fn uniform_bytes() {
 }
 
 #[test]
+fn sharing_bytes() {
+    check(Preset::Sharing, expect![]);
+}
+
+#[test]
 fn every_preset_begins_at_zero_and_keeps_its_rate() {
     for info in PRESETS {
         let trace = made(50_000, info.preset, Arrivals::Rate(100.0), 1);

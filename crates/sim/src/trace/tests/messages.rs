@@ -77,6 +77,22 @@ fn durations() {
 }
 
 #[test]
+fn sharing() {
+    let wrong = |columns: &str, values: &str| {
+        let text = row(columns, &format!("a,0,1,5{values}"));
+        read("jobs.csv", text.as_bytes(), None).unwrap_err().to_string()
+    };
+    let messages = [
+        wrong(",class", ",best"),
+        wrong(",gpu_fraction", ",1.7"),
+        wrong(",gpu_fraction,gpu_limit", ",0.5,0.4"),
+        wrong(",gpu_memory_mib", ",0"),
+        wrong(",gpu_busy", ",nan"),
+    ];
+    expect![].assert_eq(&messages.join("\n"));
+}
+
+#[test]
 fn counts() {
     check(
         row("", "a,0,0,5"),
