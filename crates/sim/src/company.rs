@@ -45,7 +45,7 @@ pub(crate) fn kept(job: Mate, others: &[Mate]) -> f64 {
         Some(loss_max) => (1.0 - loss_max).max(1.0 / sum),
         None => ((1.0 - firm) / (sum - firm)).clamp(0.0, 1.0),
     };
-    part * job.asks() / job.busy
+    part * (job.asks() / job.busy)
 }
 
 #[cfg(test)]
