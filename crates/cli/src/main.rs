@@ -41,6 +41,8 @@ enum Command {
     Agent(Box<cmd::agent::AgentArgs>),
     #[command(hide = true)]
     Keeper(cmd::agent::KeeperArgs),
+    #[command(hide = true)]
+    Freezer(cmd::agent::FreezerArgs),
     /// What becomes a job of another user. Keepers start it; nobody else does.
     #[command(hide = true)]
     Launch,
@@ -119,6 +121,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Server(args) => live::server(&args),
         Command::Agent(args) => live::agent(&args),
         Command::Keeper(args) => live::keeper(&args),
+        Command::Freezer(args) => live::freezer(&args),
         Command::Jobs(args) => cmd::jobs::run(&args, out),
         Command::Show(args) => cmd::show::run(&args, out),
         Command::Logs(args) => cmd::logs::run(&args, out),

@@ -26,7 +26,7 @@ pub struct PartId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pause {
-    /// As suits it: it saves if it talks to the agent, else it is stopped where it uses no card, else it restarts.
+    /// As suits it: it saves if it talks to the agent, else it is stopped where it uses no card, else it is frozen.
     #[default]
     Auto,
     /// It saves its progress and exits.
@@ -189,6 +189,17 @@ pub enum Told {
         /// The step.
         step: u64,
     },
+    /// What freezing and thawing it costs: measured, or guessed from what it holds on its cards.
+    Cost {
+        /// To freeze it.
+        save: Option<Span>,
+        /// To thaw it.
+        load: Option<Span>,
+        /// Host memory it takes while it is frozen.
+        bytes: u64,
+    },
+    /// Whether it can neither be frozen where it runs nor save by itself, so that a pause would lose all it did.
+    Stuck(bool),
     /// It is over here, and its devices are free.
     Ended(Ending),
 }

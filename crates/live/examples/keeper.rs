@@ -1,4 +1,5 @@
-//! The keeper and the launcher alone, as `yard keeper --dir DIR` and `yard launch` run them: for the agent's tests.
+//! Keeper, freezer and launcher alone, as `yard keeper`, `yard freezer` and `yard launch` run them: for the agent's
+//! tests.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
+        ["freezer", "--dir", dir, "--fake"] => yard_live::agent::freezer_main(Path::new(dir), true)
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
         ["launch"] => yard_live::agent::launch_main(),
         _ => ExitCode::from(2),
     }

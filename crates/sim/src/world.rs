@@ -240,6 +240,10 @@ impl World {
         let Some(group) = self.groups.get(&lease) else { return };
         let works = |id: &JobId| self.jobs[id.index()].working;
         let working: SmallVec<[JobId; 2]> = group.iter().copied().filter(works).collect();
+        let as_it_was = |id: &JobId| self.jobs[id.index()].speed == self.jobs[id.index()].alone;
+        if working.len() == 1 && working.iter().all(as_it_was) {
+            return;
+        }
         for id in &working {
             self.tell(now, *id);
             self.jobs[id.index()].speed = self.speed_in(*id, &working);

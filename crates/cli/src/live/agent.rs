@@ -4,7 +4,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Dial, Fakes, Offer, Server};
+use yard_live::agent::{AgentConfig, Dial, Fakes, LOOK, Offer, Server};
 
 use crate::cmd::agent::{AgentArgs, DeviceOptions};
 
@@ -23,10 +23,24 @@ pub(super) fn config(
     let program = std::env::current_exe().context("this program's own file cannot be found")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
-    let offer = offer(devices);
+    let (offer, freezer, freeze_room_mib) =
+        (offer(devices), itself("freezer"), devices.freeze_room.map(|room| room.0));
     // Jobs are told of files in here, wherever they run.
     let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
-    Ok(AgentConfig { data, name, address, offer, server, keeper, launcher, cgroups, take_jobs_along })
+    Ok(AgentConfig {
+        data,
+        name,
+        address,
+        offer,
+        server,
+        keeper,
+        launcher,
+        freezer,
+        freeze_room_mib,
+        cgroups,
+        take_jobs_along,
+        look: LOOK,
+    })
 }
 
 fn offer(devices: &DeviceOptions) -> Offer {

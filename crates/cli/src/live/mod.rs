@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use yard_live::agent::Server;
 
 use self::server::Running;
-use crate::cmd::agent::{AgentArgs, KeeperArgs};
+use crate::cmd::agent::{AgentArgs, FreezerArgs, KeeperArgs};
 use crate::cmd::server::ServerCommandArgs;
 use crate::cmd::up::UpArgs;
 use crate::output::note;
@@ -83,6 +83,12 @@ pub(crate) fn agent(args: &AgentArgs) -> anyhow::Result<()> {
 pub(crate) fn keeper(args: &KeeperArgs) -> anyhow::Result<()> {
     start_log("info")?;
     yard_live::agent::keeper_main(&args.dir)
+}
+
+/// What moves processes from cards to memory and back, until its agent is gone.
+pub(crate) fn freezer(args: &FreezerArgs) -> anyhow::Result<()> {
+    start_log("info")?;
+    yard_live::agent::freezer_main(&args.dir, args.fake)
 }
 
 fn threads() -> anyhow::Result<tokio::runtime::Runtime> {

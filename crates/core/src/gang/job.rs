@@ -18,6 +18,10 @@ struct Known {
     came: Option<(u64, Option<u64>)>,
     safe: Option<u64>,
     boundary: Option<u64>,
+    /// What freezing and thawing it last took.
+    save: Option<Span>,
+    load: Option<Span>,
+    stuck: bool,
     ending: Option<Ending>,
 }
 
@@ -37,6 +41,7 @@ pub(super) struct Gang {
     agreed: Option<u64>,
     started_reported: bool,
     safe_reported: Option<u64>,
+    stuck_reported: Option<bool>,
     end_reported: bool,
 }
 
@@ -57,6 +62,7 @@ impl Gang {
             agreed: None,
             started_reported: false,
             safe_reported: None,
+            stuck_reported: None,
             end_reported: false,
         }
     }
@@ -138,7 +144,30 @@ impl Gang {
                 let order = agreed.map(|step| Order::StopAt { part, step });
                 out.extend(order.map(|order| FromGang::Order { agent, order }));
             }
+            Told::Cost { save, load, .. } => {
+                (known.save, known.load) = (save.or(known.save), load.or(known.load));
+                self.report_costs(part, out);
+            }
+            Told::Stuck(stuck) => {
+                known.stuck = stuck;
+                self.report_stuck(part, out);
+            }
             Told::Ended(ending) => known.ending = Some(ending),
+        }
+    }
+
+    /// The whole is frozen when its last part is.
+    fn report_costs(&self, part: PartId, out: &mut Vec<FromGang>) {
+        let save = self.known.iter().filter_map(|known| known.save).max();
+        let load = self.known.iter().filter_map(|known| known.load).max();
+        out.push(report(part, GangNews::Costs { save, load }));
+    }
+
+    /// One part that cannot be paused is enough.
+    fn report_stuck(&mut self, part: PartId, out: &mut Vec<FromGang>) {
+        let stuck = self.known.iter().any(|known| known.stuck);
+        if self.stuck_reported.replace(stuck) != Some(stuck) {
+            out.push(report(part, GangNews::Stuck(stuck)));
         }
     }
 

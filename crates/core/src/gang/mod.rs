@@ -165,6 +165,15 @@ pub enum GangNews {
         /// How long saving took.
         took: Span,
     },
+    /// What freezing and thawing it costs, where that is news.
+    Costs {
+        /// To freeze it.
+        save: Option<Span>,
+        /// To thaw it.
+        load: Option<Span>,
+    },
+    /// Whether a pause would lose all it did, because it can neither be frozen where it runs nor save by itself.
+    Stuck(bool),
     /// It is over under this lease, and its devices are free. `how` is one of `Finished`, `Saved`, `Crashed`,
     /// `Expired` and `Lost`. Said once; `Gangs::durable` must follow.
     Ended(Ending),
@@ -285,6 +294,7 @@ fn unknown(agent: AgentId, part: PartId, told: &Told) -> Option<FromGang> {
         Told::Ended(_) => Order::Forget { part },
         Told::Accepted | Told::Ready { .. } | Told::Started => Order::Stop { part, why: Why::Lost },
         Told::Progress { .. } | Told::Checkpointed { .. } | Told::Boundary { .. } => return None,
+        Told::Cost { .. } | Told::Stuck(_) => return None,
     };
     Some(FromGang::Order { agent, order })
 }

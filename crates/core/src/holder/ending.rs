@@ -17,10 +17,15 @@ impl Holder {
         let Some(known) = part.rank(rank).filter(|rank| rank.exit.is_none()) else { return };
         (known.exit, known.speaks) = (Some(exit), false);
         let excused = known.excused;
+        if !excused && part.dies_of_freezing(exit) {
+            return self.lose_dead(now, id, out);
+        }
         if part.alive(|_| true).is_empty() {
             return self.close(now, id, out);
         }
-        if !exit.is_success() && !excused {
+        if !exit.is_success() && !excused && part.phase == Phase::Freezing {
+            part.failed.get_or_insert(exit); // The others are ended once the driver has let go of them.
+        } else if !exit.is_success() && !excused {
             self.rank_failed(now, id, exit, out);
         } else {
             part.agree(id, out);
@@ -47,9 +52,9 @@ impl Holder {
     }
 
     /// The last process of a part is gone.
-    fn close(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+    pub(super) fn close(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
         let Some((id, part)) = self.live(id) else { return };
-        if part.phase == Phase::Spawning && !part.lost {
+        if matches!(part.phase, Phase::Spawning | Phase::Thawing) && part.lost.is_none() {
             part.run(now, id, out); // Quicker than the word that it had started.
         }
         if part.untold {
@@ -98,9 +103,11 @@ impl Part {
 
     fn how(&self, fault: Option<Exit>, bad: Option<Exit>) -> How {
         let done = self.came().is_some_and(|(step, total)| Some(step) == total);
+        // One that was still being frozen, say, had been told nothing.
+        let untold = self.stop.is_some_and(|stop| !stop.begun) && !self.killed;
         match self.stop.map(|stop| stop.cause) {
-            _ if self.lost => How::Lost,
-            _ if bad.is_none() && done => How::Finished,
+            _ if self.lost.is_some() => How::Lost,
+            _ if bad.is_none() && (done || untold) => How::Finished,
             Some(Cause::Expired) => How::Expired,
             _ if fault.is_some() => How::Crashed,
             Some(_) => How::Saved,
@@ -110,14 +117,21 @@ impl Part {
 
     fn message(&self, how: How, exit: Exit) -> Option<String> {
         match (how, exit.code, exit.signal) {
-            (How::Lost, ..) => Some("its processes vanished while the agent was down".into()),
+            (How::Lost, ..) => self.lost.clone(),
             (How::Expired, ..) => Some("it used up the time it was given".into()),
-            (How::Saved, ..) if self.killed => {
-                Some(format!("it did not stop within {} and was killed", self.start.grace))
-            }
+            (How::Saved, ..) => self.message_saved(),
             (How::Crashed, Some(code), _) => Some(format!("a rank exited with code {code}")),
             (How::Crashed, None, Some(signal)) => Some(format!("a rank was ended by signal {signal}")),
             _ => None,
+        }
+    }
+
+    fn message_saved(&self) -> Option<String> {
+        let killed = format!("it did not stop within {} and was killed", self.start.grace);
+        match &self.unfrozen {
+            Some(reason) if self.killed => Some(format!("it could not be frozen ({reason}), and {killed}")),
+            Some(reason) => Some(format!("it could not be frozen and was stopped instead: {reason}")),
+            None => self.killed.then_some(killed),
         }
     }
 }

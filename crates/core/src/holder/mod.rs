@@ -11,12 +11,17 @@
 //! - *What is persisted is acted on*: the state is written before `Spawn`, `Thaw`, `Freeze` and `Tell(Ended)` are
 //!   executed. After a restart, feed `Contact` with the last known validity, each recorded `Exited`, then
 //!   `Restarted`; acts that may have been lost come again.
+//! - *What is frozen can be had back*: a part counts as paused only once the driver has moved what it had on cards
+//!   and its processes lie stopped; until then it holds its devices, and where the driver fails it runs on and is
+//!   stopped the next way.
 //! - `now` comes from a clock that neither jumps nor stops while the agent is down, such as the time since boot.
 
 mod ending;
+mod freezing;
 mod orders;
 mod part;
 mod restart;
+mod room;
 mod stopping;
 
 use std::collections::BTreeMap;
@@ -116,6 +121,51 @@ pub enum Happening {
         /// The signal that ended it.
         signal: Option<i32>,
     },
+    /// `Act::Freeze` with `deep` is done: what the part's processes had on cards is in the host's memory, and they
+    /// lie stopped.
+    Frozen {
+        /// The part.
+        part: PartId,
+        /// Host memory that this takes.
+        bytes: u64,
+        /// How long it took.
+        took: Span,
+    },
+    /// `Act::Freeze` with `deep` failed; the processes that are left run on.
+    FreezeFailed {
+        /// The part.
+        part: PartId,
+        /// In half a sentence.
+        reason: String,
+        /// Whether it would fail again: an old driver, or something the job does that cannot be frozen.
+        forever: bool,
+    },
+    /// `Act::Thaw` with `deep` is done.
+    Thawed {
+        /// The part, by its new name.
+        part: PartId,
+        /// How long it took.
+        took: Span,
+    },
+    /// `Act::Thaw` with `deep` failed: the processes cannot go on.
+    ThawFailed {
+        /// The part, by its new name.
+        part: PartId,
+        /// In half a sentence.
+        reason: String,
+    },
+    /// What a part holds on its cards, all of them together.
+    Usage {
+        /// The part.
+        part: PartId,
+        /// Memory.
+        bytes: u64,
+    },
+    /// What frozen jobs may hold of this node's memory.
+    Room {
+        /// Memory.
+        bytes: u64,
+    },
     /// The server answered a beat, which makes the node's lease valid until then.
     Contact {
         /// When the beat was sent, plus the length of the lease.
@@ -181,6 +231,9 @@ pub enum Act {
     Freeze {
         /// The part.
         part: PartId,
+        /// Whether what they have on cards is moved to the host's memory first; answered with `Frozen` or
+        /// `FreezeFailed`. May be asked again after a restart.
+        deep: bool,
     },
     /// Let stopped processes go on. They are known by the new part from now on.
     Thaw {
@@ -188,6 +241,9 @@ pub enum Act {
         part: PartId,
         /// The part they are now.
         as_part: PartId,
+        /// Whether what they had on cards is moved back; answered with `Thawed` or `ThawFailed`. May be asked again
+        /// after a restart.
+        deep: bool,
     },
     /// Kill stopped processes: nobody wants them any more.
     Drop {
@@ -256,6 +312,10 @@ pub struct Holder {
     frozen: BTreeMap<JobId, Frozen>,
     /// Until when this node may run anything.
     valid_until: Time,
+    /// What frozen jobs may hold of the node's memory.
+    room: u64,
+    /// Jobs that cannot be frozen, and why: the last ones of which that was found out.
+    unfreezable: BTreeMap<JobId, String>,
 }
 
 impl Holder {
@@ -272,23 +332,32 @@ impl Holder {
                 self.progress(now, part, rank, (step, total), out);
             }
             Happening::Checkpointed { part, rank, step, took } => {
-                self.checkpointed(part, rank, step, took, out);
+                self.checkpointed(now, part, (rank, step), took, out);
             }
             Happening::Boundary { part, rank, step } => self.boundary(part, rank, step, out),
             Happening::Exited { part, rank, code, signal } => {
                 self.exited(now, part, rank, Exit { code, signal }, out);
             }
+            Happening::Frozen { part, bytes, took } => self.frozen(now, part, bytes, took, out),
+            Happening::FreezeFailed { part, reason, forever } => {
+                self.freeze_failed(now, part, reason, forever, out);
+            }
+            Happening::Thawed { part, took } => self.thawed(now, part, took, out),
+            Happening::ThawFailed { part, reason } => self.thaw_failed(part, &reason, out),
+            Happening::Usage { part, bytes } => self.uses(part, bytes, out),
+            Happening::Room { bytes } => self.room = bytes,
             Happening::Contact { valid_until } => self.valid_until = self.valid_until.max(valid_until),
             Happening::Restarted { alive } => self.restarted(now, alive, out),
             Happening::Tick => self.tick(now, out),
         }
+        self.tell_stuck(now, out);
     }
 
     /// When it next wants a tick.
     pub fn deadline(&self) -> Option<Time> {
         let live = || self.parts.values().filter(|part| part.is_live());
         let lapse = live().any(|part| part.stop.is_none()).then_some(self.valid_until);
-        live().filter_map(Part::deadline).chain(lapse).min()
+        live().filter_map(|part| part.deadline(self.valid_until)).chain(lapse).min()
     }
 
     /// All that the server must know of each part, for `Hello`: what each would have told, in order, without what
@@ -305,6 +374,11 @@ impl Holder {
     /// What the server ordered for a part that is not forgotten.
     pub fn start(&self, part: PartId) -> Option<&Start> {
         self.parts.get(&part).map(|part| &part.start)
+    }
+
+    /// Whether a part's processes talk to the agent, or did.
+    pub fn speaks(&self, part: PartId) -> bool {
+        self.parts.get(&part).is_some_and(Part::spoke)
     }
 
     /// Whether a part that is not over holds a device.
@@ -337,7 +411,7 @@ impl Holder {
         let Some((id, part)) = self.live(id) else { return };
         if part.phase == Phase::Spawning {
             part.run(now, id, out);
-            self.begin_stop(id, out);
+            self.begin_stop(now, id, out);
         }
     }
 
@@ -351,13 +425,14 @@ impl Holder {
         }
     }
 
-    fn checkpointed(&mut self, id: PartId, rank: u32, step: u64, took: Span, out: &mut Vec<Act>) {
+    fn checkpointed(&mut self, now: Time, id: PartId, news: (u32, u64), took: Span, out: &mut Vec<Act>) {
         let Some((id, part)) = self.live(id) else { return };
+        let (rank, step) = news;
         let Some(rank) = part.rank(rank) else { return };
         rank.safe = rank.safe.max(Some(step));
         let safe = part.safe();
         if safe > part.safe_told {
-            part.safe_told = safe;
+            (part.safe_told, part.since, part.unsafe_before) = (safe, now, Span::ZERO);
             out.extend(safe.map(|step| Act::Tell { part: id, told: Told::Checkpointed { step, took } }));
         }
     }
@@ -365,6 +440,7 @@ impl Holder {
     fn tick(&mut self, now: Time, out: &mut Vec<Act>) {
         let ids: Vec<PartId> =
             self.parts.iter().filter(|(_, part)| part.is_live()).map(|(id, _)| *id).collect();
+        let valid_until = self.valid_until;
         for id in ids {
             if now >= self.valid_until {
                 self.stop(now, id, Cause::Lapsed, out);
@@ -373,7 +449,7 @@ impl Holder {
                 self.stop(now, id, Cause::Expired, out);
             }
             if let Some((_, part)) = self.live(id) {
-                part.tick(now, id, out);
+                part.tick(now, valid_until, id, out);
             }
         }
     }

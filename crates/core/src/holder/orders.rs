@@ -1,6 +1,6 @@
 //! What the server wants: starts and who is refused, `Go`, stops, and what may be forgotten.
 
-use super::part::{Frozen, Part, Phase};
+use super::part::{Part, Phase};
 use super::{Act, Cause, Holder, devices};
 use crate::ids::JobId;
 use crate::part::{Ending, Held, How, Master, Order, PartId, Ranks, Start, Told};
@@ -103,13 +103,13 @@ impl Holder {
         let frozen = if thaws { self.frozen.remove(&id.job) } else { None };
         self.discard(id.job, out);
         let part = self.parts.get_mut(&id).expect("only parts on record are launched");
-        let Some(Frozen { part: was, ranks, .. }) = frozen else {
-            part.phase = Phase::Spawning;
-            return out.push(Act::Spawn { part: id, master });
-        };
-        (part.was, part.ranks) = (Some(was), ranks);
-        out.push(Act::Thaw { part: was, as_part: id });
-        part.run(now, id, out);
+        match frozen {
+            Some(frozen) => part.thaw(now, id, frozen, out),
+            None => {
+                part.phase = Phase::Spawning;
+                out.push(Act::Spawn { part: id, master });
+            }
+        }
     }
 
     fn stop_part(&mut self, now: Time, id: PartId, cause: Cause, out: &mut Vec<Act>) {

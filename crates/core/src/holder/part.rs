@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Act, Cause, PROGRESS_EVERY};
 use crate::part::{Ending, PartId, Start, Told};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// How far a part has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,8 +15,12 @@ pub(super) enum Phase {
     Ready,
     /// Its processes are being started.
     Spawning,
+    /// They lay frozen and are being thawed.
+    Thawing,
     /// They run.
     Running,
+    /// They are being frozen; where that fails, they run on.
+    Freezing,
     /// It is over; kept until the server says that it knows.
     Ended(Ending),
 }
@@ -90,8 +94,8 @@ pub(super) struct Part {
     pub(super) port: Option<u16>,
     /// The first rank that failed before anybody was told to stop.
     pub(super) failed: Option<Exit>,
-    /// Processes vanished without a trace.
-    pub(super) lost: bool,
+    /// Why its processes are of no use any more, where that is not their fault.
+    pub(super) lost: Option<String>,
     /// It did not exit within its grace.
     pub(super) killed: bool,
     /// The part under which its processes had been stopped.
@@ -103,6 +107,18 @@ pub(super) struct Part {
     pub(super) untold: bool,
     /// Safe steps as last told.
     pub(super) safe_told: Option<u64>,
+    /// What it holds on its cards, or held when it was last frozen.
+    pub(super) bytes: Option<u64>,
+    /// What freezing it would take, as last guessed for the server.
+    pub(super) guessed: Option<u64>,
+    /// Since when it has run, or has been safe.
+    pub(super) since: Time,
+    /// What it did before that and would lose with its processes.
+    pub(super) unsafe_before: Span,
+    /// Why the last try to freeze it failed.
+    pub(super) unfrozen: Option<String>,
+    /// Whether it is stuck, as last told.
+    pub(super) stuck: Option<bool>,
 }
 
 /// A job whose processes lie stopped.
@@ -111,6 +127,12 @@ pub(super) struct Frozen {
     pub(super) part: PartId,
     pub(super) start: Start,
     pub(super) ranks: Vec<Rank>,
+    /// Whether the driver moved what it had on cards to the host's memory, from where it must be moved back.
+    pub(super) deep: bool,
+    /// How much that is.
+    pub(super) bytes: u64,
+    /// How long it ran since it was last safe: what is lost with its processes.
+    pub(super) loss: Span,
 }
 
 impl Frozen {
@@ -136,13 +158,19 @@ impl Part {
             stop: None,
             port: None,
             failed: None,
-            lost: false,
+            lost: None,
             killed: false,
             was: None,
             expires: None,
             told: Time::ZERO,
             untold: false,
             safe_told: None,
+            bytes: None,
+            guessed: None,
+            since: Time::NEVER,
+            unsafe_before: Span::ZERO,
+            unfrozen: None,
+            stuck: None,
             start,
         }
     }
@@ -153,7 +181,7 @@ impl Part {
 
     /// Whether it has processes, or may have.
     pub(super) fn has_processes(&self) -> bool {
-        matches!(self.phase, Phase::Spawning | Phase::Running)
+        matches!(self.phase, Phase::Spawning | Phase::Thawing | Phase::Running | Phase::Freezing)
     }
 
     pub(super) fn rank(&mut self, rank: u32) -> Option<&mut Rank> {
@@ -179,7 +207,7 @@ impl Part {
 
     /// Its processes run from now on.
     pub(super) fn run(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
-        self.phase = Phase::Running;
+        (self.phase, self.since) = (Phase::Running, now);
         self.expires = self.start.limit.map(|limit| now + limit);
         out.push(Act::Tell { part: id, told: Told::Started });
     }
@@ -190,13 +218,26 @@ impl Part {
         out.extend(told.map(|told| Act::Tell { part: id, told }));
     }
 
+    /// How long it ran since it was last safe: what is lost if its processes are.
+    pub(super) fn loss(&self, now: Time) -> Span {
+        self.unsafe_before + (now - self.since)
+    }
+
+    /// When it is killed, should it not be over by then. However long it may take, never later than its grace after
+    /// the node's lease: the server gives it to others then.
+    pub(super) fn kill_at(&self, valid_until: Time) -> Option<Time> {
+        let last = if self.killed { Time::NEVER } else { valid_until + self.start.grace };
+        self.stop.map(|stop| stop.kill.min(last))
+    }
+
     /// When it next wants a tick.
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn deadline(&self, valid_until: Time) -> Option<Time> {
         let tell = self.untold.then(|| self.told + PROGRESS_EVERY);
         let hurry = |stop: &Stop| stop.hurry.filter(|_| stop.begun).unwrap_or(Time::NEVER);
-        let stop = self.stop.map(|stop| hurry(&stop).min(stop.kill));
+        let hurry = self.stop.as_ref().map(hurry);
+        let kill = self.kill_at(valid_until);
         let expires = self.expires.filter(|_| self.stop.is_none());
-        [tell, stop, expires].into_iter().flatten().min()
+        [tell, hurry, kill, expires].into_iter().flatten().min()
     }
 
     /// What the server should know, oldest first.
@@ -206,9 +247,10 @@ impl Part {
         }
         let mut facts = vec![Told::Accepted];
         facts.extend(self.port.map(|port| Told::Ready { port }));
-        if self.phase == Phase::Running {
+        if matches!(self.phase, Phase::Running | Phase::Freezing) {
             facts.push(Told::Started);
-            facts.extend(self.safe().map(|step| Told::Checkpointed { step, took: crate::Span::ZERO }));
+            facts.extend(self.stuck.map(Told::Stuck));
+            facts.extend(self.safe().map(|step| Told::Checkpointed { step, took: Span::ZERO }));
             facts.extend(self.came().map(|(step, total)| Told::Progress { step, total }));
         }
         if self.stop.is_some_and(|stop| stop.asked) {

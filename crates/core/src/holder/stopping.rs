@@ -2,7 +2,8 @@
 //! greatest of them holds for all, over all agents of a gang (the server tells). Ranks that do not talk get a
 //! signal. Whoever has not agreed by half of the grace stops as well as it can, and at its end all are killed.
 
-use super::part::{Frozen, Part, Phase, Rank, Stop};
+use super::freezing::Rest;
+use super::part::{Part, Phase, Rank, Stop};
 use super::{Act, Cause, Holder};
 use crate::part::{Ending, How, PartId, Pause, Told};
 use crate::units::{Span, Time};
@@ -30,34 +31,36 @@ impl Holder {
             let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
             part.end(id, ending, out);
         } else if part.phase == Phase::Running {
-            self.begin_stop(id, out);
+            self.begin_stop(now, id, out);
         }
     }
 
-    /// Tells the processes of a part whose stop was decided.
-    pub(super) fn begin_stop(&mut self, id: PartId, out: &mut Vec<Act>) {
+    /// Stops a part in memory where that is its way and can be, else tells its processes.
+    pub(super) fn begin_stop(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+        let Some((id, part)) = self.live(id) else { return };
+        let Some(stop) = part.stop else { return };
+        match part.rest() {
+            Some(Rest::Stopped) if stop.cause.may_freeze() => {
+                out.push(Act::Freeze { part: id, deep: false });
+                self.rest(now, id, false, 0, out);
+            }
+            Some(Rest::Frozen) if stop.cause.may_freeze() && self.may_freeze(now, id, stop, out) => {
+                self.begin_freeze(id, stop, out);
+            }
+            _ => self.tell_processes(id, out),
+        }
+    }
+
+    /// Tells the processes of a part to stop.
+    pub(super) fn tell_processes(&mut self, id: PartId, out: &mut Vec<Act>) {
         let Some((id, part)) = self.live(id) else { return };
         let Some(stop) = part.stop.as_mut() else { return };
         stop.begun = true;
-        let cause = stop.cause;
-        if cause.may_freeze() && part.freezes() {
-            return self.freeze(id, out);
-        }
-        match cause {
+        match stop.cause {
             Cause::Failed => part.signal(id, |_| true, out),
             _ if part.start.ranks.world == 1 => part.stop_single(id, out),
             _ => part.hold(id, out),
         }
-    }
-
-    fn freeze(&mut self, id: PartId, out: &mut Vec<Act>) {
-        let Some((id, part)) = self.live(id) else { return };
-        let ranks = part.ranks.iter().cloned().map(Rank::fresh).collect();
-        let frozen = Frozen { part: id, start: part.start.clone(), ranks };
-        out.push(Act::Freeze { part: id });
-        let ending = Ending { how: How::Paused, step: part.safe(), code: None, signal: None, message: None };
-        part.end(id, ending, out);
-        self.frozen.insert(id.job, frozen);
     }
 
     pub(super) fn stop_at(&mut self, id: PartId, step: u64, out: &mut Vec<Act>) {
@@ -105,14 +108,21 @@ impl Holder {
 }
 
 impl Part {
-    /// Whether it waits in memory rather than being told to save.
-    fn freezes(&self) -> bool {
-        let spoke = self.ranks.iter().any(|rank| rank.spoke);
+    /// How it waits in memory, where it does that rather than being told to save.
+    pub(super) fn rest(&self) -> Option<Rest> {
         match self.start.pause {
-            Pause::Stop | Pause::Freeze => true,
-            Pause::Auto => !spoke && !self.start.card,
-            Pause::Checkpoint | Pause::Never => false,
+            Pause::Stop => Some(Rest::Stopped),
+            Pause::Freeze => Some(Rest::Frozen),
+            Pause::Auto if self.spoke() => None,
+            Pause::Auto if self.start.card => Some(Rest::Frozen),
+            Pause::Auto => Some(Rest::Stopped),
+            Pause::Checkpoint | Pause::Never => None,
         }
+    }
+
+    /// Whether a rank has ever talked, so that it can be told to save.
+    pub(super) fn spoke(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.spoke)
     }
 
     fn stop_single(&mut self, id: PartId, out: &mut Vec<Act>) {
@@ -177,15 +187,16 @@ impl Part {
     }
 
     /// Time has passed.
-    pub(super) fn tick(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+    pub(super) fn tick(&mut self, now: Time, valid_until: Time, id: PartId, out: &mut Vec<Act>) {
         if self.untold && self.told + super::PROGRESS_EVERY <= now {
             self.tell_progress(now, id, out);
         }
         if self.stop.is_some_and(|stop| stop.begun && stop.hurry.is_some_and(|hurry| now >= hurry)) {
             self.hurry(id, out);
         }
-        if let Some(stop) = self.stop.as_mut().filter(|stop| now >= stop.kill) {
-            stop.kill = now + KILL_AGAIN;
+        if self.kill_at(valid_until).is_some_and(|kill| now >= kill) {
+            let kill = now + KILL_AGAIN;
+            self.stop = self.stop.map(|stop| Stop { kill, ..stop });
             self.killed = true;
             self.ranks.iter_mut().filter(|rank| rank.exit.is_none()).for_each(|rank| rank.excused = true);
             out.push(Act::Kill { part: id });

@@ -16,6 +16,8 @@ pub(crate) struct Process {
     pub(crate) devices: u128,
     pub(crate) frozen: bool,
     pub(crate) grace: Span,
+    /// What it has on its cards.
+    bytes: u64,
     speaks: bool,
     stubborn: bool,
     connected: bool,
@@ -27,6 +29,13 @@ pub(crate) struct Process {
 }
 
 type Exit = (Option<i32>, Option<i32>);
+
+/// What the driver was asked to do with a part's processes and has not done yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moving {
+    Freeze(PartId),
+    Thaw(PartId),
+}
 
 /// From an agent to the server.
 #[derive(Clone, Debug)]
@@ -61,6 +70,10 @@ pub(crate) struct Agent {
     /// What its own machine says, in order; lost when the agent crashes.
     inbox: VecDeque<Happening>,
     saved: Holder,
+    /// What frozen jobs may hold of its memory.
+    pub(crate) room: u64,
+    /// What its driver is at; lost when the agent crashes.
+    moving: Vec<Moving>,
     pub(crate) processes: BTreeMap<(PartId, u32), Process>,
     exits: BTreeMap<(PartId, u32), Exit>,
     valid_until: Time,
@@ -75,8 +88,11 @@ pub(crate) struct Agent {
 pub(crate) const LEASE: Span = Span::from_whole_secs(20);
 
 impl Agent {
-    pub(crate) fn new(number: usize) -> Agent {
-        Agent { number, up: true, ..Agent::default() }
+    pub(crate) fn new(number: usize, room: u64) -> Agent {
+        let mut agent = Agent { number, up: true, room, ..Agent::default() };
+        agent.holder.step(Time::ZERO, Happening::Room { bytes: room }, &mut Vec::new());
+        agent.saved = agent.holder.clone();
+        agent
     }
 
     /// The holder decides; what matters is saved before it is done. The agent may die in between.
@@ -127,13 +143,20 @@ impl Agent {
                 }
             }
             Act::Kill { part } | Act::Drop { part } => self.kill(part),
-            Act::Freeze { part } => {
+            Act::Freeze { part, deep: false } => {
                 self.of(part).for_each(|(_, process)| process.frozen = true);
             }
-            Act::Thaw { part, as_part } => self.thaw(part, as_part),
+            Act::Freeze { part, deep: true } => self.moving.push(Moving::Freeze(part)),
+            Act::Thaw { part, as_part, deep } => {
+                self.thaw(part, as_part);
+                self.moving.extend(deep.then_some(Moving::Thaw(as_part)));
+            }
             Act::Tell { part, told } => {
-                if let Told::Ended(ending) = &told {
-                    tally.count(&format!("{:?}", ending.how));
+                match &told {
+                    Told::Ended(ending) => tally.count(&format!("{:?}", ending.how)),
+                    Told::Stuck(true) => tally.count("stuck"),
+                    Told::Stuck(false) => tally.count("not stuck any more"),
+                    _ => {}
                 }
                 if self.connected {
                     self.to_server.push_back(Up::Told { part, told });
@@ -188,6 +211,37 @@ impl Agent {
             (process.frozen, process.devices) = (false, devices);
             self.processes.insert((as_part, key.1), process);
         }
+        self.of(as_part).for_each(|(_, process)| process.frozen = false);
+    }
+
+    /// The driver is done with something, in whatever order, after whatever time, and not always well.
+    pub(crate) fn drive(&mut self, rng: &mut Rng, tally: &mut Tally, calm: bool) {
+        let Some(done) = rng.pick(&self.moving) else { return };
+        self.moving.retain(|moving| *moving != done);
+        let (Moving::Freeze(part) | Moving::Thaw(part)) = done;
+        if !calm && rng.chance(1, 10) {
+            tally.count("died in the driver's hands");
+            let first = self.of(part).map(|(key, _)| *key).next();
+            first.into_iter().for_each(|key| self.exit(key, (None, Some(9))));
+        }
+        let took = Span(rng.below(5_000_000));
+        let (well, reason) = (calm || rng.chance(3, 4), "the driver said no".to_owned());
+        let bytes = self.of(part).map(|(_, process)| process.bytes).sum();
+        let answer = match done {
+            Moving::Freeze(_) if well => Happening::Frozen { part, bytes, took },
+            Moving::Freeze(_) => Happening::FreezeFailed { part, reason, forever: rng.chance(1, 3) },
+            Moving::Thaw(_) if well => Happening::Thawed { part, took },
+            Moving::Thaw(_) => Happening::ThawFailed { part, reason },
+        };
+        let frozen = matches!(answer, Happening::Frozen { .. });
+        self.of(part).for_each(|(_, process)| process.frozen = frozen);
+        tally.count(match answer {
+            Happening::Frozen { .. } => "frozen",
+            Happening::FreezeFailed { .. } => "freeze failed",
+            Happening::Thawed { .. } => "thawed",
+            _ => "thaw failed",
+        });
+        self.inbox.push_back(answer);
     }
 
     fn kill(&mut self, part: PartId) {
@@ -214,6 +268,7 @@ impl Agent {
         tally.note(|| format!("agent {} crashes", self.number));
         self.up = false;
         self.inbox.clear();
+        self.moving.clear();
         self.disconnect();
         self.processes.values_mut().for_each(|process| process.connected = false);
     }
@@ -238,6 +293,7 @@ impl Agent {
         self.holder = serde_json::from_str(&text).expect("and read");
         assert_eq!(self.holder, self.saved, "a holder is read as it was written");
         self.up = true;
+        self.step(now, Happening::Room { bytes: self.room }, rng, tally, calm);
         self.step(now, Happening::Contact { valid_until: self.valid_until }, rng, tally, calm);
         for ((part, rank), (code, signal)) in self.exits.clone() {
             if self.up {
@@ -323,6 +379,9 @@ impl Agent {
             self.exit(key, (Some(0), None));
         } else if !calm && rng.chance(1, 80) {
             self.exit(key, (Some(1), None));
+        } else if self.up && rng.chance(1, 8) {
+            let bytes = self.of(part).map(|(_, process)| process.bytes).sum();
+            self.inbox.push_back(Happening::Usage { part, bytes });
         } else if step >= total {
             self.exit(key, (Some(0), None));
         } else if process.hold.is_none_or(|hold| step < hold) || process.stop.is_some() {
@@ -351,6 +410,7 @@ fn process(start: &Start, speaks: bool, stubborn: bool) -> Process {
         devices: start.devices.iter().map(|held| held.mask).fold(0, |all, mask| all | mask),
         frozen: false,
         grace: start.grace,
+        bytes: 1 + start.part.job.0 % 9,
         speaks,
         stubborn,
         connected: false,
@@ -371,7 +431,9 @@ fn act_name(act: &Act) -> &'static str {
         Act::Stop { .. } => "stop",
         Act::Signal { .. } => "signal",
         Act::Kill { .. } => "kill",
+        Act::Freeze { deep: true, .. } => "freeze deeply",
         Act::Freeze { .. } => "freeze",
+        Act::Thaw { deep: true, .. } => "thaw deeply",
         Act::Thaw { .. } => "thaw",
         Act::Drop { .. } => "drop",
         Act::Tell { .. } => "tell",

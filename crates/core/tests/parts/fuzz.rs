@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::world::{Tally, World};
 
 /// What must have happened somewhere, or the fuzzer tests less than it says.
-const SEEN: [&str; 24] = [
+const SEEN: [&str; 33] = [
     "spawn",
     "hold",
     "stop",
@@ -13,7 +13,16 @@ const SEEN: [&str; 24] = [
     "signal",
     "kill",
     "freeze",
+    "freeze deeply",
+    "frozen",
+    "freeze failed",
     "thaw",
+    "thaw deeply",
+    "thawed",
+    "thaw failed",
+    "died in the driver's hands",
+    "stuck",
+    "not stuck any more",
     "drop",
     "forget",
     "order go",

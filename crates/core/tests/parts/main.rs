@@ -2,6 +2,7 @@
 //! delay, repeat and break. Whatever crashes when, a device has one lease, a job one copy, and everything ends.
 
 mod agent;
+mod freezing;
 mod fuzz;
 mod rules;
 mod server;

@@ -9,13 +9,14 @@ use yard_core::message::Why;
 use yard_core::part::{Ending, Held, How, Master, Order, PartId, Pause, Ranks, Start, Told};
 use yard_core::{Span, Time};
 
-const GRACE: Span = Span::from_whole_secs(30);
+pub(crate) const GB: u64 = 1_000_000_000;
+pub(crate) const GRACE: Span = Span::from_whole_secs(30);
 
-fn part(lease: u64, job: u64) -> PartId {
+pub(crate) fn part(lease: u64, job: u64) -> PartId {
     PartId { lease: LeaseId(lease), job: JobId(job), instance: 1 }
 }
 
-fn start(part: PartId, mask: u128, count: u32) -> Start {
+pub(crate) fn start(part: PartId, mask: u128, count: u32) -> Start {
     Start {
         part,
         devices: smallvec![Held { group: 0, mask }],
@@ -31,35 +32,36 @@ fn start(part: PartId, mask: u128, count: u32) -> Start {
 }
 
 /// A holder that has contact for an hour, and a clock that is turned by hand.
-struct Node {
-    holder: Holder,
-    now: Time,
+pub(crate) struct Node {
+    pub(crate) holder: Holder,
+    pub(crate) now: Time,
 }
 
 impl Node {
-    fn new() -> Node {
+    pub(crate) fn new() -> Node {
         let mut node = Node { holder: Holder::default(), now: Time::from_secs(1.0) };
         node.does(Happening::Contact { valid_until: Time::from_secs(3600.0) });
+        node.does(Happening::Room { bytes: 100 * GB });
         node
     }
 
-    fn does(&mut self, what: Happening) -> Vec<Act> {
+    pub(crate) fn does(&mut self, what: Happening) -> Vec<Act> {
         let mut acts = Vec::new();
         self.holder.step(self.now, what, &mut acts);
         acts
     }
 
-    fn order(&mut self, order: Order) -> Vec<Act> {
+    pub(crate) fn order(&mut self, order: Order) -> Vec<Act> {
         self.does(Happening::Order(order))
     }
 
-    fn later(&mut self, seconds: u64) -> Vec<Act> {
+    pub(crate) fn later(&mut self, seconds: u64) -> Vec<Act> {
         self.now = self.now + Span::from_whole_secs(seconds);
         self.does(Happening::Tick)
     }
 
     /// Starts a part and says that it runs.
-    fn runs(&mut self, start: Start) -> PartId {
+    pub(crate) fn runs(&mut self, start: Start) -> PartId {
         let part = start.part;
         let acts = self.order(Order::Start(start));
         assert!(acts.contains(&Act::Spawn { part, master: None }), "{acts:?}");
@@ -67,21 +69,21 @@ impl Node {
         part
     }
 
-    fn exits(&mut self, part: PartId, rank: u32, code: i32) -> Vec<Act> {
+    pub(crate) fn exits(&mut self, part: PartId, rank: u32, code: i32) -> Vec<Act> {
         self.does(Happening::Exited { part, rank, code: Some(code), signal: None })
     }
 
-    fn killed(&mut self, part: PartId, rank: u32) -> Vec<Act> {
+    pub(crate) fn killed(&mut self, part: PartId, rank: u32) -> Vec<Act> {
         self.does(Happening::Exited { part, rank, code: None, signal: Some(9) })
     }
 
-    fn stop(&mut self, part: PartId) -> Vec<Act> {
+    pub(crate) fn stop(&mut self, part: PartId) -> Vec<Act> {
         self.order(Order::Stop { part, why: Why::Preempted })
     }
 }
 
 /// How the part ended, by the last word of it.
-fn ending(acts: &[Act]) -> Ending {
+pub(crate) fn ending(acts: &[Act]) -> Ending {
     let told = acts.iter().rev().find_map(|act| match act {
         Act::Tell { told: Told::Ended(ending), .. } => Some(ending.clone()),
         _ => None,
@@ -89,7 +91,7 @@ fn ending(acts: &[Act]) -> Ending {
     told.unwrap_or_else(|| panic!("nothing ended in {acts:?}"))
 }
 
-fn tells(acts: &[Act]) -> Vec<Told> {
+pub(crate) fn tells(acts: &[Act]) -> Vec<Told> {
     let told = |act: &Act| match act {
         Act::Tell { told, .. } => Some(told.clone()),
         _ => None,
@@ -147,7 +149,7 @@ fn an_order_of_absurd_size_is_refused() {
 #[test]
 fn who_does_not_stop_is_killed_after_its_grace_and_that_is_no_failure() {
     let mut node = Node::new();
-    let id = node.runs(start(part(1, 1), 1, 1));
+    let id = node.runs(Start { pause: Pause::Checkpoint, ..start(part(1, 1), 1, 1) });
     assert_eq!(node.stop(id), [Act::Signal { part: id, ranks: vec![0] }]);
     assert_eq!(node.later(29), []);
     assert_eq!(node.later(1), [Act::Kill { part: id }]);
@@ -159,7 +161,7 @@ fn who_does_not_stop_is_killed_after_its_grace_and_that_is_no_failure() {
 #[test]
 fn without_contact_everything_is_stopped_and_killed_in_time() {
     let mut node = Node::new();
-    let id = node.runs(start(part(1, 1), 1, 1));
+    let id = node.runs(Start { pause: Pause::Checkpoint, ..start(part(1, 1), 1, 1) });
     node.does(Happening::Contact { valid_until: Time::from_secs(7200.0) });
     assert_eq!(node.holder.deadline(), Some(Time::from_secs(7200.0)));
     node.now = Time::from_secs(7220.0);
@@ -203,18 +205,21 @@ fn first_act(pause: Pause, card: bool, speaks: bool, why: Why) -> Act {
 
 #[test]
 fn jobs_pause_as_suits_them() {
-    use Pause::{Auto, Checkpoint, Never, Stop};
+    use Pause::{Auto, Checkpoint, Freeze, Never, Stop};
     let id = part(1, 1);
-    let freeze = Act::Freeze { part: id };
+    let freeze = |deep| Act::Freeze { part: id, deep };
     let signal = Act::Signal { part: id, ranks: vec![0] };
     let cause = Cause::Ordered(Why::Preempted);
     let stop = Act::Stop { part: id, ranks: vec![0], at: None, cause, grace: GRACE };
     assert_eq!(first_act(Auto, false, true, Why::Preempted), stop);
-    assert_eq!(first_act(Auto, false, false, Why::Preempted), freeze);
-    assert_eq!(first_act(Auto, true, false, Why::Preempted), signal);
+    assert_eq!(first_act(Auto, false, false, Why::Preempted), freeze(false));
+    assert_eq!(first_act(Auto, true, false, Why::Preempted), freeze(true));
+    assert_eq!(first_act(Auto, true, true, Why::Preempted), stop);
+    assert_eq!(first_act(Freeze, true, true, Why::Preempted), freeze(true));
+    assert_eq!(first_act(Freeze, true, false, Why::Moved), signal);
     assert_eq!(first_act(Auto, false, false, Why::Cancelled), signal, "nobody will let it go on");
     assert_eq!(first_act(Auto, false, false, Why::Moved), signal);
-    assert_eq!(first_act(Stop, true, true, Why::Preempted), freeze);
+    assert_eq!(first_act(Stop, true, true, Why::Preempted), freeze(false));
     assert_eq!(first_act(Checkpoint, false, false, Why::Preempted), signal);
     assert_eq!(first_act(Never, false, true, Why::Preempted), stop);
 }
@@ -229,7 +234,7 @@ fn stopped_processes_go_on_under_the_next_lease() {
     assert_eq!(node.order(Order::Forget { part: old }), [], "its processes are still known by it");
     let new = part(2, 1);
     let acts = node.order(Order::Start(still(new, true)));
-    assert!(acts.contains(&Act::Thaw { part: old, as_part: new }), "{acts:?}");
+    assert!(acts.contains(&Act::Thaw { part: old, as_part: new, deep: false }), "{acts:?}");
     assert_eq!(tells(&acts), [Told::Accepted, Told::Started]);
     assert_eq!(ending(&node.exits(old, 0, 0)).how, How::Finished, "an exit under the old name counts");
 
@@ -243,7 +248,7 @@ fn stopped_processes_go_on_under_the_next_lease() {
 fn a_stop_that_comes_while_processes_start_waits_for_them() {
     let mut node = Node::new();
     let id = part(1, 1);
-    node.order(Order::Start(start(id, 1, 1)));
+    node.order(Order::Start(Start { pause: Pause::Checkpoint, ..start(id, 1, 1) }));
     assert_eq!(node.stop(id), []);
     let acts = node.does(Happening::Spawned { part: id });
     assert_eq!(acts.last(), Some(&Act::Signal { part: id, ranks: vec![0] }));
@@ -380,14 +385,17 @@ fn an_agent_that_is_back_stops_what_should_lie_stopped() {
     let mut node = Node::new();
     let id = node.runs(Start { card: false, ..start(part(1, 1), 1, 1) });
     node.stop(id);
-    assert_eq!(node.does(Happening::Restarted { alive: vec![(id, 0)] }), [Act::Freeze { part: id }]);
+    assert_eq!(
+        node.does(Happening::Restarted { alive: vec![(id, 0)] }),
+        [Act::Freeze { part: id, deep: false }]
+    );
     assert_eq!(node.does(Happening::Restarted { alive: vec![] }), [Act::Drop { part: id }]);
     assert_eq!(node.holder.paused(), []);
 }
 
 // Gangs.
 
-fn gang(job: u64, agents: &[u32]) -> GangJob {
+pub(crate) fn gang(job: u64, agents: &[u32]) -> GangJob {
     let ranks = Ranks::split(&vec![1; agents.len()]);
     let part = |(agent, ranks): (&u32, Ranks)| GangPart {
         agent: AgentId(*agent),
@@ -415,7 +423,7 @@ fn does(gangs: &mut Gangs, what: ToGang) -> Vec<FromGang> {
     out
 }
 
-fn told(gangs: &mut Gangs, agent: u32, part: PartId, told: Told) -> Vec<FromGang> {
+pub(crate) fn told(gangs: &mut Gangs, agent: u32, part: PartId, told: Told) -> Vec<FromGang> {
     does(gangs, ToGang::Told { agent: AgentId(agent), part, told })
 }
 
@@ -424,11 +432,11 @@ fn ended(gangs: &mut Gangs, agent: u32, part: PartId, how: How) -> Vec<FromGang>
     told(gangs, agent, part, Told::Ended(ending))
 }
 
-fn grant(gangs: &mut Gangs, lease: u64, job: GangJob) -> Vec<FromGang> {
+pub(crate) fn grant(gangs: &mut Gangs, lease: u64, job: GangJob) -> Vec<FromGang> {
     does(gangs, ToGang::Granted { lease: LeaseId(lease), jobs: vec![job] })
 }
 
-fn orders(out: &[FromGang]) -> Vec<(u32, Order)> {
+pub(crate) fn orders(out: &[FromGang]) -> Vec<(u32, Order)> {
     let order = |wish: &FromGang| match wish {
         FromGang::Order { agent, order } => Some((agent.0, order.clone())),
         FromGang::Report { .. } => None,
@@ -436,7 +444,7 @@ fn orders(out: &[FromGang]) -> Vec<(u32, Order)> {
     out.iter().filter_map(order).collect()
 }
 
-fn reports(out: &[FromGang]) -> Vec<GangNews> {
+pub(crate) fn reports(out: &[FromGang]) -> Vec<GangNews> {
     let report = |wish: &FromGang| match wish {
         FromGang::Report { news, .. } => Some(news.clone()),
         FromGang::Order { .. } => None,

@@ -20,6 +20,9 @@ pub(crate) const DEVICES: u32 = 4;
 /// How much longer than lease and grace the server waits: processes end and ticks come a little late.
 const MARGIN: Span = Span::from_whole_secs(5);
 
+/// How jobs pause, by their numbers.
+const PAUSES: [Pause; 5] = [Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Freeze, Pause::Freeze];
+
 /// A lease of one job that is not over for the engine.
 #[derive(Clone, Debug)]
 struct Active {
@@ -244,7 +247,7 @@ impl Server {
         GangJob {
             job,
             instance: *starts,
-            pause: [Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Auto][job.0 as usize % 4],
+            pause: PAUSES[job.0 as usize % PAUSES.len()],
             grace: Span::from_whole_secs(self.grace.0 + rng.below(self.grace.1 - self.grace.0)),
             limit: rng.chance(1, 5).then(|| Span::from_whole_secs(1 + rng.below(30))),
             claim: Claim::Ordinary,

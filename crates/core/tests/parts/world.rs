@@ -74,7 +74,8 @@ impl World {
     pub(crate) fn new(seed: u64) -> World {
         let mut rng = Rng(seed);
         let count = 1 + rng.below(3) as usize;
-        let agents = (0..count).map(Agent::new).collect();
+        let agents = (0..count).map(|number| Agent::new(number, [0, 10, 25, 1000][rng.below(4) as usize]));
+        let agents = agents.collect();
         let server = Server::new(count, 2 + rng.below(8));
         World { now: Time::from_secs(1000.0), rng, agents, server, calm: false, decides: true }
     }
@@ -105,7 +106,8 @@ impl World {
             8..26 => server.receive(*now, at, agents, rng, tally),
             26..44 if agents[at].up => agents[at].receive(*now, rng, tally, *calm),
             44..62 if agents[at].up => agents[at].hear(*now, rng, tally, *calm),
-            62..82 => agents[at].work(rng, *calm),
+            62..78 => agents[at].work(rng, *calm),
+            78..82 if agents[at].up => agents[at].drive(rng, tally, *calm),
             82..88 => server.commit(agents, rng, tally),
             88..92 if !agents[at].up => agents[at].restart(*now, rng, tally, *calm),
             88..92 if !agents[at].connected => agents[at].connect(*now),
@@ -177,6 +179,7 @@ impl World {
                 let held = (0..DEVICES).filter(|bit| process.devices >> bit & 1 == 1);
                 held.for_each(|device| devices.entry(device).or_default().extend([part.lease]));
             }
+            assert!(agent.holder.frozen_bytes() <= agent.room, "agent {at}: more is frozen than may be");
             let shared = devices.iter().find(|(_, leases)| leases.len() > 1);
             assert!(shared.is_none(), "agent {at}: a device is used under several leases: {shared:?}");
         }

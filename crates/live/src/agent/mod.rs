@@ -4,32 +4,39 @@
 //! server, the keeper, jobs and the clock, takes all that is there at once, persists what was decided, and acts.
 
 mod acts;
+mod cards;
 mod cgroup;
 pub(crate) mod clock;
 mod devices;
 mod env;
+mod freezer;
 mod keeper;
 mod layout;
 mod link;
 mod logs;
+mod moving;
+mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
+mod quiet;
 mod reads;
 mod serve;
 mod socket;
 mod spawn;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 pub use self::devices::{Fakes, Offer};
+pub use self::freezer::freezer_main;
 pub use self::keeper::{keeper_main, launch_main};
 pub use self::link::{Dial, Server};
 pub use self::pretend::{Pretend, Seen};
@@ -51,12 +58,21 @@ pub struct AgentConfig {
     pub keeper: Vec<String>,
     /// The command that runs `launch_main`, for jobs of other users.
     pub launcher: Vec<String>,
+    /// The command that runs `freezer_main`; `--dir DIR` is added to it, and `--fake` for pretend devices.
+    pub freezer: Vec<String>,
+    /// Host memory that frozen jobs may hold, in MiB; half of what is free at the start where nothing is said.
+    pub freeze_room_mib: Option<u64>,
     /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
     pub cgroups: Option<PathBuf>,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
     /// agent leaves at once and its jobs run on, for the next agent to find.
     pub take_jobs_along: bool,
+    /// How often cards and the sizes of logs are looked at; `LOOK` as a rule.
+    pub look: Duration,
 }
+
+/// How often an agent looks at its cards.
+pub const LOOK: Duration = Duration::from_secs(5);
 
 /// Runs an agent until it is told to stop. It needs no more than one thread.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> anyhow::Result<()> {

@@ -5,11 +5,13 @@ use smallvec::SmallVec;
 use yard_core::cluster::Placement;
 use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Restored, ToGang};
 use yard_core::ids::{AgentId, JobId, LeaseId};
+use yard_core::job::Costs;
 use yard_core::message::{Command, Input, News, Outcome, Report};
 use yard_core::part::{Ending, Held, How, Order, Ranks, Start};
 use yard_core::units::{Span, Time};
 
 use super::Driver;
+use super::limits::limits;
 use super::staging::After;
 use crate::request;
 use crate::store::Ran;
@@ -127,6 +129,9 @@ impl Driver {
         let (request, run) = (&record.request, self.engine.job(job)?);
         let shape = self.engine.job_spec(job)?.shapes.get(run.shape as usize)?;
         let group = start.devices.first().map_or(0, |held| held.group) as usize;
+        let agent = self.agents.get(agent);
+        let kind = agent.groups.get(group).map(|group| group.kind.clone()).unwrap_or_default();
+        let limits = limits(request, start, &kind, &agent.abilities, self.config.sharing);
         Some(Task {
             name: record.view.name.clone(),
             user: record.view.user.clone(),
@@ -140,14 +145,8 @@ impl Driver {
             batch_size: shape.batch_size.or(request.batch_size),
             memory_mib: request.memory_mib,
             cpus: request.cpus,
-            kind: self
-                .agents
-                .get(agent)
-                .groups
-                .get(group)
-                .map(|group| group.kind.clone())
-                .unwrap_or_default(),
-            limits: None,
+            kind,
+            limits,
         })
     }
 
@@ -160,6 +159,8 @@ impl Driver {
                 self.checkpointed(job, step, took);
                 None
             }
+            GangNews::Costs { save, load } => self.costs(job, save, load),
+            GangNews::Stuck(stuck) => Some(News::Stuck(stuck)),
             GangNews::Ended(ending) => {
                 self.staged.keep_after(After::Durable(lease, job));
                 self.stopped(now, job, ending)
@@ -184,6 +185,13 @@ impl Driver {
         }
         record.reported = Some(now);
         Some(News::Progress { steps })
+    }
+
+    /// What pausing a job costs. One that is frozen starts no process anew.
+    fn costs(&self, job: JobId, save: Option<Span>, load: Option<Span>) -> Option<News> {
+        let known = self.engine.job_spec(job)?.costs;
+        let costs = Costs { save: save.unwrap_or(known.save), load: load.unwrap_or(known.load), ..known };
+        (costs != known).then_some(News::Costs(costs))
     }
 
     fn checkpointed(&mut self, job: JobId, step: u64, took: Span) {

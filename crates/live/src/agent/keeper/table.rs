@@ -115,16 +115,27 @@ impl Table {
 
     /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group.
     pub(super) fn freeze(&mut self, id: PartId, frozen: bool) {
-        let Some(part) = self.parts.get_mut(&id) else { return };
-        part.frozen = frozen;
-        let signal = if frozen { Signal::SIGSTOP } else { Signal::SIGCONT };
+        self.parts.get_mut(&id).into_iter().for_each(|part| part.frozen = frozen);
+        self.hush(id, frozen);
+    }
+
+    /// The same for a moment: the part counts as one that runs.
+    pub(super) fn hush(&self, id: PartId, hushed: bool) {
+        let Some(part) = self.parts.get(&id) else { return };
+        let signal = if hushed { Signal::SIGSTOP } else { Signal::SIGCONT };
+        self.processes(id).into_iter().for_each(|pid| tree::send(pid, signal));
+        part.living().for_each(|rank| rank.signal(signal));
+    }
+
+    /// All processes of a part, also those outside their rank's group.
+    pub(super) fn processes(&self, id: PartId) -> BTreeSet<i32> {
+        let Some(part) = self.parts.get(&id) else { return BTreeSet::new() };
         let marks: BTreeSet<&str> = part.ranks.values().map(|rank| rank.mark.as_str()).collect();
         let orphans = tree::children().into_iter().filter(|pid| {
             !self.pids.contains_key(pid) && tree::mark(*pid).is_some_and(|mark| marks.contains(mark.as_str()))
         });
         let roots: Vec<i32> = part.living().map(|rank| rank.pid).chain(orphans).collect();
-        tree::descendants(&roots).into_iter().for_each(|pid| tree::send(pid, signal));
-        part.living().for_each(|rank| rank.signal(signal));
+        tree::descendants(&roots)
     }
 
     /// The part has another name from now on.

@@ -21,6 +21,10 @@ pub(crate) enum Ask {
     Freeze { part: PartId },
     /// Let stopped processes go on under another name.
     Thaw { part: PartId, as_part: PartId },
+    /// Stop a part's processes for a moment, or let them go on: it runs, and others only take turns with it.
+    Hush { part: PartId, hushed: bool },
+    /// Which processes are a part's? Answered with `Pids`.
+    Pids { part: PartId },
     /// Until when this node may run anything, in microseconds since boot. Guards against an agent that is gone.
     Lease { until: u64 },
     /// What is there? Answered with `Parts`.
@@ -99,6 +103,8 @@ pub(crate) enum Say {
     Failed { part: PartId, code: Option<i32>, message: String },
     /// A rank and all it started are gone.
     Exited { part: PartId, rank: u32, exit: Exit },
+    /// All processes of a part, wherever they hide; none where there is no such part.
+    Pids { part: PartId, pids: Vec<i32> },
     /// All that is there: processes, exits that were not yet forgotten, and the lease as it was last told.
     Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, Exit)>, lease: Option<u64> },
 }
