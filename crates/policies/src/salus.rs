@@ -256,20 +256,20 @@ mod tests {
 
     /// Every way to put jobs into lanes.
     fn safe_in_some_lanes(jobs: &[(f64, f64)], capacity: f64) -> bool {
-        fn go(jobs: &[(f64, f64)], lanes: &mut Vec<f64>, left: f64) -> bool {
+        fn go(jobs: &[(f64, f64)], lanes: &[f64], left: f64) -> bool {
             let Some(((persistent, ephemeral), rest)) = jobs.split_first() else { return left >= -1e-9 };
             for at in 0..=lanes.len() {
-                let mut wider = lanes.clone();
+                let mut wider = lanes.to_vec();
                 wider.resize(wider.len().max(at + 1), 0.0);
                 let grown = (ephemeral - wider[at]).max(0.0);
                 wider[at] += grown;
-                if go(rest, &mut wider, left - persistent - grown) {
+                if go(rest, &wider, left - persistent - grown) {
                     return true;
                 }
             }
             false
         }
-        go(jobs, &mut Vec::new(), capacity)
+        go(jobs, &[], capacity)
     }
 
     proptest! {
