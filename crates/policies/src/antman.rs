@@ -126,18 +126,16 @@ impl<'v> Plan<'v> {
     /// likes best is kept for it.
     fn shape_for(&mut self, job: JobIdx) -> Option<&'v Shape> {
         let (view, spec) = (self.view, self.view.spec(job));
-        let held = view.is_running(job).then(|| view.run(job).shape);
-        let usable: Vec<&Shape> = spec.usable().map(|at| &spec.shapes[at as usize]).collect();
-        let mut able =
-            usable.into_iter().filter(|shape| fits_nodes(view, shape) && self.has_quota(job, shape));
-        if let Some(held) = held {
-            let held = &spec.shapes[held as usize];
+        if view.is_running(job) {
+            let held = &spec.shapes[view.run(job).shape as usize];
             return Some(held).filter(|shape| self.has_quota(job, shape) && self.is_left(shape));
         }
-        let first = able.clone().next();
-        let found = able.find(|shape| self.is_left(shape));
-        if let (None, Some(shape)) = (found, first) {
-            self.take(shape);
+        let usable = spec.usable().map(|at| &spec.shapes[at as usize]);
+        let able: Vec<&Shape> =
+            usable.filter(|shape| fits_nodes(view, shape) && self.has_quota(job, shape)).collect();
+        let found = able.iter().copied().find(|shape| self.is_left(shape));
+        if found.is_none() {
+            able.first().into_iter().for_each(|shape| self.take(shape));
         }
         found
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Share};
 use yard_core::belief::Belief;
 use yard_core::ids::{JobIdx, KindId, ProfileId};
+use yard_core::job::{Claim, Sharing, Usage};
 use yard_core::policy::Policy;
 
 use crate::ALL;
@@ -49,12 +50,25 @@ fn happen(world: &mut World, happening: &Happening) {
             // Four profiles, one of them unknown.
             let spec = &mut Arc::make_mut(&mut world.view.specs)[row];
             Arc::make_mut(spec).profile = ProfileId(seconds % 4);
+            Arc::make_mut(spec).sharing = sharing(*seconds);
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
         Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
         Happening::Settle => world.settle(),
         Happening::Lose => {}
     }
+}
+
+/// Two jobs of five say nothing, one is guaranteed, one opportunistic, and one asks for a part.
+fn sharing(seconds: u32) -> Option<Arc<Sharing>> {
+    let usage = Some(Usage { busy: f64::from(seconds % 11) / 10.0, memory_mib: 10 + seconds % 50 });
+    let said = match seconds % 5 {
+        0 => Sharing { claim: Claim::Guaranteed, usage, ..Sharing::PLAIN },
+        1 => Sharing { claim: Claim::Opportunistic, usage, ..Sharing::PLAIN },
+        2 => Sharing { request: 0.4, usage, affinity: Some("a".into()), ..Sharing::PLAIN },
+        _ => return None,
+    };
+    Some(Arc::new(said))
 }
 
 /// Some pairs do well together, some do not, and of one nothing is known.
@@ -71,7 +85,14 @@ fn variants() -> impl Iterator<Item = String> {
     let packed = ALL.iter().filter(|entry| entry.params.contains(&PACKED));
     let packed = packed.map(|entry| format!("{}:packed=true", entry.name));
     let plain = ALL.iter().map(|entry| entry.name.to_owned());
-    plain.chain(packed).chain(["tiresias:thresholds=20/60/100".to_owned()])
+    let special = [
+        "tiresias:thresholds=20/60/100",
+        "antman:quota=a*0.5:patience=5",
+        "salus:order=pack",
+        "salus:order=srtf",
+        "salus:order=fair",
+    ];
+    plain.chain(packed).chain(special.map(str::to_owned))
 }
 
 /// The answer of a policy that has never seen this cluster.
@@ -90,7 +111,7 @@ fn well_formed(shares: &BTreeMap<JobIdx, Share>) -> bool {
 
 /// Lives through `life`, comparing the policy with a fresh one at every step.
 fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
-    let mut world = World::new(&[4, 2]);
+    let mut world = World::with_memory(&[4, 2], 100);
     world.reuse = true;
     world.view.belief = Arc::new(pairs());
     let mut indexed: Box<dyn Policy> = policy(spec);

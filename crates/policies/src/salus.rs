@@ -8,7 +8,9 @@
 //! room), fair (least device time first, every round anew). A job takes free devices first, then those least busy.
 //!
 //! Nobody says which part of a job's memory is ephemeral; `ephemeral` is taken of it. Where frameworks keep what they
-//! once allocated, as most do unless told otherwise, 0 is the safe choice. Residents run at once and the driver switches
+//! once allocated, as most do unless told otherwise, 0 is the safe choice. `load` bounds what residents ask of a device
+//! together, because here jobs come to many devices and not to one: without it, those of large memory are crowded
+//! while others idle. Residents run at once and the driver switches
 //! between them: there is no lane to wait for. Jobs and devices of unknown memory are not shared.
 //!
 //! Reads: memory, usage, leases, time left or attained. Cost: O(jobs · groups).
@@ -24,7 +26,7 @@ use yard_core::view::View;
 
 use crate::Entry;
 use crate::params::{ParamError, Params, bad};
-use crate::seats::Seats;
+use crate::seats::{Seats, busy};
 use crate::together::{Room, memory_mib};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -34,6 +36,7 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "As many jobs resident on each device as its memory holds, by arrival, size, time left or fairly",
     params: &[
         ("order", "who becomes resident first: fifo, pack, srtf or fair [fifo]"),
+        ("load", "devices' worth of computing that residents of one device may ask for together [2]"),
         ("ephemeral", "part of a job's memory that it needs only while it computes, from 0 to below 1 [0.3]"),
     ],
     rounds: true,
@@ -50,6 +53,7 @@ enum Order {
 
 struct Salus {
     order: Order,
+    load: f64,
     ephemeral: f64,
 }
 
@@ -65,7 +69,7 @@ impl Salus {
         let text = params.text("ephemeral").unwrap_or("0.3");
         let part = text.parse().ok().filter(|part| (0.0..1.0).contains(part));
         let ephemeral = part.ok_or_else(|| bad("ephemeral", text, "a number from 0 to below 1"))?;
-        Ok(Salus { order, ephemeral })
+        Ok(Salus { order, load: params.positive("load")?.unwrap_or(2.0), ephemeral })
     }
 
     /// Whether residents make room for jobs before them.
@@ -166,9 +170,13 @@ impl<'v> Lanes<'v> {
 
     /// Whether a job is safe on a seat beside those admitted there and these.
     fn fits(&self, at: usize, job: JobIdx, pending: &[JobIdx]) -> bool {
-        let seat = &self.seats.list[at];
+        let (seat, view) = (&self.seats.list[at], self.seats.view);
         let jobs: Vec<JobIdx> = seat.jobs.iter().chain(pending).copied().chain([job]).collect();
-        self.runs_so(job, seat.shape) && safe(&self.seats.room, &jobs, seat.shape, self.policy.ephemeral)
+        let load: f64 = jobs.iter().map(|job| busy(view, *job)).sum();
+        let light = jobs.len() < 2 || load <= self.policy.load;
+        light
+            && self.runs_so(job, seat.shape)
+            && safe(&self.seats.room, &jobs, seat.shape, self.policy.ephemeral)
     }
 
     fn runs_so(&self, job: JobIdx, shape: &Shape) -> bool {
@@ -220,8 +228,9 @@ mod tests {
     fn only_one_at_a_time_needs_its_ephemeral_memory() {
         let resident = |spec: &str| world(&[(9.0, 40), (9.0, 40), (9.0, 40)], &mut *policy(spec)).running();
         // Persistent 3 · 28, ephemeral 12.
-        assert_eq!(resident("salus"), [0, 1, 2]);
-        assert_eq!(resident("salus:ephemeral=0"), [0, 1]);
+        assert_eq!(resident("salus:load=9"), [0, 1, 2]);
+        assert_eq!(resident("salus:load=9:ephemeral=0"), [0, 1]);
+        assert_eq!(resident("salus"), [0, 1], "three that are always busy are too much");
     }
 
     #[test]
@@ -235,7 +244,7 @@ mod tests {
 
     #[test]
     fn residents_make_room_for_shorter_jobs_only_where_they_must() {
-        let mut policy = policy("salus:ephemeral=0:order=srtf");
+        let mut policy = policy("salus:ephemeral=0:load=9:order=srtf");
         let mut world = world(&[(50.0, 60), (40.0, 30)], &mut *policy);
         world.submit_sharing(1, 5.0, of(10));
         world.plan(&mut *policy);
@@ -247,20 +256,20 @@ mod tests {
 
     /// Every way to put jobs into lanes.
     fn safe_in_some_lanes(jobs: &[(f64, f64)], capacity: f64) -> bool {
-        fn go(jobs: &[(f64, f64)], lanes: &mut Vec<f64>, left: f64) -> bool {
+        fn go(jobs: &[(f64, f64)], lanes: &[f64], left: f64) -> bool {
             let Some(((persistent, ephemeral), rest)) = jobs.split_first() else { return left >= -1e-9 };
             for at in 0..=lanes.len() {
-                let mut wider = lanes.clone();
+                let mut wider = lanes.to_vec();
                 wider.resize(wider.len().max(at + 1), 0.0);
                 let grown = (ephemeral - wider[at]).max(0.0);
                 wider[at] += grown;
-                if go(rest, &mut wider, left - persistent - grown) {
+                if go(rest, &wider, left - persistent - grown) {
                     return true;
                 }
             }
             false
         }
-        go(jobs, &mut Vec::new(), capacity)
+        go(jobs, &[], capacity)
     }
 
     proptest! {
@@ -287,7 +296,7 @@ mod tests {
             order in prop::sample::select(vec!["fifo", "pack", "srtf", "fair"]),
         ) {
             let mut world = World::with_memory(&[2, 1], 100);
-            let mut policy = policy(&format!("salus:order={order}"));
+            let mut policy = policy(&format!("salus:load=9:order={order}"));
             for (devices, seconds, memory, pause) in jobs {
                 world.submit_sharing(devices, seconds, of(memory));
                 world.plan(&mut *policy);

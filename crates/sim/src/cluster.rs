@@ -6,10 +6,13 @@ use serde::Deserialize;
 use thiserror::Error;
 use yard_core::cluster::{Kinds, NODE_DEVICES_MAX, NodeSpec};
 
-use crate::trace;
+use crate::{memory, trace};
 
 /// Most nodes a specification may make; beyond it is a typing error.
 const NODES_MAX: usize = 10_000_000;
+
+/// The most memory that a device may be said to have.
+const MEMORY_GIB_MAX: f64 = 100_000.0;
 
 /// Nodes and kinds, and what a device-hour costs where somebody said so.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +76,7 @@ fn from_text(text: &str) -> Result<Parts, String> {
             rack: None,
             nodes_per_rack: None,
             price_per_hour: None,
+            memory_gib: None,
         };
         group.add(&mut kinds, &mut nodes)?;
     }
@@ -83,7 +87,7 @@ fn number(text: &str, part: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("{text:?} in {part:?} is not a whole number above 0"))
 }
 
-/// The TOML form: `[[nodes]]` with kind, nodes, gpus and, if wanted, rack, nodes_per_rack and price.
+/// The TOML form: `[[nodes]]` with kind, nodes, gpus and, if wanted, rack, nodes_per_rack, price and memory.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -100,6 +104,7 @@ struct Group {
     rack: Option<u32>,
     nodes_per_rack: Option<u32>,
     price_per_hour: Option<f64>,
+    memory_gib: Option<f64>,
 }
 
 fn one() -> u32 {
@@ -123,6 +128,7 @@ impl Group {
         if nodes.len() + self.nodes as usize > NODES_MAX {
             return Err(format!("more than {NODES_MAX} nodes"));
         }
+        let memory_mib = self.memory_mib()?;
         let kind = kinds.intern(&self.kind);
         let before = nodes.iter().filter(|node| node.kind == kind).count() as u32;
         let next_rack = nodes.iter().map(|node: &NodeSpec| node.rack.saturating_add(1)).max().unwrap_or(0);
@@ -137,10 +143,22 @@ impl Group {
                 kind,
                 devices: self.gpus,
                 rack,
-                memory_mib: None,
+                memory_mib,
             });
         }
         Ok(())
+    }
+
+    /// Memory of each device: as the file says, else as the kind's name does.
+    fn memory_mib(&self) -> Result<Option<u32>, String> {
+        let Some(gib) = self.memory_gib else { return Ok(memory::of_kind(&self.kind)) };
+        if !(gib > 0.0 && gib <= MEMORY_GIB_MAX) {
+            return Err(format!(
+                "{}: memory_gib = {gib} is not a number above 0 and up to {MEMORY_GIB_MAX}",
+                self.kind
+            ));
+        }
+        Ok(Some((gib * 1024.0).round().max(1.0) as u32))
     }
 }
 
@@ -181,7 +199,8 @@ fn from_node_list(path: &Path) -> Result<Parts, String> {
         if devices > NODE_DEVICES_MAX {
             return Err(format!("node {name} has {devices} devices; at most {NODE_DEVICES_MAX} are allowed"));
         }
-        nodes.push(NodeSpec { name, kind: kinds.intern(&kind), devices, rack: 0, memory_mib: None });
+        let memory_mib = memory::of_kind(&kind);
+        nodes.push(NodeSpec { name, kind: kinds.intern(&kind), devices, rack: 0, memory_mib });
     }
     Ok((kinds, nodes, Vec::new()))
 }
@@ -226,6 +245,12 @@ mod tests {
         let spec = ClusterSpec::parse(path.to_str().unwrap()).unwrap();
         assert_eq!(spec.nodes.iter().map(|node| node.rack).collect::<Vec<_>>(), [0, 0, 1, 1]);
         assert_eq!(spec.prices, [2.5]);
+        assert_eq!(spec.nodes[0].memory_mib, Some(40 * 1024), "as its name says");
+        std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 80\n").unwrap();
+        assert_eq!(ClusterSpec::parse(path.to_str().unwrap()).unwrap().nodes[0].memory_mib, Some(81_920));
+        std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 0\n").unwrap();
+        let error = ClusterSpec::parse(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("memory_gib = 0"), "{error}");
         std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpu = 8\n").unwrap();
         assert!(ClusterSpec::parse(path.to_str().unwrap()).unwrap_err().to_string().contains("gpu"));
         std::fs::remove_dir_all(&dir).unwrap();

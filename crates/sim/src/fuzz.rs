@@ -2,6 +2,7 @@
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
 //! restored state, must end in the same state; and every job must end.
 
+mod sharing;
 mod upsets;
 
 use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Scenario {
     /// The scenario of this seed.
     pub fn new(seed: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5917_c4ac);
-        let cluster = cluster(&mut random);
+        let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
         let script = script(&mut random, &cluster, jobs.len() as u64);
@@ -84,6 +85,7 @@ impl Scenario {
         let turns = turns(&mut random);
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
+        sharing::add(seed, &mut cluster, &mut jobs);
         Scenario {
             cluster,
             jobs,

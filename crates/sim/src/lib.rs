@@ -3,12 +3,14 @@
 
 pub mod chaos;
 pub mod cluster;
+mod company;
 mod events;
 mod fairness;
 pub mod faults;
 pub mod follow;
 pub mod fuzz;
 pub mod learned;
+mod memory;
 pub mod overheads;
 pub mod prices;
 mod queue;

@@ -47,12 +47,24 @@ pub struct JobRecord {
 #[derive(Debug)]
 struct Holding {
     start: Time,
-    /// Who took them, in order, and who still has them.
-    lanes: SmallVec<[JobId; 2]>,
-    jobs: SmallVec<[JobId; 2]>,
+    /// Who has them, and since when, each in a lane; who joins takes a lane that was left.
+    lanes: SmallVec<[Option<(JobId, Time)>; 2]>,
     /// Until when device time was divided among them.
     divided: Time,
     placement: Placement,
+}
+
+impl Holding {
+    fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.lanes.iter().flatten().map(|(job, _)| *job)
+    }
+
+    fn join(&mut self, job: JobId, now: Time) {
+        match self.lanes.iter_mut().find(|lane| lane.is_none()) {
+            Some(lane) => *lane = Some((job, now)),
+            None => self.lanes.push(Some((job, now))),
+        }
+    }
 }
 
 /// The load from an instant until the next sample.
@@ -211,11 +223,27 @@ impl Record {
                 sample.running_jobs += 1;
             });
         }
-        self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
-        let lanes: SmallVec<[JobId; 2]> = jobs.iter().copied().collect();
-        let holding =
-            Holding { start: now, jobs: lanes.clone(), lanes, divided: now, placement: placement.clone() };
-        self.open.insert(lease, holding);
+        if !self.open.contains_key(&lease) {
+            self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
+            let (lanes, placement) = (SmallVec::new(), placement.clone());
+            self.open.insert(lease, Holding { start: now, lanes, divided: now, placement });
+        }
+        self.divide(now, lease);
+        let holding = self.open.get_mut(&lease).expect("it is there or was just added");
+        jobs.iter().for_each(|job| holding.join(*job, now));
+    }
+
+    /// Device time since it was last divided goes to those that are on the devices, in equal parts.
+    fn divide(&mut self, now: Time, lease: LeaseId) {
+        let Some(holding) = self.open.get_mut(&lease) else { return };
+        let several = holding.jobs().count() as f64;
+        if several > 1.0 {
+            let time = (now - holding.divided).secs() * holding.placement.devices() as f64;
+            for job in holding.jobs() {
+                self.jobs[job.index()].shared += time * (1.0 - 1.0 / several);
+            }
+        }
+        holding.divided = now;
     }
 
     fn freed(&mut self, now: Time, lease: LeaseId, placement: &Placement) {
@@ -232,26 +260,18 @@ impl Record {
 
     /// The jobs that are still on a lease's devices have had them until now.
     fn leave_last(&mut self, now: Time, lease: LeaseId) {
-        let last = self.open.get(&lease).map(|holding| holding.jobs.clone()).unwrap_or_default();
+        let last: Vec<JobId> = self.open.get(&lease).into_iter().flat_map(Holding::jobs).collect();
         last.into_iter().for_each(|job| self.leave(now, lease, job));
     }
 
     /// A job leaves the devices of a lease: its bars end, and device time is divided among those that were there.
     fn leave(&mut self, now: Time, lease: LeaseId, job: JobId) {
-        let Some(holding) = self.open.get_mut(&lease).filter(|holding| holding.jobs.contains(&job)) else {
-            return;
-        };
-        let several = holding.jobs.len() as f64;
-        if several > 1.0 {
-            let time = (now - holding.divided).secs() * holding.placement.devices() as f64;
-            for job in &holding.jobs {
-                self.jobs[job.index()].shared += time * (1.0 - 1.0 / several);
-            }
-        }
-        holding.divided = now;
-        holding.jobs.retain(|member| *member != job);
-        let lane = holding.lanes.iter().position(|member| *member == job).unwrap_or(0);
-        let bar = (job, holding.start, (lane as u8, holding.lanes.len().min(255) as u8));
+        self.divide(now, lease);
+        let Some(holding) = self.open.get_mut(&lease) else { return };
+        let held = |lane: &Option<(JobId, Time)>| lane.is_some_and(|(member, _)| member == job);
+        let Some(lane) = holding.lanes.iter().position(held) else { return };
+        let start = holding.lanes[lane].take().map_or(now, |(_, start)| start);
+        let bar = (job, start, (lane.min(255) as u8, holding.lanes.len().min(255) as u8));
         let placement = holding.placement.clone();
         self.draw(now, &placement, bar);
     }

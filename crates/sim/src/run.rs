@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use yard_core::belief::Belief;
-use yard_core::cluster::Kinds;
+use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::JobId;
 use yard_core::job::{JobSpec, JobState};
 use yard_core::message::{Effect, Event, Input, News, NodeChange, Report};
@@ -138,6 +138,10 @@ pub fn view_at(simulation: Simulation<'_>, time: Time) -> View {
     View { now: time, changed, ..run.engine.view() }
 }
 
+fn says_memory(spec: &JobSpec) -> bool {
+    spec.sharing.as_ref().is_some_and(|said| said.memory_mib.is_some() || said.usage.is_some())
+}
+
 struct Run<'a> {
     jobs: &'a [(Time, &'a JobSpec)],
     arrived: usize,
@@ -203,8 +207,11 @@ impl<'a> Run<'a> {
         if belief.learns() || !belief.is_empty() {
             run.step(Input::Believe(Box::new(belief)));
         }
+        // Where no job says what memory it takes, that of devices decides nothing.
+        let said = jobs.iter().any(|(_, spec)| says_memory(spec));
         for node in &cluster.nodes {
-            run.step(Input::Node(NodeChange::Join(node.clone())));
+            let memory_mib = node.memory_mib.filter(|_| said);
+            run.step(Input::Node(NodeChange::Join(NodeSpec { memory_mib, ..node.clone() })));
         }
         run
     }

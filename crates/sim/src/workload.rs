@@ -211,7 +211,7 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &
         failures_max: FAILURES_MAX,
         pausable: true,
         not_before: None,
-        sharing: None,
+        sharing: job.sharing.clone(),
     }
 }
 

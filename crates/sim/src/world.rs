@@ -12,6 +12,7 @@ use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::{Span, Time};
 
+use crate::company::{self, Mate};
 use crate::faults::Faults;
 use crate::queue::Queue;
 use crate::random::Random;
@@ -78,6 +79,8 @@ struct Truth {
     shapes: Arc<[Shape]>,
     speeds: Arc<[f64]>,
     profile: ProfileId,
+    /// What it is to its neighbours, where that is known.
+    mate: Option<Mate>,
     costs: Costs,
     /// Steps done by `since`, and those that are safe in a checkpoint.
     done: f64,
@@ -159,6 +162,7 @@ impl World {
             shapes: spec.shapes.clone(),
             speeds: spec.speeds.clone(),
             profile: spec.profile,
+            mate: Mate::of(spec),
             costs: spec.costs,
             done: 0.0,
             safe: 0.0,
@@ -272,9 +276,16 @@ impl World {
     /// Steps a second of a job beside the others that work on its devices.
     fn speed_in(&self, id: JobId, working: &[JobId]) -> f64 {
         let job = &self.jobs[id.index()];
-        let others =
-            working.iter().filter(|other| **other != id).map(|other| self.jobs[other.index()].profile);
-        job.alone * self.pairs.kept(job.profile, others, &job.shapes[job.shape as usize].needs)
+        let others = || working.iter().filter(|other| **other != id).map(|other| &self.jobs[other.index()]);
+        let needs = &job.shapes[job.shape as usize].needs;
+        let measured = |other: &Truth| {
+            needs.iter().all(|need| self.pairs.beside(job.profile, other.profile, need.kind).is_some())
+        };
+        let mates: Option<SmallVec<[Mate; 4]>> = others().map(|other| other.mate).collect();
+        match job.mate.zip(mates) {
+            Some((mate, mates)) if !others().all(measured) => job.alone * company::kept(mate, &mates),
+            _ => job.alone * self.pairs.kept(job.profile, others().map(|other| other.profile), needs),
+        }
     }
 
     /// Brings a job's account up to `now`, its own checkpoints included.
@@ -333,7 +344,9 @@ impl World {
         }
         let lease = job.lease;
         self.expect_end(now, id);
-        self.regroup(now, lease);
+        if self.groups.get(&lease).is_some_and(|group| group.len() > 1) {
+            self.regroup(now, lease);
+        }
         self.report(id, News::Started)
     }
 

@@ -7,7 +7,7 @@ use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::cluster::{Nodes, Placement, Slice};
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Rank, Shape, Spread};
+use yard_core::job::{Claim, Costs, JobSpec, Rank, Shape, Sharing, Spread, Usage};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
@@ -71,8 +71,12 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
 
 fn run(cluster: &str, jobs: &[JobSpec], pairs: Belief) -> Outcome {
     let jobs: Vec<_> = jobs.iter().map(|job| (Time::ZERO, job)).collect();
+    run_as_they_come(cluster, &jobs, pairs)
+}
+
+fn run_as_they_come(cluster: &str, jobs: &[(Time, &JobSpec)], pairs: Belief) -> Outcome {
     yard_sim::run(Simulation {
-        jobs: &jobs,
+        jobs,
         speeds: Speeds { pairs, ..Speeds::default() },
         cluster: &ClusterSpec::parse(cluster).expect("a cluster"),
         settings: Settings::default(),
@@ -118,6 +122,40 @@ fn of_a_pair_that_nobody_knows_each_goes_at_half_speed() {
     let any = [(Spread::Any, 1.0)];
     let outcome = run("gpu:1", &[job(10.0, 1, &any, 1, 0.0), job(30.0, 2, &any, 1, 0.0)], Belief::default());
     assert_eq!(ends(&outcome), [20.0, 40.0]);
+}
+
+#[test]
+fn a_job_that_joins_another_counts_from_then_on() {
+    let any = [(Spread::Any, 1.0)];
+    let (first, second) = (job(30.0, 1, &any, 1, 0.0), job(10.0, 2, &any, 1, 0.0));
+    let jobs = [(Time::ZERO, &first), (Time::from_secs(10.0), &second)];
+    let outcome = run_as_they_come("gpu:1", &jobs, Belief::default());
+    // Both at half speed from 10 s on: the second is done at 30 s, when the first has 20 of its 30 steps.
+    assert_eq!(ends(&outcome), [40.0, 30.0]);
+    assert_eq!(outcome.record.used, [40_000_000]);
+    assert_eq!(outcome.record.jobs.iter().map(|job| job.shared).collect::<Vec<_>>(), [10.0, 10.0]);
+    let bars = outcome.record.bars.iter();
+    let bars: Vec<_> = bars.map(|bar| (bar.job.0, bar.start.secs(), bar.end.secs(), bar.lane)).collect();
+    assert_eq!(bars, [(1, 10.0, 30.0, (1, 2)), (0, 0.0, 40.0, (0, 2))]);
+}
+
+#[test]
+fn where_no_pair_was_measured_speeds_follow_from_what_jobs_ask_for() {
+    let busy = |busy, claim| {
+        let usage = Some(Usage { busy, memory_mib: 0 });
+        let sharing = Some(Arc::new(Sharing { claim, usage, ..Sharing::PLAIN }));
+        JobSpec { sharing, ..job(30.0, 1, &[(Spread::Any, 1.0)], 1, 0.0) }
+    };
+    let ends = |jobs: &[JobSpec]| ends(&run("gpu:1", jobs, Belief::default()));
+    use Claim::{Guaranteed, Opportunistic, Ordinary};
+    assert_eq!(ends(&[busy(0.5, Ordinary), busy(0.5, Ordinary)]), [30.0, 30.0]);
+    assert_eq!(ends(&[busy(1.0, Ordinary), busy(0.5, Ordinary)]), [45.0, 45.0]);
+    // The guaranteed one loses a twentieth and ends first; the other has half of what it asks for until then.
+    let found = ends(&[busy(0.75, Guaranteed), busy(0.5, Opportunistic)]);
+    assert!(
+        (found[0] - 30.0 / 0.95).abs() < 1e-3 && (found[1] - (30.0 + found[0] / 2.0)).abs() < 1e-3,
+        "{found:?}"
+    );
 }
 
 #[test]

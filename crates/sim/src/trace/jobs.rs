@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use yard_core::Time;
+use yard_core::job::Sharing;
 
 use super::{TraceJob, Work};
 
@@ -16,6 +17,7 @@ pub(crate) struct Jobs {
     kinds: BTreeMap<Box<str>, Arc<[Arc<str>]>>,
     left_out: BTreeMap<&'static str, usize>,
     remarks: BTreeMap<&'static str, usize>,
+    sharings: BTreeMap<String, Arc<Sharing>>,
 }
 
 impl Jobs {
@@ -44,6 +46,7 @@ impl Jobs {
             min_gpus: None,
             max_gpus: None,
             kinds,
+            sharing: None,
             line,
         });
         self.list.last_mut().expect("a job was pushed")
@@ -61,6 +64,16 @@ impl Jobs {
         let new: Arc<str> = word.into();
         self.words.insert(new.clone());
         new
+    }
+
+    /// The one shared copy of what jobs say of sharing; none where they say nothing.
+    pub(crate) fn sharing(&mut self, said: Sharing) -> Option<Arc<Sharing>> {
+        if said == Sharing::PLAIN {
+            return None;
+        }
+        // Numbers have no order of their own; as text they do.
+        let known = self.sharings.entry(format!("{said:?}"));
+        Some(known.or_insert_with(|| Arc::new(said)).clone())
     }
 
     /// The kinds in a list separated by `|`, each once, in their order; the same list is shared.

@@ -6,6 +6,7 @@ mod formats;
 mod generate;
 mod jobs;
 mod read;
+mod sharing;
 mod stats;
 mod table;
 mod write;
@@ -13,6 +14,7 @@ mod write;
 use std::sync::Arc;
 
 use yard_core::Time;
+use yard_core::job::Sharing;
 
 pub use error::{BadField, TraceError};
 pub use formats::{FORMATS, Format, open_nodes};
@@ -56,6 +58,8 @@ pub struct TraceJob {
     pub max_gpus: Option<u32>,
     /// The kinds it may run on; empty: any.
     pub kinds: Arc<[Arc<str>]>,
+    /// What it says of sharing its devices; none: nothing. Shared between like jobs.
+    pub sharing: Option<Arc<Sharing>>,
     /// The line of the file it came from, for messages.
     pub line: u64,
 }

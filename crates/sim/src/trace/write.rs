@@ -5,22 +5,29 @@ use std::io::{self, Write};
 use yard_core::Time;
 
 use super::formats::YARD_COLUMNS;
-use super::{Trace, TraceJob, Work};
+use super::{Trace, TraceJob, Work, sharing};
 
 /// Writes `trace` in the native format, with the columns that some job uses.
 ///
 /// Read back, the jobs are equal, but for `line`: numbers are written to the last digit that
 /// matters, and instants below 2⁵¹ µs (71 years) are exact. Rows are in the order of the trace.
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
-    let used = used_columns(&trace.jobs);
+    let (used, sharing) = (used_columns(&trace.jobs), used_for_sharing(&trace.jobs));
     // A name that begins with # is quoted, or it would come back as a comment.
     let mut writer = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out);
-    writer.write_record(used.iter().map(|&column| YARD_COLUMNS[column])).map_err(io_error)?;
+    let names = used.iter().map(|&column| YARD_COLUMNS[column]);
+    let names = names.chain(sharing.iter().map(|&column| sharing::COLUMNS[column]));
+    writer.write_record(names).map_err(io_error)?;
     let mut field = Vec::new();
     for job in &trace.jobs {
         for &column in &used {
             field.clear();
             write_field(&mut field, job, column)?;
+            writer.write_field(&field).map_err(io_error)?;
+        }
+        for &column in &sharing {
+            field.clear();
+            job.sharing.iter().try_for_each(|said| sharing::write_field(&mut field, said, column))?;
             writer.write_field(&field).map_err(io_error)?;
         }
         writer.write_record(None::<&[u8]>).map_err(io_error)?;
@@ -58,6 +65,12 @@ fn used_columns(jobs: &[TraceJob]) -> Vec<usize> {
         any(|job| !job.kinds.is_empty()),
     ];
     (0..YARD_COLUMNS.len()).filter(|&column| used[column]).collect()
+}
+
+fn used_for_sharing(jobs: &[TraceJob]) -> Vec<usize> {
+    let said =
+        |column| jobs.iter().filter_map(|job| job.sharing.as_deref()).any(|said| sharing::says(said, column));
+    (0..sharing::COLUMNS.len()).filter(|&column| said(column)).collect()
 }
 
 fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<()> {

@@ -2,15 +2,16 @@
 //!
 //! `job_id`, `submit_s`, `gpus`, and `duration_s` or `steps`; all others are optional. Where both
 //! `duration_s` and `steps` are columns, each row fills one of them. `deadline_s` is an instant on
-//! the clock of `submit_s`; `kinds` are separated by `|`.
+//! the clock of `submit_s`; `kinds` are separated by `|`. What jobs say of sharing stands in columns of its own.
 
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
+use super::super::sharing::{self, SharingColumns};
 use super::super::table::{Column, MAX_GPUS, Row, SECONDS, Table};
 use super::super::{TraceError, TraceJob, Work};
 use super::Head;
 
-/// The columns, in the order in which they are written.
+/// The columns, in the order in which they are written; those of sharing follow.
 pub(crate) const COLUMNS: [&str; 15] = [
     "job_id",
     "submit_s",
@@ -28,6 +29,11 @@ pub(crate) const COLUMNS: [&str; 15] = [
     "max_gpus",
     "kinds",
 ];
+
+/// All columns.
+fn all_columns() -> impl Iterator<Item = &'static str> + Clone {
+    COLUMNS.into_iter().chain(sharing::COLUMNS)
+}
 
 /// Loose on purpose: a file that is nearly native gets a message about its columns.
 pub(super) fn detect(head: &Head<'_>) -> bool {
@@ -60,6 +66,7 @@ struct Columns {
     min_gpus: Option<Column>,
     max_gpus: Option<Column>,
     kinds: Option<Column>,
+    sharing: SharingColumns,
 }
 
 impl Columns {
@@ -82,6 +89,7 @@ impl Columns {
             min_gpus: table.optional("min_gpus"),
             max_gpus: table.optional("max_gpus"),
             kinds: table.optional("kinds"),
+            sharing: SharingColumns::of(table),
         })
     }
 
@@ -93,8 +101,10 @@ impl Columns {
         let user = user.and_then(|(_, name)| jobs.word(name));
         let tenant = tenant.and_then(|(_, name)| jobs.word(name));
         let kinds = jobs.kinds(row.filled(self.kinds.as_ref())?.map_or("", |(_, list)| list));
+        let sharing = self.sharing.read(row, jobs)?;
         let job = jobs.add(row.name(&self.job_id)?, submit, gpus, self.work(row)?, row.line);
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
+        job.sharing = sharing;
         self.fill_numbers(row, job)
     }
 
@@ -147,13 +157,14 @@ fn bad_priority(row: &Row<'_>, column: &Column, text: &str) -> TraceError {
 }
 
 fn refuse_unknown(table: &Table<'_>, file: &str) -> Result<(), TraceError> {
-    let unknown = |name: &&String| !COLUMNS.contains(&name.as_str());
+    let unknown = |name: &&String| all_columns().all(|known| known != name.as_str());
     let unknown: Vec<_> = table.names().iter().filter(unknown).map(|name| format!("{name:?}")).collect();
     if unknown.is_empty() {
         return Ok(());
     }
     let columns = super::shorten(&unknown.join(", "));
-    Err(TraceError::UnknownColumns { file: file.to_owned(), columns, allowed: COLUMNS.join(", ") })
+    let allowed = all_columns().collect::<Vec<_>>().join(", ");
+    Err(TraceError::UnknownColumns { file: file.to_owned(), columns, allowed })
 }
 
 /// Results name jobs by `job_id`, so two of one name could not be told apart.

@@ -4,6 +4,7 @@ mod arrivals;
 mod draw;
 mod gavel;
 mod philly;
+mod sharing;
 mod uniform;
 
 use super::Trace;
@@ -28,6 +29,8 @@ pub enum Preset {
     Philly,
     /// Short and even, for demonstrations.
     Uniform,
+    /// Jobs that leave much of their devices unused, of several classes.
+    Sharing,
 }
 
 /// A preset as users see it.
@@ -56,6 +59,11 @@ pub const PRESETS: &[PresetInfo] = &[
         preset: Preset::Uniform,
         name: "uniform",
         about: "1 to 8 gpus and 10 minutes to 4 hours, evenly: for demonstrations",
+    },
+    PresetInfo {
+        preset: Preset::Sharing,
+        name: "sharing",
+        about: "eight models that leave much of an H200 unused, guaranteed and opportunistic, with parts and memory",
     },
 ];
 
@@ -99,6 +107,7 @@ pub fn generate(spec: &GenSpec) -> Trace {
         Preset::Gavel => gavel::add(&mut jobs, submits, draw),
         Preset::Philly => philly::add(&mut jobs, submits, draw),
         Preset::Uniform => uniform::add(&mut jobs, submits, draw),
+        Preset::Sharing => sharing::add(&mut jobs, submits, draw),
     }
     let source = format!("generated: {} jobs, preset {}, seed {}", spec.jobs, spec.preset.name(), spec.seed);
     Trace { source, format: "yard", jobs: jobs.list }
@@ -108,6 +117,6 @@ pub fn generate(spec: &GenSpec) -> Trace {
 fn swing(preset: Preset) -> f64 {
     match preset {
         Preset::Philly => 0.5,
-        Preset::Gavel | Preset::Uniform => 0.0,
+        Preset::Gavel | Preset::Uniform | Preset::Sharing => 0.0,
     }
 }

@@ -62,6 +62,20 @@ fn uniform_bytes() {
 }
 
 #[test]
+fn sharing_bytes() {
+    check(
+        Preset::Sharing,
+        expect![[r#"
+        job_id,submit_s,gpus,duration_s,model,tenant,class,gpu_fraction,gpu_memory_mib,gpu_busy
+        0,0,2,1188,transformer-b64,team01,,,10434,0.27
+        1,206.168,1,5662,resnet50-b64,team03,,,10697,0.65
+        2,746.394,2,9435,gpt2s-b8,team03,opportunistic,,22683,0.61
+        sha256 0736f38d70b651fcd253013e4ccc4a729f7efbfc33e250c79e200b194e84a7cb
+    "#]],
+    );
+}
+
+#[test]
 fn every_preset_begins_at_zero_and_keeps_its_rate() {
     for info in PRESETS {
         let trace = made(50_000, info.preset, Arrivals::Rate(100.0), 1);

@@ -77,6 +77,27 @@ fn durations() {
 }
 
 #[test]
+fn sharing() {
+    let wrong = |columns: &str, values: &str| {
+        let text = row(columns, &format!("a,0,1,5{values}"));
+        read("jobs.csv", text.as_bytes(), None).unwrap_err().to_string()
+    };
+    let messages = [
+        wrong(",class", ",best"),
+        wrong(",gpu_fraction", ",1.7"),
+        wrong(",gpu_fraction,gpu_limit", ",0.5,0.4"),
+        wrong(",gpu_memory_mib", ",0"),
+        wrong(",gpu_busy", ",nan"),
+    ];
+    expect![[r#"
+        jobs.csv, line 2, field class: "best" is not one; a class is ordinary, guaranteed or opportunistic
+        jobs.csv, line 2, field gpu_fraction: "1.7" is out of range or not a number; it is the part of a device that a job asks for, above 0 up to 1
+        jobs.csv, line 2, field gpu_limit: "0.4" is below gpu_fraction, 0.5; a job may have what it asks for
+        jobs.csv, line 2, field gpu_memory_mib: "0" is zero; gpu_memory_mib is a whole number from 1 to 100000000
+        jobs.csv, line 2, field gpu_busy: "nan" is out of range or not a number; it is the part of the time in which a job computes, from 0 up to 1"#]].assert_eq(&messages.join("\n"));
+}
+
+#[test]
 fn counts() {
     check(
         row("", "a,0,0,5"),
@@ -174,7 +195,7 @@ fn rows_and_columns() {
     check(
         row(",colour,size", "a,0,1,5,red,2"),
         expect![[
-            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds"#
+            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion"#
         ]],
     );
     check(

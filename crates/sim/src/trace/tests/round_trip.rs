@@ -6,6 +6,7 @@ use expect_test::expect;
 use proptest::option;
 use proptest::prelude::*;
 use yard_core::Time;
+use yard_core::job::{Claim, Sharing, Usage};
 
 use super::samples::{SAMPLES, opened};
 use crate::trace::{Trace, TraceJob, Work, read, write};
@@ -60,19 +61,44 @@ fn work() -> impl Strategy<Value = Work> {
     prop_oneof![(1e-6..1e12f64).prop_map(Work::Seconds), (1e-6..1e15f64).prop_map(Work::Steps)]
 }
 
+fn sharing() -> impl Strategy<Value = Option<Arc<Sharing>>> {
+    let claim = prop_oneof![Just(Claim::Ordinary), Just(Claim::Guaranteed), Just(Claim::Opportunistic)];
+    let part = || prop_oneof![Just(1.0), 0.001..1.0f64];
+    let words = (shared(), shared(), shared());
+    (claim, part(), part(), part(), option::of(1u32..1_000_000), option::of(part()), words).prop_map(
+        |(claim, loss_max, request, above, memory_mib, busy, (affinity, anti_affinity, exclusion))| {
+            let limit = request + (1.0 - request) * above;
+            let usage = busy.map(|busy| Usage { busy, memory_mib: memory_mib.unwrap_or(0) });
+            let said = Sharing {
+                claim,
+                loss_max,
+                request,
+                limit,
+                memory_mib,
+                usage,
+                alone: false,
+                affinity,
+                anti_affinity,
+                exclusion,
+            };
+            (said != Sharing::PLAIN).then(|| Arc::new(said))
+        },
+    )
+}
+
 fn job() -> impl Strategy<Value = TraceJob> {
     // Instants below 2^51 µs, and a deadline not before the submission.
     let times = (0..1u64 << 50, option::of(0..1u64 << 50));
     let gangs = (1..1000u32, option::of(0.0..1.0f64), option::of(0..1000u32), option::of(1u32..));
     let words = (shared(), shared(), shared(), prop::collection::vec("[a-z0-9]{1,4}", 0..3));
-    (times, gangs, words, work(), prop_oneof![Just(1.0), 1e-9..1e9f64], any::<i32>()).prop_map(
+    (times, gangs, words, work(), prop_oneof![Just(1.0), 1e-9..1e9f64], (any::<i32>(), sharing())).prop_map(
         |(
             (submit, slack),
             (gpus, min, more, batch_size),
             (model, user, tenant, mut kinds),
             work,
             weight,
-            priority,
+            (priority, sharing),
         )| {
             kinds.sort();
             kinds.dedup();
@@ -91,6 +117,7 @@ fn job() -> impl Strategy<Value = TraceJob> {
                 min_gpus: min.map(|part| 1 + (part * f64::from(gpus - 1)) as u32),
                 max_gpus: more.map(|more| gpus + more),
                 kinds: kinds.into_iter().map(Arc::from).collect(),
+                sharing,
                 line: 0,
             }
         },
