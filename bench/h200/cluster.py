@@ -34,6 +34,14 @@ class Cluster:
         self.server = self.spawn(line, "server.log")
         self.until(lambda: self.yard("nodes", "-o", "json", check=False).returncode == 0, "the server answers")
 
+    def again(self, *options: str) -> None:
+        """The same cluster, with all it has learned, under another policy."""
+        self.server.send_signal(signal.SIGTERM)
+        self.server.wait(30)
+        self.options = list(options)
+        self.start_server()
+        self.until(lambda: self.nodes()[0]["state"] == "up", "the node is up again")
+
     def start_agent(self) -> None:
         line = ["agent", "--server", f"https://{self.listen}", "--join-token", ".yard/join-token", "--data", "agent", "--name", "h200"]
         self.agent = self.spawn(line, "agent.log")

@@ -69,7 +69,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--gib", type=float, default=0.0, help="further memory that it holds on the card")
     parser.add_argument("--talk", action="store_true")
-    parser.add_argument("--times", help="a file for the time of each step")
+    parser.add_argument("--times", help="a folder for the time of each step, in a file named by the job's number")
     return parser.parse_args()
 
 
@@ -115,7 +115,7 @@ def main() -> None:
             print(f"step {number} loss {loss:.6f}", flush=True)
     whole = bool((held == 1).all().item())
     if args.times:
-        with open(args.times, "w") as file:
+        with open(os.path.join(args.times, os.environ.get("YARD_JOB_ID", "times")), "w") as file:
             json.dump(times, file)
     print(json.dumps({"loss": loss, "steps": args.steps, "memory_whole": whole}), flush=True)
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{KindId, ProfileId};
-use crate::job::{Need, Shape};
+use crate::job::{Need, Shape, Usage};
 
 /// What a job keeps beside another of which nothing is known: half, as if the two took turns.
 pub const UNKNOWN_KEPT: f64 = 0.5;
@@ -36,6 +36,8 @@ struct Learned {
     measured: BTreeMap<(ProfileId, Shape), f64>,
     /// Which of what is believed of pairs was measured.
     pairs: BTreeSet<(ProfileId, ProfileId, KindId)>,
+    /// What jobs of a profile were last seen to do to their devices, alone there.
+    usage: BTreeMap<ProfileId, Usage>,
 }
 
 /// How much a new measurement counts against the old one.
@@ -154,6 +156,18 @@ impl Belief {
             news |= before.is_none_or(|before| is_off(kept, before));
         }
         news
+    }
+
+    /// A job of `profile` was seen to do this to its devices, alone there.
+    pub(crate) fn observe_usage(&mut self, profile: ProfileId, usage: Usage) {
+        if let Some(learned) = self.learned.as_mut().filter(|_| profile != ProfileId::default()) {
+            learned.usage.insert(profile, usage);
+        }
+    }
+
+    /// What jobs of a profile do to their devices, where one of them was seen.
+    pub fn usage(&self, profile: ProfileId) -> Option<Usage> {
+        self.learned.as_ref()?.usage.get(&profile).copied()
     }
 
     /// Whether it is known from measurement how fast a profile is alone in a shape.

@@ -128,9 +128,10 @@ impl View {
         self.nodes.up(kind)
     }
 
-    /// What a job does to each of its devices, as measured, else as it was said to.
+    /// What a job does to each of its devices: as measured, else as others like it were, else as it was said to.
     pub fn usage(&self, job: JobIdx) -> Option<Usage> {
-        self.run(job).usage.or(self.spec(job).sharing().usage)
+        let spec = self.spec(job);
+        self.run(job).usage.or_else(|| self.belief.usage(spec.profile)).or(spec.sharing().usage)
     }
 
     /// Memory of each device of a kind, the least of the nodes that take jobs; none where it is not known.

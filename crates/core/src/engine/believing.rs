@@ -126,7 +126,12 @@ impl State {
             lease.into_iter().flat_map(|lease| &lease.jobs).filter(works).copied().collect();
         let before = self.run(job).usage;
         if company.is_empty() {
-            return self.run_mut(job).usage = Some(usage);
+            self.run_mut(job).usage = Some(usage);
+            let profile = self.specs[job.index()].profile;
+            if self.belief.learns() {
+                Arc::make_mut(&mut self.belief).observe_usage(profile, usage);
+            }
+            return;
         }
         let alone = before.map_or(0.0, |usage| usage.busy);
         self.run_mut(job).usage = Some(Usage { busy: alone, ..usage });

@@ -271,4 +271,6 @@ fn a_job_that_never_says_how_far_it_is_is_measured_by_how_much_it_computes() {
     world.started(1);
     assert_eq!(used(&mut world, 0.2), (Some(0.25), Some(0.8)), "what it does alone stays known");
     assert_eq!(used(&mut world, 7.0), (Some(0.25), Some(0.8)), "nonsense is no news");
+    let usage = world.engine.view().belief.usage(ProfileId(1)).map(|usage| usage.busy);
+    assert_eq!(usage, Some(0.8), "and holds for the next of its sort");
 }
