@@ -38,9 +38,8 @@ pub(super) struct Moving {
     freezer: Freezer,
     /// Why nothing can be frozen, where that is so.
     pub(super) no_freeze: Option<String>,
-    /// Memory that frozen jobs may hold, as far as it is set; and what was free when the agent started.
-    room_mib: Option<u64>,
-    free: u64,
+    /// Memory that frozen jobs may hold.
+    pub(super) room: u64,
     moves: BTreeMap<PartId, (u64, Way)>,
     begun: u64,
     ends: Arc<mpsc::UnboundedSender<MoveEnd>>,
@@ -52,6 +51,7 @@ impl Moving {
         config: &AgentConfig,
         layout: &Layout,
         devices: &Devices,
+        holder: &Holder,
         ends: mpsc::UnboundedSender<MoveEnd>,
     ) -> Moving {
         let cards = devices.groups().iter().any(|group| group.kind != CPU);
@@ -64,25 +64,24 @@ impl Moving {
         if let Some(reason) = &no_freeze {
             tracing::info!(%reason, "jobs on cards cannot be frozen here");
         }
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let free = bytes_of(&meminfo, "MemAvailable:").unwrap_or(0);
-        let (room_mib, moves, ends) = (config.freeze_room_mib, BTreeMap::new(), Arc::new(ends));
-        Moving { freezer, no_freeze, room_mib, free, moves, begun: 0, ends }
-    }
-
-    /// Memory that frozen jobs may hold: as was said, else half of what would be free without them.
-    pub(super) fn room(&self, holder: &Holder) -> u64 {
-        if self.no_freeze.is_some() {
-            return 0;
-        }
-        let half = || self.free.saturating_add(holder.frozen_bytes()) / 2;
-        self.room_mib.map_or_else(half, |mib| mib.saturating_mul(1 << 20))
+        let room = if no_freeze.is_some() { 0 } else { room(config.freeze_room_mib, holder) };
+        Moving { freezer, no_freeze, room, moves: BTreeMap::new(), begun: 0, ends: Arc::new(ends) }
     }
 
     /// The processes of all moves are gone.
     pub(super) fn forget_all(&mut self) {
         self.moves.clear();
     }
+}
+
+/// Memory that frozen jobs may hold: as was said, else half of what would be free without them.
+fn room(said_mib: Option<u64>, holder: &Holder) -> u64 {
+    let half = || {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let free = bytes_of(&meminfo, "MemAvailable:").unwrap_or(0);
+        free.saturating_add(holder.frozen_bytes()) / 2
+    };
+    said_mib.map_or_else(half, |mib| mib.saturating_mul(1 << 20))
 }
 
 impl Agent {
