@@ -143,6 +143,16 @@ def test_the_agent_hears_of_it_all(agent: FakeAgent, tmp_path: Path, monkeypatch
     assert agent.said("checkpointed")[0]["step"] == 1000 and agent.said("checkpointed")[0]["seconds"] > 0
 
 
+@pytest.mark.parametrize(("wish", "fewest", "most"), [("0", 200, 202), ("60", 2, 2), ("soon", 2, 199)])
+def test_it_tells_as_often_as_the_agent_wants(
+    agent: FakeAgent, monkeypatch: pytest.MonkeyPatch, wish: str, fewest: int, most: int
+) -> None:
+    monkeypatch.setenv("YARD_REPORT_S", wish)
+    assert len(list(switchyard.steps(200))) == 200
+    agent.wait(lambda: {"step": 200, "total": 200} in agent.said("progress"))
+    assert fewest <= len(agent.said("progress")) <= most
+
+
 def test_below_a_launcher_the_agent_hears_the_rank_it_gave(agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_PROCID", "1")  # from the agent: the second node
     monkeypatch.setenv("RANK", "11")  # from torchrun: the fourth of eight processes there

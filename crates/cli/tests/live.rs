@@ -10,6 +10,8 @@ mod gangs;
 mod harness;
 #[path = "live/life.rs"]
 mod life;
+#[path = "live/parts.rs"]
+mod parts;
 #[path = "live/robust.rs"]
 mod robust;
 #[path = "live/same.rs"]

@@ -41,7 +41,7 @@ fn a_job_from_flags_is_sent_whole() {
     let args = "submit --name resnet --gpus 4 --min-gpus 2 --max-gpus 8 --kind a100|h100 --nodes 2 --ranks device \
         --tenant vision --weight 2 --priority -3 --deadline 2026-11-20T18:00:00Z --begin 2026-11-20 --time 2h --duration 1h30m \
         --env A=1 --env B=x=y --workdir /data --model ResNet-50 --batch-size 64 --pause checkpoint --checkpoint-dir ckpt \
-        --stop-signal SIGUSR1 --grace 2m --max-restarts 3 --memory 1024 --cpus 2 --exclusive --stdout %x-%j.out --stderr /err/%t -- python train.py --lr 0.1";
+        --stop-signal SIGUSR1 --grace 2m --max-restarts 3 --memory 1024 --cpus 2 --exclusive --gpu-limit 100% --class guaranteed --max-slowdown 5% --anti-affinity heavy --exclusion vision --stdout %x-%j.out --stderr /err/%t -- python train.py --lr 0.1";
     let seen = submitted(&dir, &args.split_whitespace().collect::<Vec<_>>());
     let expected = json!({
         "name": "resnet", "command": ["python", "train.py", "--lr", "0.1"], "env": {"A": "1", "B": "x=y"},
@@ -51,6 +51,8 @@ fn a_job_from_flags_is_sent_whole() {
         "max_restarts": 3, "pause": "checkpoint",
         "checkpoint": {"dir": "/data/ckpt", "signal": "USR1", "grace_s": 120.0},
         "output": "/data/%x-%j.out", "error": "/err/%t", "memory_mib": 1024, "cpus": 2.0, "exclusive": true,
+        "gpu_fraction": null, "gpu_limit": 1.0, "gpu_memory_mib": null, "class": "guaranteed", "max_slowdown": 0.05,
+        "affinity": null, "anti_affinity": "heavy", "exclusion": "vision",
     });
     assert_eq!(seen[0].json(), expected);
     assert_eq!(seen[0].headers["authorization"], format!("Bearer {}", server::TOKEN));
@@ -329,6 +331,63 @@ fn two_nodes() -> Value {
 }
 
 #[test]
+fn a_job_that_does_not_use_its_devices_is_shown() {
+    let reason = "holds 2 devices and has used none of them for 12 min";
+    let idle = job_with(3, "running", json!({"gpus": 2, "idle_s": 720.0, "reason": reason}));
+    let server =
+        Server::new(&[("GET /v1/jobs/3", 200, idle.clone()), ("GET /v1/jobs", 200, json!({"jobs": [idle]}))]);
+    let dir = Dir::new();
+    let shown = server.yard(&dir, "show 3").quietly();
+    assert!(shown.contains("not used      12.0 min") && shown.contains(reason), "{shown}");
+    assert!(server.yard(&dir, "jobs").quietly().contains(reason));
+    assert_eq!(server.yard(&dir, "jobs -o json").json()["jobs"][0]["idle_s"], 720.0);
+}
+
+#[test]
+fn cards_are_listed_with_how_they_are_doing() {
+    let card = |index: u32, more: Value| {
+        let mut card = json!({"kind": "h200", "index": index, "name": "NVIDIA H200", "uuid": format!("GPU-{index}"),
+            "memory_mib": 143_360, "jobs": [], "problem": null});
+        let more = more.as_object().expect("an object").clone();
+        card.as_object_mut().expect("an object").extend(more);
+        card
+    };
+    let cards = [
+        card(
+            0,
+            json!({"busy": 0.974, "memory_used_mib": 20_480, "temperature_c": 61, "power_w": 512.3, "jobs": [3, 4]}),
+        ),
+        card(1, json!({"busy": 0.0, "memory_used_mib": 1024, "jobs": [5], "idle_jobs": [5]})),
+        card(2, json!({"busy": 0.5, "throttled": "too hot"})),
+        card(3, json!({"problem": "it fell off the bus (XID 79)", "links": [[0, "nvlink"]]})),
+    ];
+    let node =
+        json!({"name": "n1", "state": "up", "reason": null, "address": "", "devices": cards, "heard_s": 1.0});
+    let server = Server::new(&[("GET /v1/nodes", 200, json!({"nodes": [node]}))]);
+    let dir = Dir::new();
+    let table = server.yard(&dir, "nodes --devices").quietly();
+    let lines: Vec<&str> = table.lines().collect();
+    for (line, parts) in [
+        (0, ["device", "busy", "memory", "heat", "why"].as_slice()),
+        (1, &["h200:0", "NVIDIA H200", "97%", "20/140 GiB", "61°C 512W", "3 4"]),
+        (2, &["h200:1", "0%", "1.0/140 GiB", "not used by job 5"]),
+        (3, &["50%", "slowed down: too hot"]),
+        (4, &["h200:3", "140 GiB", "it fell off the bus (XID 79)"]),
+    ] {
+        for part in parts {
+            assert!(lines[line].contains(part), "no {part} in\n{table}");
+        }
+    }
+    let table = server.yard(&dir, "nodes").quietly();
+    for part in ["49%", "h200:1: not used by job 5", "h200:2: slowed down", "h200:3: it fell off"] {
+        assert!(table.contains(part), "no {part} in\n{table}");
+    }
+    let json = server.yard(&dir, "nodes -o json").json();
+    assert_eq!(json["nodes"][0]["devices"][3]["links"], json!([[0, "nvlink"]]));
+    assert_eq!(json["nodes"][0]["devices"][1]["idle_jobs"], json!([5]));
+}
+
+#[test]
 fn nodes_are_listed_drained_and_resumed() {
     let server = Server::new(&[
         ("GET /v1/nodes", 200, two_nodes()),
@@ -515,6 +574,15 @@ fn jobs_that_make_no_sense_are_not_sent() {
     check_submit(&dir, &["--kind", "a b", "--", "true"], "kinds: \"a b\" is no kind");
     check_submit(&dir, &["--stop-signal", "KILL", "--", "true"], "\"KILL\" is no signal");
     check_submit(&dir, &["-f", "none.yaml"], "cannot read none.yaml");
+    check_submit(&dir, &["--gpu-fraction", "1.7", "--", "true"], "gpu_fraction: 1.7 of a card cannot be had");
+    check_submit(&dir, &["--gpu-fraction", "-1", "--", "true"], "gpu_fraction: -1 is no part of a card");
+    check_submit(&dir, &["--gpu-memory", "8", "--", "true"], "with a unit it is gpu_memory: 8GiB");
+    check_submit(&dir, &["--max-slowdown", "5%", "--", "true"], "use class: guaranteed with it");
+    check_submit(
+        &dir,
+        &["--pause", "freeze", "--gpu-fraction", "50%", "--", "true"],
+        "use pause: checkpoint or pause: auto, or leave gpu_fraction out",
+    );
 }
 
 #[test]
@@ -522,6 +590,14 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
     let dir = Dir::new();
     dir.write("unknown.yaml", "name: x\ngpu: 4\n");
     check_submit(&dir, &["-f", "unknown.yaml"], "unknown.yaml: line 2: ");
+    dir.write("part.yaml", "run: true\ngpu_fraction: 1.7\n");
+    check_submit(&dir, &["-f", "part.yaml"], "use gpus: 2 for whole ones");
+    dir.write("mps.sh", "#!/bin/sh\n#SBATCH --gres=mps:150\n");
+    check_submit(
+        &dir,
+        &["-f", "mps.sh"],
+        "mps.sh: line 2: --gres: 150 percent is more than one card; use gpu:2",
+    );
     dir.write("flag.sh", "#!/bin/sh\n#SBATCH --mail-type=END\n");
     check_submit(&dir, &["-f", "flag.sh"], "flag.sh: line 2: --mail-type is not supported");
     dir.write("after.sh", "#!/bin/sh\n#SBATCH --dependency=afterok:3\n");
@@ -542,6 +618,10 @@ fn the_grammar_names_what_is_wrong() {
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
         ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
+        ("submit --class best -- true", "a job's class is ordinary, guaranteed or opportunistic"),
+        ("submit --gpu-fraction half -- true", "\"half\" is not a part such as 0.5 or 50%"),
+        ("submit --gpu-memory much -- true", "\"much\" is not a size such as 16G, 8GiB or 500M"),
+        ("up --sharing time", "possible values: plain, mps"),
         ("submit --parsable -o json -- true", "cannot be used with"),
         ("submit --dry-run --wait -- true", "cannot be used with"),
         ("token create --scope root", "possible values: read"),

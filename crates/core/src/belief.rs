@@ -6,8 +6,8 @@
 //! in which the profile never ran is believed to have its measured speed elsewhere times the typical ratio of the
 //! two shapes: the median over the guess's ratio and those of all profiles measured in both.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ struct Learned {
     guessed: BTreeMap<(ProfileId, Shape), f64>,
     #[serde(with = "rows")]
     measured: BTreeMap<(ProfileId, Shape), f64>,
+    /// Which of what is believed of pairs was measured.
+    pairs: BTreeSet<(ProfileId, ProfileId, KindId)>,
 }
 
 /// How much a new measurement counts against the old one.
@@ -43,6 +45,15 @@ impl Belief {
     /// The same belief, which learns from now on.
     pub fn learning(self) -> Belief {
         Belief { learned: Some(Learned::default()), ..self }
+    }
+
+    /// Takes over what an earlier belief had learned, where this one learns as well.
+    pub(crate) fn remember(&mut self, before: &Belief) {
+        let (Some(own), Some(old)) = (self.learned.as_mut(), &before.learned) else { return };
+        own.clone_from(old);
+        for pair in &old.pairs {
+            self.beside.extend(before.beside.get_key_value(pair));
+        }
     }
 
     /// Whether measurements change it.
@@ -114,11 +125,7 @@ impl Belief {
             (None, _) => learned.take(profile, shape, steps_per_s),
             (Some(other), Some(alone)) => {
                 let kept = if alone > 0.0 { steps_per_s / alone } else { 0.0 };
-                let before =
-                    shape.needs.iter().map(|need| (need.kind, self.beside(profile, other, need.kind)));
-                let before: Vec<_> = before.collect();
-                before.iter().for_each(|(kind, _)| self.set_beside(profile, other, *kind, kept));
-                before.iter().any(|(_, before)| before.is_none_or(|before| is_off(kept, before)))
+                self.observe_kept(profile, shape, other, kept)
             }
             // Never seen alone: what is believed of the pair tells how fast it would be.
             (Some(other), None) => {
@@ -129,6 +136,30 @@ impl Belief {
                 }
             }
         }
+    }
+
+    /// A job of `profile` was seen to keep this part of its speed beside `other`. Returns whether this is news.
+    pub(crate) fn observe_kept(
+        &mut self,
+        profile: ProfileId,
+        shape: &Shape,
+        other: ProfileId,
+        kept: f64,
+    ) -> bool {
+        let Some(learned) = self.learned.as_mut() else { return false };
+        let mut news = false;
+        for need in &shape.needs {
+            learned.pairs.insert((profile, other, need.kind));
+            let before = self.beside.insert((profile, other, need.kind), kept);
+            news |= before.is_none_or(|before| is_off(kept, before));
+        }
+        news
+    }
+
+    /// Whether it is known from measurement how fast a profile is alone in a shape.
+    pub(crate) fn is_measured(&self, profile: ProfileId, shape: &Shape) -> bool {
+        let known = |learned: &Learned| learned.measured.contains_key(&(profile, shape.clone()));
+        self.learned.as_ref().is_some_and(known)
     }
 
     /// The same without what is no number, as it may come from outside.
@@ -255,6 +286,23 @@ mod tests {
         assert!(belief.observe(a, &shape(0), Some(b), 0.0));
         assert_eq!((belief.beside(a, b, KindId(0)), belief.pair(a, b, KindId(0))), (Some(0.0), None));
         assert!(!belief.observe(a, &shape(0), Some(ProfileId(0)), 5.0), "nothing is learned of the unknown");
+    }
+
+    #[test]
+    fn what_was_learned_outlives_a_new_table() {
+        let [a, b] = [1, 2].map(ProfileId);
+        let mut old = Belief::default().learning();
+        old.set_beside(a, b, KindId(0), 0.1);
+        old.guess(a, &[shape(0)], &[3.0]);
+        old.observe(a, &shape(0), None, 2.0);
+        old.observe(b, &shape(0), None, 2.0);
+        old.observe(b, &shape(0), Some(a), 1.0);
+        let mut new = Belief::default().learning();
+        new.set_beside(a, b, KindId(0), 0.9);
+        new.set_beside(b, a, KindId(0), 0.9);
+        new.remember(&old);
+        assert_eq!((new.beside(a, b, KindId(0)), new.beside(b, a, KindId(0))), (Some(0.9), Some(0.5)));
+        assert_eq!(new.speeds(a, &[shape(0)]), [2.0]);
     }
 
     #[test]

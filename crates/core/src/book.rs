@@ -159,8 +159,23 @@ impl Entry {
     }
 }
 
-/// Whether a lease is never stopped for others.
-type Fixed<'a> = &'a dyn Fn(LeaseId) -> bool;
+/// What the book must know of leases.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    /// Whether a lease is never stopped for others.
+    pub(crate) fixed: &'a dyn Fn(LeaseId) -> bool,
+    /// Whether its jobs hold the devices and keep them.
+    pub(crate) granted: &'a dyn Fn(LeaseId) -> bool,
+}
+
+/// Leases that a new allocation changes.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Those that it no longer wants.
+    pub(crate) ended: Vec<LeaseId>,
+    /// Those that go on with other jobs.
+    pub(crate) regrouped: Vec<LeaseId>,
+}
 
 /// What accounts are kept by.
 pub(crate) struct Jobs<'a> {
@@ -175,6 +190,8 @@ impl Key {
         Key { rank: (ordered(rank.0), ordered(rank.1)), job, share }
     }
 }
+
+mod heirs;
 
 impl Book {
     pub(crate) fn entry(&self, share: ShareId) -> &Entry {
@@ -309,8 +326,9 @@ impl Book {
         self.vacant.push(share);
     }
 
-    /// Puts a new allocation in force. Returns the leases of shares that it no longer wants, which are never fixed
-    /// ones: who holds those keeps them, whatever the allocation says.
+    /// Puts a new allocation in force. A group that holds devices and has other jobs from now on keeps them, and those
+    /// of its jobs that stay do not notice. Leases that end are never fixed ones: who holds those keeps them,
+    /// whatever the allocation says.
     pub(crate) fn apply(
         &mut self,
         allocation: Allocation,
@@ -318,8 +336,8 @@ impl Book {
         turns: Turns,
         specs: &[Arc<JobSpec>],
         runs: &mut [JobRun],
-        fixed: Fixed<'_>,
-    ) -> Vec<LeaseId> {
+        held: Held<'_>,
+    ) -> Applied {
         if turns.is_gavel() {
             self.settle(&Jobs { now, turns, specs, runs });
         }
@@ -330,17 +348,23 @@ impl Book {
             Shares::Changed(shares) => (false, shares),
         };
         let keep = matches!(self.mode, Mode::Ordered { preempt: false, .. });
+        // A job that ended or was held back while the plan was made is nobody's concern any more.
+        let active = |job: &JobIdx| runs[job.index()].is_active();
+        let shares: Vec<Share> =
+            shares.into_iter().filter_map(|share| retain(share, specs, active)).collect();
+        let heirs = if turns.is_gavel() { Vec::new() } else { self.heirs(&shares, specs, keep, held) };
         let mut named: Vec<JobIdx> = Vec::new();
-        for share in shares {
-            // A job that ended or was held back while the plan was made is nobody's concern any more; and where
-            // nothing is preempted, a job that runs in another share runs on there.
-            let over = share.jobs.iter().any(|job| !runs[job.index()].is_active());
-            if over || keep && self.runs_otherwise(&share) {
+        let mut applied = Applied::default();
+        for (at, share) in shares.into_iter().enumerate() {
+            let heir = heirs.get(at).copied().flatten();
+            // Where nothing is preempted, a job that runs in another share runs on there.
+            if keep && self.runs_otherwise(&share, heir) {
                 continue;
             }
-            if let Some(share) = self.without_fixed(share, specs, fixed) {
+            if let Some(share) = self.without_fixed(share, heir, specs, held) {
                 named.extend(&share.jobs);
-                self.upsert(share, now, turns, specs, runs);
+                let row = self.upsert(share, heir, now, (turns, specs), runs);
+                applied.regrouped.extend(self.entry(row).lease.filter(|_| heir == Some(row)));
             }
         }
         let mut unwanted: Vec<ShareId> = if full {
@@ -351,27 +375,34 @@ impl Book {
         };
         unwanted.sort_unstable();
         unwanted.dedup();
-        let stays = |book: &Book, share| keep || book.entry(share).lease.is_some_and(fixed);
-        unwanted.into_iter().filter_map(|share| self.forget(share, stays(self, share))).collect()
+        let stays = |book: &Book, share| keep || book.entry(share).lease.is_some_and(held.fixed);
+        applied.ended =
+            unwanted.into_iter().filter_map(|share| self.forget(share, stays(self, share))).collect();
+        applied
     }
 
-    /// Whether a job of `share` has devices through a share that is not the same.
-    fn runs_otherwise(&self, share: &Share) -> bool {
-        let rows = share.jobs.iter().flat_map(|job| self.shares_of(*job)).map(|row| self.entry(*row));
+    /// Whether a job of `share` has devices through a share that is not the same and does not pass to it.
+    fn runs_otherwise(&self, share: &Share, heir: Option<ShareId>) -> bool {
+        let rows = share.jobs.iter().flat_map(|job| self.shares_of(*job));
+        let rows = rows.filter(|row| Some(**row) != heir).map(|row| self.entry(*row));
         rows.into_iter().any(|entry| entry.lease.is_some() && !entry.is(share))
     }
 
     /// The share for those of its jobs that are not bound to another one by a lease that is fixed.
-    fn without_fixed(&self, mut share: Share, specs: &[Arc<JobSpec>], fixed: Fixed<'_>) -> Option<Share> {
+    fn without_fixed(
+        &self,
+        share: Share,
+        heir: Option<ShareId>,
+        specs: &[Arc<JobSpec>],
+        held: Held<'_>,
+    ) -> Option<Share> {
         let bound = |row: &ShareId| {
             let entry = self.entry(*row);
-            entry.lease.is_some_and(fixed) && !entry.is(&share)
+            Some(*row) != heir && entry.lease.is_some_and(held.fixed) && !entry.is(&share)
         };
         let free = |job: &JobIdx| !self.shares_of(*job).iter().any(bound);
-        let jobs: SmallVec<[JobIdx; 1]> = share.jobs.iter().copied().filter(free).collect();
-        let (led, leads) = (share.jobs[0], *jobs.first()?);
-        share.shape = share.shape.map(|shape| own_way(specs, led, leads, shape));
-        Some(Share { jobs, ..share })
+        let free: SmallVec<[JobIdx; 1]> = share.jobs.iter().copied().filter(free).collect();
+        retain(share, specs, |job| free.contains(job))
     }
 
     /// Drops a share the allocation no longer names; one that runs is kept where nothing is preempted.
@@ -384,20 +415,27 @@ impl Book {
         lease
     }
 
+    /// Puts a share in force: as what it was, in the place of one that passes to it, or anew.
     fn upsert(
         &mut self,
         mut share: Share,
+        heir: Option<ShareId>,
         now: Time,
-        turns: Turns,
-        specs: &[Arc<JobSpec>],
+        (turns, specs): (Turns, &[Arc<JobSpec>]),
         runs: &mut [JobRun],
-    ) {
+    ) -> ShareId {
         share.rank = share.rank.finite();
         for job in &share.jobs {
             runs[job.index()].rank = share.rank;
         }
-        let known = self.shares_of(share.jobs[0]).iter().copied().find(|row| self.entry(*row).is(&share));
-        let row = known.unwrap_or_else(|| self.insert(&share, now, specs, runs));
+        let row = match (self.known(&share), heir) {
+            (Some(row), _) => row,
+            (None, Some(row)) => {
+                share = self.pass_on(row, share, specs);
+                row
+            }
+            (None, None) => self.insert(&share, now, specs, runs),
+        };
         if self.entry(row).shape != share.shape {
             let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
             (self.entry_mut(row).shape, self.entry_mut(row).class) = (share.shape, class);
@@ -408,6 +446,12 @@ impl Book {
         (entry.stamp, entry.fraction) = (stamp, share.fraction);
         let lead = runs[share.jobs[0].index()].id;
         self.rekey(row, Key::new(share.rank, lead, row));
+        row
+    }
+
+    /// The row of a share that is in force already.
+    fn known(&self, share: &Share) -> Option<ShareId> {
+        self.shares_of(share.jobs[0]).iter().copied().find(|row| self.entry(*row).is(share))
     }
 
     /// Lets a job that no policy has ranked yet wait behind all others.
@@ -455,15 +499,17 @@ impl Book {
             Some(slot) => *slot = entry,
             None => self.entries.push(entry),
         }
-        for job in &share.jobs {
-            if self.of_job.len() <= job.index() {
-                self.of_job.resize_with(job.index() + 1, SmallVec::new);
-            }
-            self.of_job[job.index()].push(row);
-        }
+        share.jobs.iter().for_each(|job| self.add_row_of(*job, row));
         self.classes[class.0 as usize].waiting.insert(key);
         self.waiting += 1;
         row
+    }
+
+    fn add_row_of(&mut self, job: JobIdx, row: ShareId) {
+        if self.of_job.len() <= job.index() {
+            self.of_job.resize_with(job.index() + 1, SmallVec::new);
+        }
+        self.of_job[job.index()].push(row);
     }
 
     /// The row of a demand, new if need be. Like jobs share their shapes, so mostly pointers compare.
@@ -516,6 +562,15 @@ impl Book {
             entry.settle();
         }
     }
+}
+
+/// The share for some of its jobs only, if there are any. Shapes are named by the list of who is first.
+fn retain(mut share: Share, specs: &[Arc<JobSpec>], stays: impl Fn(&JobIdx) -> bool) -> Option<Share> {
+    let led = share.jobs[0];
+    share.jobs.retain(|job| stays(job));
+    let leads = *share.jobs.first()?;
+    share.shape = share.shape.map(|shape| own_way(specs, led, leads, shape));
+    Some(share)
 }
 
 /// Why an allocation cannot be put in force; the last one stays.

@@ -42,6 +42,13 @@ impl Lease {
         self.state == LeaseState::Granted && self.jobs.iter().any(|job| !specs[job.index()].pausable)
     }
 
+    /// Those who are about to leave come last, so that the lease is named by the shapes of one who stays.
+    pub(crate) fn put_last(&mut self, leavers: &[JobIdx], specs: &[Arc<JobSpec>]) {
+        let led = self.jobs[0];
+        self.jobs.sort_by_key(|job| leavers.contains(job));
+        self.shape = own_way(specs, led, self.jobs[0], self.shape);
+    }
+
     /// A job leaves the group; the shape is then named by the list of who is first.
     pub(crate) fn drop_job(&mut self, job: JobIdx, specs: &[Arc<JobSpec>]) {
         let led = self.jobs.first() == Some(&job);

@@ -148,7 +148,7 @@ impl<'a> Round<'a> {
             return false;
         }
         self.nodes.promise(placement);
-        let shape = self.leases.get(lease).expect("it was just looked at").shape;
+        let shape = self.book.entry(share).held();
         self.book.choose(share, lease, shape);
         self.stopped.remove(&share);
         true
@@ -167,7 +167,7 @@ impl<'a> Round<'a> {
         self.nodes.promise(&placement);
         let same = self.stopped.get(&share).filter(|old| {
             let lease = self.leases.get(**old).expect("a stopped lease is on record until the round ends");
-            lease.placement == placement && lease.shape == shape
+            lease.placement == placement && self.book.entry(share).held() == shape
         });
         if let Some(lease) = same.copied() {
             self.stopped.remove(&share);

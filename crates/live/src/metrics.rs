@@ -36,6 +36,9 @@ struct Inner {
     nodes: Family<State, Gauge>,
     devices: Family<Use, Gauge>,
     idle: Gauge<f64, AtomicU64>,
+    idle_held: Gauge,
+    busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
+    memory: Family<OfDevice, Gauge>,
     submissions: Counter,
     preemptions: Counter,
     ended: Family<State, Counter>,
@@ -54,6 +57,12 @@ struct State {
 struct Use {
     kind: String,
     state: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfDevice {
+    node: String,
+    device: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -105,6 +114,9 @@ impl Metrics {
             nodes: Family::default(),
             devices: Family::default(),
             idle: Gauge::default(),
+            idle_held: Gauge::default(),
+            busy: Family::default(),
+            memory: Family::default(),
             submissions: Counter::default(),
             preemptions: Counter::default(),
             ended: Family::default(),
@@ -139,6 +151,11 @@ impl Inner {
         registry.register("jobs", "Jobs that are not over", self.jobs.clone());
         registry.register("nodes", "Nodes", self.nodes.clone());
         registry.register("devices", "Devices by kind: held, free or broken", self.devices.clone());
+        let help = "Devices that jobs hold and have not used for a while";
+        registry.register("devices_idle_held", help, self.idle_held.clone());
+        let help = "The part of the time in which a device computed of late";
+        registry.register("device_busy_ratio", help, self.busy.clone());
+        registry.register("device_memory_used_bytes", "Memory of a device in use", self.memory.clone());
         let help = "Since the scheduling loop last went round";
         registry.register("seconds_since_last_cycle", help, self.idle.clone());
         registry.register("submissions", "Jobs accepted", self.submissions.clone());
@@ -165,6 +182,30 @@ impl Inner {
             let state = use_of(device).to_owned();
             self.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
         }
+        self.read_cards(board);
+    }
+
+    /// How cards are doing, as far as that is known.
+    fn read_cards(&self, board: &Board) {
+        self.busy.clear();
+        self.memory.clear();
+        let nodes = board.nodes.values();
+        let all = nodes.flat_map(|node| node.devices.iter().map(move |device| (&node.name, device)));
+        let mut idle = 0;
+        for (node, device) in all {
+            let name = format!("{}:{}", device.kind, device.index);
+            let of = OfDevice { node: node.clone(), device: name };
+            idle += i64::from(!device.jobs.is_empty() && device.idle_jobs.len() == device.jobs.len());
+            if let Some(busy) = device.busy {
+                self.busy.get_or_create(&of).set(busy);
+            }
+            if let Some(mib) = device.memory_used_mib {
+                self.memory
+                    .get_or_create(&of)
+                    .set(i64::try_from(mib.saturating_mul(1 << 20)).unwrap_or(i64::MAX));
+            }
+        }
+        self.idle_held.set(idle);
     }
 }
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
 use crate::handle::Refusal;
+use crate::likeness::likeness;
+use crate::offers::Offers;
 use crate::request::JobRequest;
 
 /// The kind of processor slots, for jobs that want no accelerator.
@@ -55,9 +57,10 @@ pub fn translate(
     request: &JobRequest,
     kinds: &Kinds,
     catalog: &dyn Catalog,
+    offers: &Offers,
 ) -> Result<JobSpec, Refusal> {
     let sizes = Sizes::of(request)?;
-    let allowed = allowed(request, kinds)?;
+    let allowed = offers.serving(request, allowed(request, kinds)?, kinds)?;
     let (shapes, speeds) = ways(request, &sizes, &allowed, kinds, catalog);
     let deadline = seconds(request.deadline, "deadline", false)?;
     let not_before = seconds(request.begin, "begin", false)?;
@@ -74,14 +77,14 @@ pub fn translate(
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
         steps: duration.or(limit).unwrap_or(DURATION_S),
-        profile: profile(request, &sizes, catalog),
+        profile: profile(user, request, &sizes, catalog),
         shapes: shapes.into(),
         speeds: speeds.into(),
         costs: Costs::default(),
         failures_max: request.max_restarts.unwrap_or(0),
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
-        sharing: None,
+        sharing: sharing(request),
     })
 }
 
@@ -192,10 +195,33 @@ fn ways(
     ways.into_iter().unzip()
 }
 
-/// A job that shares its devices with nobody is one of which nothing is known: no policy packs those.
-fn profile(request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
-    let model = request.model.as_deref().filter(|_| !request.exclusive);
-    model.map_or(ProfileId::default(), |model| catalog.profile(model, request.batch_size, sizes.asked))
+/// What it has in common with others: by the table, else by what it runs. A job that shares its devices with nobody
+/// is one of which nothing is known: no policy packs those.
+fn profile(user: &str, request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
+    if request.exclusive {
+        return ProfileId::default();
+    }
+    let model = request.model.as_deref();
+    let known = model.map(|model| catalog.profile(model, request.batch_size, sizes.asked));
+    known.filter(|known| *known != ProfileId::default()).unwrap_or_else(|| likeness(user, request))
+}
+
+/// What it says of sharing its devices, where it says anything.
+fn sharing(request: &JobRequest) -> Option<Arc<Sharing>> {
+    let word = |word: &Option<String>| word.as_deref().map(Arc::from);
+    let sharing = Sharing {
+        claim: request.class,
+        loss_max: request.max_slowdown.unwrap_or(Sharing::PLAIN.loss_max),
+        request: request.card_request(),
+        limit: request.card_limit(),
+        memory_mib: request.gpu_memory_mib.map(|mib| u32::try_from(mib).unwrap_or(u32::MAX)),
+        usage: None,
+        alone: request.exclusive,
+        affinity: word(&request.affinity),
+        anti_affinity: word(&request.anti_affinity),
+        exclusion: word(&request.exclusion),
+    };
+    (sharing != Sharing::PLAIN).then(|| Arc::new(sharing))
 }
 
 /// A number that is finite and not below zero, or above it.
@@ -214,6 +240,8 @@ fn invalid(field: &str, message: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use yard_core::job::Claim;
+
     use super::*;
 
     fn kinds() -> Kinds {
@@ -231,7 +259,7 @@ mod tests {
     fn spec(change: impl FnOnce(&mut JobRequest)) -> Result<JobSpec, Refusal> {
         let mut request = request();
         change(&mut request);
-        translate("ann", &request, &kinds(), &Blank)
+        translate("ann", &request, &kinds(), &Blank, &Offers::default())
     }
 
     /// `kind x devices @ speed` of each shape.
@@ -257,7 +285,7 @@ mod tests {
         assert_eq!((&*plain.name, plain.steps, plain.failures_max), ("true", DURATION_S, 0));
         let mut only_cpu = Kinds::default();
         only_cpu.intern("cpu");
-        let spec = translate("ann", &request(), &only_cpu, &Blank).unwrap();
+        let spec = translate("ann", &request(), &only_cpu, &Blank, &Offers::default()).unwrap();
         assert_eq!(
             spec.shapes[0],
             Shape::of(KindId(0), 1),
@@ -309,9 +337,15 @@ mod tests {
         }
         let mut job = request();
         (job.model, job.gpus) = (Some("resnet".into()), Some(2));
-        assert_eq!(text(&translate("ann", &job, &kinds(), &Table).unwrap()), "a100x2@1 v100x2@0.25");
+        assert_eq!(
+            text(&translate("ann", &job, &kinds(), &Table, &Offers::default()).unwrap()),
+            "a100x2@1 v100x2@0.25"
+        );
         job.model = Some("unheard-of".into());
-        assert_eq!(text(&translate("ann", &job, &kinds(), &Table).unwrap()), "v100x2@1 a100x2@1");
+        assert_eq!(
+            text(&translate("ann", &job, &kinds(), &Table, &Offers::default()).unwrap()),
+            "v100x2@1 a100x2@1"
+        );
     }
 
     #[test]
@@ -327,8 +361,39 @@ mod tests {
         assert_eq!(field(spec(|job| job.min_gpus = Some(0))), "min_gpus");
         assert_eq!(field(spec(|job| (job.gpus, job.min_gpus) = (Some(2), Some(3)))), "min_gpus");
         assert_eq!(field(spec(|job| job.nodes = Some(2))), "nodes");
-        let nobody = translate("ann", &request(), &Kinds::default(), &Blank);
+        let nobody = translate("ann", &request(), &Kinds::default(), &Blank, &Offers::default());
         assert!(matches!(nobody, Err(Refusal::Unavailable(_))));
+    }
+
+    #[test]
+    fn what_is_said_of_sharing_is_passed_on() {
+        assert_eq!(spec(|_| ()).unwrap().sharing, None);
+        assert_eq!(
+            spec(|job| job.gpu_fraction = Some(1.0)).unwrap().sharing,
+            None,
+            "a whole card is nothing new"
+        );
+        let alone = spec(|job| job.exclusive = true).unwrap();
+        assert_eq!(*alone.sharing(), Sharing { alone: true, ..Sharing::PLAIN });
+        let half = spec(|job| (job.gpu_fraction, job.gpu_memory_mib) = (Some(0.5), Some(8192))).unwrap();
+        let expected = Sharing { request: 0.5, limit: 0.5, memory_mib: Some(8192), ..Sharing::PLAIN };
+        assert_eq!(*half.sharing(), expected);
+        let more = spec(|job| {
+            (job.gpu_fraction, job.gpu_limit) = (Some(0.25), Some(0.75));
+            (job.class, job.max_slowdown) = (Claim::Guaranteed, Some(0.1));
+            (job.affinity, job.exclusion) = (Some("a".into()), Some("b".into()));
+        });
+        let expected = Sharing {
+            claim: Claim::Guaranteed,
+            loss_max: 0.1,
+            request: 0.25,
+            limit: 0.75,
+            affinity: Some("a".into()),
+            exclusion: Some("b".into()),
+            ..Sharing::PLAIN
+        };
+        assert_eq!(*more.unwrap().sharing(), expected);
+        assert_eq!(spec(|job| job.gpu_limit = Some(0.3)).unwrap().sharing().request, 0.3);
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct JobView {
     pub ended_at: Option<f64>,
     /// Seconds it has held devices.
     pub executed_s: f64,
+    /// Seconds for which it has used none of the devices it holds, once they are many.
+    #[serde(default)]
+    pub idle_s: Option<f64>,
     /// Steps done.
     pub step: Option<u64>,
     /// Steps to do in all.
@@ -86,7 +89,7 @@ pub struct NodeView {
 }
 
 /// A device as people see it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceView {
     /// Its kind.
     pub kind: String,
@@ -102,6 +105,35 @@ pub struct DeviceView {
     pub jobs: Vec<u64>,
     /// Why it is out of service, where it is.
     pub problem: Option<String>,
+    /// The part of the time in which it computed of late, from 0 to 1. This and what follows is not known of a device
+    /// that is no card, or whose node cannot be reached.
+    #[serde(default)]
+    pub busy: Option<f64>,
+    /// Memory in use.
+    #[serde(default)]
+    pub memory_used_mib: Option<u64>,
+    /// Degrees Celsius.
+    #[serde(default)]
+    pub temperature_c: Option<u32>,
+    /// Power drawn.
+    #[serde(default)]
+    pub power_w: Option<f64>,
+    /// Why its clocks are held back, where they are.
+    #[serde(default)]
+    pub throttled: Option<String>,
+    /// Memory errors that were corrected, and those that were not, since the driver was loaded.
+    #[serde(default)]
+    pub ecc: Option<(u64, u64)>,
+    /// Whether it is split into instances (MIG), which are not offered.
+    #[serde(default)]
+    pub split: bool,
+    /// How it is linked to other devices of its kind on this node, by their numbers: `nvlink`, `pcie`, `numa` or
+    /// `system`.
+    #[serde(default)]
+    pub links: Vec<(u32, String)>,
+    /// Those of its jobs that have not used it for a while.
+    #[serde(default)]
+    pub idle_jobs: Vec<u64>,
 }
 
 /// All nodes.

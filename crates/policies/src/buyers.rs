@@ -13,6 +13,7 @@ use yard_core::view::View;
 use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::leftovers::with_leftovers;
+use crate::together::likeness;
 
 /// Shares below this are rounding, not meant.
 pub(crate) const SHARE_MIN: f64 = 1e-7;
@@ -28,6 +29,8 @@ type Parts = SmallVec<[(u16, f64); 4]>;
 pub(crate) enum Rows {
     /// Jobs that are alike.
     Alike,
+    /// Jobs that are alike beside others, too.
+    Mates,
     /// Each by itself: what it needs depends on how far it is.
     Single,
 }
@@ -101,10 +104,15 @@ impl<'v> Buyers<'v> {
         let market = Market::new(capacity).map_err(Broken)?;
         let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, sight, shapes: Vec::new() };
         let mut jobs: Vec<JobIdx> = view.active().filter(|job| !view.run(*job).cancelled).collect();
-        if rows == Rows::Alike {
-            jobs.sort_by(|a, b| order(view, *a, *b).then(a.cmp(b)));
+        let order = |a: &JobIdx, b: &JobIdx| match rows {
+            Rows::Single => a.cmp(b),
+            Rows::Alike => order(view, *a, *b),
+            Rows::Mates => order(view, *a, *b).then_with(|| likeness(view, *a).cmp(&likeness(view, *b))),
+        };
+        if rows != Rows::Single {
+            jobs.sort_by(|a, b| order(a, b).then(a.cmp(b)));
         }
-        let alike = |a: &JobIdx, b: &JobIdx| rows == Rows::Alike && order(view, *a, *b).is_eq();
+        let alike = |a: &JobIdx, b: &JobIdx| order(a, b).is_eq();
         for jobs in jobs.chunk_by(alike) {
             buyers.add(jobs).map_err(Broken)?;
         }

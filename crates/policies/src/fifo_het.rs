@@ -19,6 +19,7 @@ use yard_core::view::View;
 use crate::counts::Counts;
 use crate::params::PACKED;
 use crate::ranked::in_shape;
+use crate::together::Room;
 use crate::{Entry, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -70,9 +71,10 @@ fn place(view: &View, job: JobIdx, left: &mut Counts) -> Option<u16> {
 /// Whole shares of those that are placed, and of those that wait with them as far as they find partners.
 fn shares(view: &View, placed: &[(JobIdx, u16)], waiting: &[JobIdx]) -> Vec<Share> {
     let mut shares: Vec<Share> = placed.iter().map(|(job, shape)| in_shape(view, *job, *shape)).collect();
+    let room = Room::new(view);
     for job in waiting {
         let alone = (0..placed.len()).filter(|at| shares[*at].jobs.len() == 1);
-        let gains = alone.filter_map(|at| Some((at, gain(view, placed[at], *job)?)));
+        let gains = alone.filter_map(|at| Some((at, gain(&room, placed[at], *job)?)));
         let best = gains.reduce(|best, next| if next.1 > best.1 { next } else { best });
         let Some((at, _)) = best.filter(|(_, gain)| *gain > GAIN) else { break };
         shares[at].jobs = smallvec![placed[at].0, *job];
@@ -82,9 +84,10 @@ fn shares(view: &View, placed: &[(JobIdx, u16)], waiting: &[JobIdx]) -> Vec<Shar
 }
 
 /// What two jobs keep of their speeds on the devices of the first, added up.
-fn gain(view: &View, (lead, shape): (JobIdx, u16), job: JobIdx) -> Option<f64> {
+fn gain(room: &Room<'_>, (lead, shape): (JobIdx, u16), job: JobIdx) -> Option<f64> {
+    let view = room.view;
     let known = |job| view.spec(job).profile != ProfileId::default();
-    let speeds = view.packed(lead, job, shape).filter(|_| known(lead) && known(job))?;
+    let speeds = room.packed(lead, job, shape).filter(|_| known(lead) && known(job))?;
     let own = view.spec(job).way(&view.spec(lead).shapes[shape as usize])?;
     Some(speeds[0] / view.speed(lead, shape) + speeds[1] / view.speed(job, own))
 }

@@ -7,6 +7,7 @@
 //! line in `ALL`.
 
 mod allox;
+mod antman;
 mod backfill;
 mod buyers;
 #[cfg(test)]
@@ -27,10 +28,12 @@ mod gittins;
 mod hierarchical;
 mod index;
 mod isolated;
+mod kubeshare;
 mod las;
 mod leftovers;
 mod ljf;
 mod lpjf;
+mod lucid;
 mod makespan;
 mod max_min;
 mod max_throughput;
@@ -42,6 +45,8 @@ pub mod placers;
 mod properties;
 mod ranked;
 mod round_robin;
+mod salus;
+mod seats;
 mod sjf;
 mod srsf;
 mod srtf;
@@ -49,6 +54,7 @@ mod srtf;
 mod testing;
 mod themis;
 mod tiresias;
+mod together;
 mod water_filling;
 
 use std::sync::Arc;
@@ -98,6 +104,10 @@ pub const ALL: &[Entry] = &[
     gandiva_fair::ENTRY,
     themis::ENTRY,
     gandiva::ENTRY,
+    antman::ENTRY,
+    kubeshare::ENTRY,
+    salus::ENTRY,
+    lucid::ENTRY,
     lpjf::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,

@@ -24,6 +24,7 @@ use yard_solver::reference::Progress;
 use crate::buyers::{Buyers, Row, Rows, SHARE_MIN, Sight};
 use crate::finish_time::steps_left;
 use crate::leftovers::with_leftovers;
+use crate::together::Room;
 
 /// Jobs as classes, alone and together.
 pub(crate) struct Packs<'v> {
@@ -41,17 +42,18 @@ fn broken(error: PackedError) -> PolicyError {
 impl<'v> Packs<'v> {
     /// The jobs of a view that can run now.
     pub(crate) fn new(view: &'v View) -> Result<Packs<'v>, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
+        let buyers = Buyers::new(view, Rows::Mates, Sight::Aware)?;
         let capacity = buyers.kinds.iter().map(|kind| f64::from(view.capacity(*kind))).collect();
         let class = |row: &Row| Class { jobs: row.jobs.len() as u32, weight: row.weight };
         let classes = buyers.rows.iter().map(class).collect();
         let packed = Packed { capacity, classes, groups: Vec::new() };
+        let room = Room::new(view);
         let mut packs = Packs { buyers, packed, shapes: Vec::new() };
         for row in 0..packs.buyers.rows.len() {
             packs.add_alone(row);
         }
         for one in 0..packs.buyers.rows.len() {
-            (one..packs.buyers.rows.len()).for_each(|other| packs.add_pair(one, other));
+            (one..packs.buyers.rows.len()).for_each(|other| packs.add_pair(&room, one, other));
         }
         Ok(packs)
     }
@@ -74,7 +76,7 @@ impl<'v> Packs<'v> {
     }
 
     /// Two classes, or two jobs of one, in every shape of the first in which they may be together.
-    fn add_pair(&mut self, one: usize, other: usize) {
+    fn add_pair(&mut self, room: &Room<'_>, one: usize, other: usize) {
         let (view, rows) = (self.buyers.view, &self.buyers.rows);
         let (a, b) =
             (rows[one].jobs[0], rows[other].jobs[usize::from(one == other).min(rows[other].jobs.len() - 1)]);
@@ -83,7 +85,7 @@ impl<'v> Packs<'v> {
             return;
         }
         for option in self.buyers.market.options_of(one) {
-            if let Some([fast, slow]) = pays(view, a, b, self.buyers.shape(option)) {
+            if let Some([fast, slow]) = pays(room, a, b, self.buyers.shape(option)) {
                 let first = Role { class: one as u32, speed: fast * self.unit(one) };
                 let second = Role { class: other as u32, speed: slow * self.unit(other) };
                 self.add(option, smallvec![first, second]);
@@ -234,8 +236,8 @@ impl<'v> Packs<'v> {
 }
 
 /// Steps a second of two jobs together, where that is more than turns would give.
-fn pays(view: &View, a: JobIdx, b: JobIdx, shape: u16) -> Option<[f64; 2]> {
-    let speeds = view.packed(a, b, shape)?;
+fn pays(room: &Room<'_>, a: JobIdx, b: JobIdx, shape: u16) -> Option<[f64; 2]> {
+    let (view, speeds) = (room.view, room.packed(a, b, shape)?);
     let own = view.spec(b).way(&view.spec(a).shapes[shape as usize])?;
     let kept = speeds[0] / view.speed(a, shape) + speeds[1] / view.speed(b, own);
     (kept > 1.0).then_some(speeds)

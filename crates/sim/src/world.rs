@@ -178,9 +178,7 @@ impl World {
     pub(crate) fn execute(&mut self, now: Time, command: Command) {
         match command {
             Command::Grant { lease, jobs, shapes, placement, .. } => {
-                if jobs.len() > 1 {
-                    self.groups.insert(lease, jobs.iter().copied().collect());
-                }
+                self.groups.entry(lease).or_default().extend(jobs.iter().copied());
                 let each = jobs.iter().zip(shapes);
                 each.for_each(|(job, shape)| self.start(now, *job, lease, shape, &placement));
             }
@@ -238,6 +236,10 @@ impl World {
         let Some(group) = self.groups.get(&lease) else { return };
         let works = |id: &JobId| self.jobs[id.index()].working;
         let working: SmallVec<[JobId; 2]> = group.iter().copied().filter(works).collect();
+        let as_it_was = |id: &JobId| self.jobs[id.index()].speed == self.jobs[id.index()].alone;
+        if working.len() == 1 && working.iter().all(as_it_was) {
+            return;
+        }
         for id in &working {
             self.tell(now, *id);
             self.jobs[id.index()].speed = self.speed_in(*id, &working);

@@ -34,6 +34,14 @@ def batch_size(default: int) -> int:
     return _number(("YARD_BATCH_SIZE",), default)
 
 
+def report_every(default: float) -> float:
+    """Seconds from one report of progress to the next, at least. The agent of a guaranteed job wants to know soon."""
+    try:
+        return min(max(float(os.environ.get("YARD_REPORT_S", default)), 0.0), 60.0)
+    except ValueError:
+        return default
+
+
 def instance() -> int:
     """Which start of the job this is; it grows with each. 0 outside Switchyard."""
     return _number(("YARD_INSTANCE",), 0)

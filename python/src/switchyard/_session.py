@@ -19,7 +19,7 @@ from . import _env
 from ._gate import Gate, Stop
 from ._link import Link, Message
 
-# Progress is told at most this often, so that short steps cost nothing.
+# Progress is told at most this often unless the agent says otherwise, so that short steps cost nothing.
 _PROGRESS_S = 0.2
 
 Handler = Union[Callable[[int, Optional[FrameType]], Any], int, None]
@@ -33,6 +33,7 @@ class Session:
         self.gate = Gate(self._answer)
         self._progress: Message | None = None
         self._progress_at = float("-inf")
+        self._every_s = _env.report_every(_PROGRESS_S)
         self._samples: collections.deque[tuple[float, int]] = collections.deque(maxlen=64)
         self._passed = 0
         self._previous: tuple[int, Handler] | None = None
@@ -51,7 +52,7 @@ class Session:
         """Tell how far it is: at most a few times a second unless `now`."""
         self._progress = {"progress": {"step": step, "total": total}}
         moment = time.monotonic()
-        if not now and step != total and moment - self._progress_at < _PROGRESS_S:
+        if not now and step != total and moment - self._progress_at < self._every_s:
             return
         self._progress_at = moment
         self._samples.append((moment, step))

@@ -10,12 +10,15 @@ use crate::output::{self, Listing};
 /// How to list them.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard nodes\n  yard nodes -o wide\n  yard nodes -o json | jq '.nodes[] | select(.state != \"up\")'"
+    after_help = "Examples:\n  yard nodes\n  yard nodes --devices\n  yard nodes -o json | jq '.nodes[] | select(.state != \"up\")'"
 )]
 pub(crate) struct NodesArgs {
     /// How to print; wide: one line a device
     #[arg(short, long, value_enum, default_value_t)]
     output: Listing,
+    /// One line a device: what it is, how it is doing and who holds it
+    #[arg(long)]
+    devices: bool,
     /// Print no header
     #[arg(long)]
     no_header: bool,
@@ -23,17 +26,21 @@ pub(crate) struct NodesArgs {
     server: ServerArgs,
 }
 
+const COLUMNS: [&str; 8] = ["node", "state", "devices", "held", "busy", "jobs", "heard", "why"];
+
+const DEVICE_COLUMNS: [&str; 9] =
+    ["node", "state", "device", "what", "busy", "memory", "heat", "jobs", "why"];
+
 pub(crate) fn run(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let list: NodeList = Client::new(&args.server)?.get("/v1/nodes", &[])?;
-    let header: &[&str] = match args.output {
-        Listing::Json => return output::json(&list, out),
-        _ if args.no_header => &[],
-        Listing::Table => &["node", "state", "devices", "held", "jobs", "heard", "why"],
-        Listing::Wide => &["node", "state", "device", "what", "memory", "jobs", "why"],
-    };
-    let mut table = output::table(header, 7);
+    if args.output == Listing::Json {
+        return output::json(&list, out);
+    }
+    let by_device = args.devices || args.output == Listing::Wide;
+    let header = if by_device { DEVICE_COLUMNS.as_slice() } else { &COLUMNS };
+    let mut table = output::table(if args.no_header { &[] } else { header }, header.len());
     for node in &list.nodes {
-        if args.output == Listing::Wide {
+        if by_device {
             table.add_rows(node.devices.iter().map(|device| device_row(node, device)));
         } else {
             table.add_row(row(node));
@@ -49,11 +56,14 @@ pub(crate) fn run(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 fn row(node: &NodeView) -> Vec<String> {
     let held = node.devices.iter().filter(|device| !device.jobs.is_empty()).count();
     let heard = node.heard_s.map_or_else(String::new, |seconds| format!("{} ago", output::brief(seconds)));
+    let known: Vec<f64> = node.devices.iter().filter_map(|device| device.busy).collect();
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
     vec![
         output::plain(&node.name),
         node.state.clone(),
         output::plain(&devices(node)),
         format!("{held}/{}", node.devices.len()),
+        if known.is_empty() { String::new() } else { percent(mean) },
         jobs(node.devices.iter().flat_map(|device| &device.jobs)),
         heard,
         output::plain(&why(node)),
@@ -61,17 +71,50 @@ fn row(node: &NodeView) -> Vec<String> {
 }
 
 fn device_row(node: &NodeView, device: &DeviceView) -> Vec<String> {
-    let memory = device.memory_mib.map_or_else(String::new, |mib| format!("{} GiB", mib / 1024));
-    let why = device.problem.as_deref().or(node.reason.as_deref()).unwrap_or_default();
+    let why = note(device).or_else(|| node.reason.clone()).unwrap_or_default();
     vec![
         output::plain(&node.name),
         node.state.clone(),
         output::plain(&format!("{}:{}", device.kind, device.index)),
         output::plain(&device.name),
-        memory,
+        device.busy.map_or_else(String::new, percent),
+        memory(device),
+        heat(device),
         jobs(device.jobs.iter()),
-        output::plain(why),
+        output::plain(&why),
     ]
+}
+
+pub(super) fn percent(part: f64) -> String {
+    format!("{:.0}%", 100.0 * part)
+}
+
+/// `12/80 GiB`: used, where that is known, and all.
+pub(super) fn memory(device: &DeviceView) -> String {
+    match (device.memory_used_mib, device.memory_mib) {
+        (Some(used), Some(all)) if used < 10 << 10 => {
+            format!("{:.1}/{} GiB", used as f64 / 1024.0, all / 1024)
+        }
+        (Some(used), Some(all)) => format!("{}/{} GiB", used / 1024, all / 1024),
+        (None, Some(all)) => format!("{} GiB", all / 1024),
+        _ => String::new(),
+    }
+}
+
+/// `61°C 412W`.
+pub(super) fn heat(device: &DeviceView) -> String {
+    let degrees = device.temperature_c.map(|degrees| format!("{degrees}°C"));
+    let power = device.power_w.map(|power| format!("{power:.0}W"));
+    degrees.into_iter().chain(power).collect::<Vec<_>>().join(" ")
+}
+
+/// What an operator should know of a device: what is wrong with it, what holds it back, who does not use it.
+pub(super) fn note(device: &DeviceView) -> Option<String> {
+    let throttled = device.throttled.as_ref().map(|reason| format!("slowed down: {reason}"));
+    let idle =
+        (!device.idle_jobs.is_empty()).then(|| format!("not used by job {}", jobs(device.idle_jobs.iter())));
+    let all: Vec<_> = [device.problem.clone(), throttled, idle].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// `4 h100, 2 cpu`.
@@ -82,16 +125,15 @@ fn devices(node: &NodeView) -> String {
     counts.join(", ")
 }
 
-fn jobs<'a>(ids: impl Iterator<Item = &'a u64>) -> String {
+pub(super) fn jobs<'a>(ids: impl Iterator<Item = &'a u64>) -> String {
     let ids: std::collections::BTreeSet<_> = ids.collect();
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Why the node is in its state, and what is wrong with its devices.
+/// Why the node is in its state, and what there is to know of its devices.
 fn why(node: &NodeView) -> String {
-    let device = |device: &DeviceView| {
-        device.problem.as_ref().map(|problem| format!("{}:{}: {problem}", device.kind, device.index))
-    };
+    let device =
+        |device: &DeviceView| note(device).map(|note| format!("{}:{}: {note}", device.kind, device.index));
     let all: Vec<_> = node.reason.iter().cloned().chain(node.devices.iter().filter_map(device)).collect();
     all.join("; ")
 }

@@ -42,13 +42,40 @@ pub(crate) struct ServerOptions {
     /// Steps per second by kind, model and GPUs, as in yard sim
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
+    /// What is believed of speeds: learned (from what jobs report, beginning with the table) or table
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) belief: Believed,
     /// How long an agent may be out of touch before it stops its jobs and they go elsewhere
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) lease: Duration,
     /// How long a job that failed waits before it is tried again; twice as long each time
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) backoff: Duration,
+    /// How jobs on one card share it: plain (they take turns) or mps (side by side, where a node has the driver's MPS
+    /// tools; such jobs cannot be frozen)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub(crate) sharing: Sharing,
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
+}
+
+/// Where speeds come from.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Believed {
+    /// From what jobs report, beginning with the table
+    #[default]
+    Learned,
+    /// From the table alone
+    Table,
+}
+
+/// How jobs on one card share it.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They take turns
+    #[default]
+    Plain,
+    /// Side by side, through MPS
+    Mps,
 }

@@ -62,6 +62,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("rate", job.rate.map_or_else(String::new, |rate| format!("{rate:.3} steps/s"))),
         ("time", jobs::time(job, clock::seconds_now())),
         ("executed", output::human(Some(job.executed_s))),
+        ("not used", job.idle_s.map_or_else(String::new, |idle| output::human(Some(idle)))),
         ("priority", job.priority.to_string()),
         ("submitted", clock::written(job.submitted_at)),
         ("started", moment(job.started_at)),

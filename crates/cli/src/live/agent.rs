@@ -4,7 +4,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Dial, Fakes, Offer, Server};
+use yard_live::agent::{AgentConfig, Dial, Fakes, LOOK, Offer, Server};
 
 use crate::cmd::agent::{AgentArgs, DeviceOptions};
 
@@ -39,6 +39,7 @@ pub(super) fn config(
         freeze_room_mib,
         cgroups,
         take_jobs_along,
+        look: LOOK,
     })
 }
 

@@ -16,14 +16,14 @@ use yard_live::api::{self, Site};
 use yard_live::auth::Tokens;
 use yard_live::ca::{Authority, write_private};
 use yard_live::clock::now_us;
-use yard_live::driver::{Config, Driver};
+use yard_live::driver::{CardSharing, Config, Driver};
 use yard_live::handle::{Ask, Handle};
 use yard_live::history::History;
 use yard_live::metrics::Metrics;
 use yard_live::{listen, tls};
 
 use super::catalog::Table;
-use crate::cmd::server::ServerOptions;
+use crate::cmd::server::{Believed, ServerOptions, Sharing};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
 const STALL: Duration = Duration::from_secs(15);
@@ -126,6 +126,11 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     config.policy = options.policy.clone();
     config.lease = options.lease.0;
     config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));
+    config.sharing = match options.sharing {
+        Sharing::Plain => CardSharing::Plain,
+        Sharing::Mps => CardSharing::Mps,
+    };
+    config.learn = options.belief == Believed::Learned;
     config.meter = Arc::new(metrics.clone());
     if let Some(path) = &options.throughputs {
         config.catalog = Box::new(Table::open(path)?);

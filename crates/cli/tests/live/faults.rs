@@ -80,3 +80,27 @@ fn submissions_repeated_with_one_key_make_one_job() {
     assert_eq!(id(&first), id(&second));
     assert_eq!(post(r#"{"command":["false"]}"#).0, 409);
 }
+
+#[test]
+fn a_job_leaves_a_card_that_falls_off_and_the_card_comes_back() {
+    let cluster = Cluster::up("--fake h100:2 --name here --round 1s --policy fifo");
+    let id = cluster.submit("--gpus 1", &["sleep", "1000"]);
+    cluster.wait(id, "running");
+    let device = |at: usize| cluster.node("here").expect("it is there")["devices"][at].clone();
+    let holds = |at: usize| device(at)["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty());
+    let (first, other) = if holds(0) { (0, 1) } else { (1, 0) };
+    let cards = format!(
+        r#"{{"cards": {{"h100:{first}": null, "h100:{other}": {{"busy": 0.75, "memory_used_mib": 2048}}}}}}"#
+    );
+    let file = cluster.folder.0.join(".yard/agent/fake-cards.json");
+    std::fs::write(&file, cards).expect("a file can be written");
+    cluster.until("it runs on the other card", || holds(other) && cluster.state(id) == "running");
+    let problem = device(first)["problem"].to_string();
+    assert!(problem.contains("does not answer the driver"), "{problem}");
+    cluster.until("the other card is seen to work", || device(other)["busy"] == 0.75);
+    let table = cluster.yard("nodes --devices").ok();
+    assert!(table.contains("75%") && table.contains("2.0/80 GiB"), "{table}");
+    assert_eq!(cluster.job(id)["failures"], 0, "it was not the job's fault");
+    std::fs::remove_file(&file).expect("a file can be removed");
+    cluster.until("the card is back", || device(first)["problem"].is_null());
+}

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::belief::Belief;
 use crate::ids::{JobIdx, LeaseId, ProfileId};
-use crate::job::{JobSpec, JobState, Shape, lying};
+use crate::job::{JobSpec, JobState, Shape, Usage, lying};
 use crate::state::State;
 use crate::units::{Span, Time};
 
@@ -28,13 +28,22 @@ pub(crate) struct Stint {
 /// Shapes, and a speed for each.
 type Ways = (Arc<[Shape]>, Arc<[f64]>);
 
+/// Who computes less than this alone cannot be measured by it.
+const BUSY_MIN: f64 = 0.05;
+
 /// A shorter stretch says more of when reports are sent than of speed.
 const STINT_MIN: Span = Span::from_whole_secs(1);
 
 impl Engine {
     pub(super) fn believe(&mut self, belief: Belief) {
         let state = &mut self.state;
-        state.belief = Arc::new(belief.sound());
+        let mut belief = belief.sound();
+        belief.remember(&state.belief);
+        for row in state.rows.values() {
+            let spec = &state.specs[row.index()];
+            belief.guess(spec.profile, &spec.shapes, &spec.speeds);
+        }
+        state.belief = Arc::new(belief);
         state.stints.clear();
         state.changed.all = true;
         state.dirty |= !state.rows.is_empty();
@@ -107,6 +116,35 @@ impl State {
         let belief = Arc::make_mut(&mut self.belief);
         self.dirty |= belief.observe(spec.profile, &spec.shapes[at], other, made.max(0.0) / span.secs());
         self.believe_anew(spec.profile);
+    }
+
+    /// How much a job computes. Beside another, one that never says how far it is, is measured by it.
+    pub(super) fn note_usage(&mut self, job: JobIdx, usage: Usage) {
+        let lease = self.run(job).lease.and_then(|lease| self.leases.get(lease));
+        let works = |other: &&JobIdx| **other != job && self.run(**other).state == JobState::Running;
+        let company: SmallVec<[JobIdx; 2]> =
+            lease.into_iter().flat_map(|lease| &lease.jobs).filter(works).copied().collect();
+        let before = self.run(job).usage;
+        if company.is_empty() {
+            return self.run_mut(job).usage = Some(usage);
+        }
+        let alone = before.map_or(0.0, |usage| usage.busy);
+        self.run_mut(job).usage = Some(Usage { busy: alone, ..usage });
+        let (spec, at) = (self.specs[job.index()].clone(), self.way(job));
+        let shape = &spec.shapes[at];
+        if let [other] = company[..]
+            && spec.profile != ProfileId::default()
+            && self.specs[other.index()].profile != ProfileId::default()
+            && alone >= BUSY_MIN
+            && self.belief.learns()
+            && !self.belief.is_measured(spec.profile, shape)
+        {
+            let other = self.specs[other.index()].profile;
+            let kept = (usage.busy / alone).min(1.0);
+            self.dirty |= Arc::make_mut(&mut self.belief).observe_kept(spec.profile, shape, other, kept);
+            let lease = self.run(job).lease;
+            lease.iter().for_each(|lease| self.set_paces(*lease));
+        }
     }
 
     /// What was learned of a profile shows in the specs of its jobs.

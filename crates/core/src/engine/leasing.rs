@@ -34,6 +34,47 @@ impl Engine {
         out.push(Effect::Execute(Command::Grant { lease, jobs, shapes, placement, until }));
     }
 
+    /// The group of a lease in force has other jobs from now on: who left it stops, who came to it starts.
+    pub(super) fn regroup(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        let State { leases, book, specs, .. } = &mut self.state;
+        let held = leases.get_mut(lease).expect("a lease that is passed on is on record");
+        let wanted = &book.entry(held.share).jobs;
+        let leavers: SmallVec<[JobIdx; 1]> =
+            held.jobs.iter().copied().filter(|job| !wanted.contains(job)).collect();
+        held.put_last(&leavers, specs);
+        self.stop_jobs(lease, &leavers, Why::Preempted, out);
+        self.join(lease, out);
+    }
+
+    /// Jobs that wait to join a group do so, once nobody who is to leave it is still there.
+    pub(super) fn join(&mut self, id: LeaseId, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        let Some(lease) = state.leases.get(id).filter(|lease| lease.state == LeaseState::Granted) else {
+            return;
+        };
+        let wanted = &state.book.entry(lease.share).jobs;
+        let joins = |job: &&JobIdx| !lease.jobs.contains(job) && state.runs[job.index()].state.is_waiting();
+        let joiners: SmallVec<[JobIdx; 1]> = wanted.iter().filter(joins).copied().collect();
+        if joiners.is_empty() || lease.jobs.iter().any(|job| !wanted.contains(job)) {
+            return;
+        }
+        let (lead, shape, placement, until) =
+            (lease.jobs[0], lease.shape, lease.placement.clone(), lease.until);
+        let shapes: SmallVec<[u16; 1]> =
+            joiners.iter().map(|job| own_way(&state.specs, lead, *job, shape)).collect();
+        for (job, shape) in joiners.iter().zip(&shapes) {
+            state.leases.get_mut(id).expect("it was just looked at").jobs.push(*job);
+            state.take_up(*job, id, *shape, placement.devices());
+        }
+        let jobs: SmallVec<_> = joiners.iter().map(|job| state.run(*job).id).collect();
+        out.push(Effect::Publish(Event::Granted {
+            lease: id,
+            jobs: jobs.clone(),
+            placement: placement.clone(),
+        }));
+        out.push(Effect::Execute(Command::Grant { lease: id, jobs, shapes, placement, until }));
+    }
+
     /// Ends a lease whose devices are already promised onwards or free.
     pub(super) fn end_lease(&mut self, lease: LeaseId, why: Why, out: &mut Vec<Effect>) {
         let ended = self.state.leases.get(lease).expect("a lease that ends is on record");

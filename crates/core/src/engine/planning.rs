@@ -139,9 +139,15 @@ impl Engine {
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
         let fixed = |lease: LeaseId| leases.get(lease).is_some_and(|lease| lease.is_fixed(specs));
-        for lease in state.book.apply(allocation, state.now, state.settings.turns, specs, runs, &fixed) {
+        let granted = |id: LeaseId| leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted);
+        let held = book::Held { fixed: &fixed, granted: &granted };
+        let applied = state.book.apply(allocation, state.now, state.settings.turns, specs, runs, held);
+        for lease in applied.ended {
             self.state.release(lease);
             self.end_lease(lease, Why::Preempted, out);
+        }
+        for lease in applied.regrouped {
+            self.regroup(lease, out);
         }
     }
 

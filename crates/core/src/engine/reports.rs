@@ -59,7 +59,9 @@ impl Engine {
         if !(0.0..=1.0).contains(&usage.busy) {
             return;
         }
-        let before = self.state.run_mut(job).usage.replace(usage).unwrap_or_default();
+        let before = self.state.run(job).usage.unwrap_or_default();
+        self.state.note_usage(job, usage);
+        let usage = self.state.run(job).usage.unwrap_or_default();
         let apart = |now: f64, before: f64| (now - before).abs() > 0.1 * now.max(before);
         let memory = apart(f64::from(usage.memory_mib), f64::from(before.memory_mib));
         if apart(usage.busy, before.busy) || memory {
@@ -85,6 +87,7 @@ impl Engine {
             self.state.hopeless = None;
         }
         self.state.set_stuck(job, false);
+        let told = self.state.run(job).state == JobState::Suspending;
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
@@ -100,14 +103,16 @@ impl Engine {
             self.end_job(job, next, out);
         } else {
             self.state.run_mut(job).become_state(now, next);
-            self.state.wait_again(job, lease, outcome);
+            self.state.wait_again(job, lease, outcome, told);
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
         }
         // Freed devices may be what a promise waits for; so may be the job itself.
         let mut waiting = freed.map_or_else(Vec::new, |placement| self.state.leases.promised_on(&placement));
         waiting.extend(own);
+        waiting.push(lease);
         for lease in waiting {
             self.grant_if_idle(lease, out);
+            self.join(lease, out);
         }
     }
 
@@ -117,11 +122,12 @@ impl Engine {
         let now = state.now;
         let held = state.leases.get_mut(lease).expect("a job's lease is on record");
         held.drop_job(job, &state.specs);
-        let (empty, span, devices) = (held.jobs.is_empty(), now - held.granted_at, held.placement.devices());
+        let (empty, devices) = (held.jobs.is_empty(), held.placement.devices());
         let (share, ending) = (held.share, held.state == LeaseState::Ending);
-        state.ledger.leased += span.0 * devices as u64;
+        state.ledger.leased += (now - state.run(job).held_since).0 * devices as u64;
         state.run_mut(job).lay_down(now);
         if !empty {
+            state.end_if_deserted(lease);
             state.set_paces(lease);
             return None;
         }
@@ -141,6 +147,21 @@ impl Engine {
 }
 
 impl State {
+    /// A lease that only jobs hold which are about to leave it is over for those that wait to join.
+    fn end_if_deserted(&mut self, id: LeaseId) {
+        let Some(lease) = self.leases.get(id).filter(|lease| lease.state == LeaseState::Granted) else {
+            return;
+        };
+        let (share, wanted) = (lease.share, &self.book.entry(lease.share).jobs);
+        if lease.jobs.iter().any(|job| wanted.contains(job)) {
+            return;
+        }
+        self.release(id);
+        self.book.unchoose(share);
+        self.leases.end(id);
+        (self.dirty, self.loose) = (true, true);
+    }
+
     fn change_spec(&mut self, job: JobIdx, change: impl FnOnce(&mut JobSpec)) {
         change(Arc::make_mut(&mut Arc::make_mut(&mut self.specs)[job.index()]));
     }
@@ -157,7 +178,7 @@ impl State {
     }
 
     /// A job that gave its devices back waits for others, or is held back first if it failed.
-    fn wait_again(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome) {
+    fn wait_again(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome, told: bool) {
         let failures = self.run(job).failures;
         let hold = self.settings.hold_after(failures);
         if outcome == Outcome::Crashed && hold > Span::ZERO {
@@ -166,7 +187,10 @@ impl State {
         }
         self.changed.touched.push(job);
         self.dirty |= outcome == Outcome::Crashed;
-        if let Some(group) = self.leases.get(lease).filter(|group| group.state == LeaseState::Granted) {
+        let group = self.leases.get(lease).filter(|group| group.state == LeaseState::Granted);
+        let member = group.filter(|group| self.book.entry(group.share).jobs.contains(&job));
+        // One that was told to leave and is a member again meanwhile comes back.
+        if let Some(group) = member.filter(|_| !told) {
             self.book.leave(group.share, job, &self.specs);
             self.dirty = true;
         }

@@ -384,6 +384,11 @@ impl Holder {
         self.parts.get(&part).map(|part| &part.start)
     }
 
+    /// Whether a part's processes talk to the agent, or did.
+    pub fn speaks(&self, part: PartId) -> bool {
+        self.parts.get(&part).is_some_and(Part::spoke)
+    }
+
     /// Whether a part that is not over holds a device.
     pub fn holds(&self, group: u32, device: u32) -> bool {
         let live = self.parts.values().filter(|part| part.is_live());

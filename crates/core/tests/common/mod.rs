@@ -239,7 +239,8 @@ impl World {
             Command::Renew { .. } => return,
             Command::Grant { lease, jobs, placement, .. } => {
                 self.fence(*lease, jobs, placement);
-                self.held.insert(*lease, (jobs.to_vec(), placement.clone()));
+                let held = self.held.entry(*lease).or_insert_with(|| (Vec::new(), placement.clone()));
+                held.0.extend(jobs);
                 (lease, jobs, News::Started)
             }
             Command::Revoke { lease, jobs, why } => {
@@ -253,8 +254,14 @@ impl World {
         }
     }
 
-    /// As agents do: no device has two holders, and neither a device nor a job ever sees an older lease.
+    /// As agents do: no device has two holders, and neither a device nor a job ever sees an older lease. Who joins
+    /// a lease that is held has its very devices, and no others.
     fn fence(&mut self, lease: LeaseId, jobs: &[JobId], placement: &Placement) {
+        let holds = |job: &JobId| self.held.values().any(|(held, _)| held.contains(job));
+        assert!(!jobs.iter().any(holds), "lease {lease}: a job of it holds devices already");
+        if let Some((_, held)) = self.held.get(&lease) {
+            return assert!(held == placement, "lease {lease}: joined elsewhere");
+        }
         assert!(self.held.values().all(|(_, held)| !overlap(held, placement)), "lease {lease}: held twice");
         let devices = placement.0.iter().flat_map(|slice| {
             let bits = (0..128).filter(|bit| slice.mask >> bit & 1 == 1);

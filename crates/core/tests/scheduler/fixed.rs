@@ -83,7 +83,7 @@ fn it_keeps_the_shape_it_has() {
 }
 
 #[test]
-fn who_should_have_joined_it_runs_elsewhere() {
+fn who_shares_its_devices_joins_it_and_asks_for_no_more_than_it_has() {
     let mut world = one_fixed(Settings::default(), "a:2", "2|1");
     world.script("end 0");
     world.pausable = false;
@@ -97,8 +97,13 @@ fn who_should_have_joined_it_runs_elsewhere() {
         view.active().find(|row| view.run(*row).id.0 == job).expect("it lives")
     };
     let jobs = [row(&world, 1), row(&world, 2)].into_iter().collect();
-    answer(&mut world, vec![Share { jobs, shape: Some(0), ..Share::whole(JobIdx(0), Rank::default()) }]);
-    assert_eq!(world.picture(), "a: 1 2");
+    let share = |shape| Share { jobs, shape: Some(shape), ..Share::whole(JobIdx(0), Rank::default()) };
+    let (both, more) = (share.clone()(0), share(1));
+    answer(&mut world, vec![more]);
+    assert_eq!(world.picture(), "a: 1 . | waits 2");
+    world.replan();
+    answer(&mut world, vec![both]);
+    assert_eq!(world.picture(), "a: 1+2 .");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Jobs that share devices.
 
-use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::ids::{JobId, JobIdx, KindId, ProfileId};
-use yard_core::job::{JobSpec, JobState, Rank};
-use yard_core::message::{Event, Input, News, Outcome};
+use yard_core::job::{JobSpec, JobState, Rank, Usage};
+use yard_core::message::{Event, Input, News, Outcome, Report};
 
 use crate::common::{PREEMPT, World};
 
@@ -159,4 +159,116 @@ fn believed_speeds_follow_the_company() {
     let run = world.engine.job(JobId(0)).expect("it goes on");
     assert_eq!((run.done, run.as_of), (6.0 * alone, world.now));
     assert_eq!(world.engine.view().belief.beside(ProfileId(9), ProfileId(9), KindId(0)), None, "no number");
+}
+
+/// Job 0 on a device that it has alone, and job 1 waiting.
+fn alone_and_waiting() -> World {
+    let mut world = World::manual("a:1");
+    world.script("submit 1 1");
+    world.started(0);
+    assert_eq!(world.orders(), "grant 0");
+    world
+}
+
+fn group(world: &mut World, groups: &[&[u64]]) {
+    world.policy.groups = groups.iter().map(|group| group.to_vec()).collect();
+    world.replan();
+}
+
+#[test]
+fn a_job_joins_one_that_runs_and_leaves_it_unnoticed() {
+    let mut world = alone_and_waiting();
+    group(&mut world, &[&[0, 1]]);
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", "grant 1"));
+    world.started(1);
+    group(&mut world, &[]);
+    assert_eq!(world.orders(), "revoke 1 preempted");
+    // Wanted again before it is gone: it comes back as soon as it is.
+    group(&mut world, &[&[0, 1]]);
+    assert_eq!(world.orders(), "");
+    world.stopped(1, Outcome::Saved);
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", "grant 1"));
+    assert_eq!(world.engine.job(JobId(0)).map(|run| (run.starts, run.preemptions)), Some((1, 0)));
+}
+
+#[test]
+fn nobody_joins_while_somebody_leaves() {
+    let mut world = alone_and_waiting();
+    world.script("submit 1");
+    group(&mut world, &[&[0, 1]]);
+    world.started(1);
+    world.orders();
+    group(&mut world, &[&[0, 2]]);
+    assert_eq!(world.orders(), "revoke 1 preempted");
+    world.stopped(1, Outcome::Saved);
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+2 | waits 1", "grant 2"));
+}
+
+#[test]
+fn a_group_goes_on_without_the_one_that_was_first() {
+    let mut world = alone_and_waiting();
+    group(&mut world, &[&[0, 1]]);
+    world.started(1);
+    world.orders();
+    world.answers = false;
+    world.replan();
+    let only = Share::whole(JobIdx(1), Rank::default());
+    world.answer(Ok(Allocation {
+        mode: PREEMPT,
+        shares: Shares::All(vec![only]),
+        replan_at: None,
+        certificate: None,
+    }));
+    assert_eq!(world.orders(), "revoke 0 preempted");
+    world.stopped(0, Outcome::Saved);
+    assert_eq!(world.picture(), "a: 1 | waits 0");
+    world.engine.check();
+}
+
+#[test]
+fn who_waits_to_join_those_that_all_leave_finds_other_devices() {
+    let mut world = World::manual("a:1 b:1");
+    world.script("submit 1 1");
+    world.started(0);
+    world.started(1);
+    // 1 is to join 0, and is still at work elsewhere when 0 is done.
+    group(&mut world, &[&[0, 1]]);
+    world.script("end 0");
+    world.stopped(1, Outcome::Saved);
+    assert_eq!(world.running(), [1].into());
+    world.engine.check();
+}
+
+#[test]
+fn where_nobody_is_stopped_jobs_join_and_none_leaves() {
+    let mut world = alone_and_waiting();
+    world.policy.mode = Mode::Ordered { preempt: false, skip: true };
+    group(&mut world, &[&[0, 1]]);
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", "grant 1"));
+    group(&mut world, &[]);
+    assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", ""));
+}
+
+#[test]
+fn a_job_that_never_says_how_far_it_is_is_measured_by_how_much_it_computes() {
+    let mut world = World::manual("a:1");
+    world.step(Input::Believe(Box::new(Belief::default().learning())));
+    for profile in [1, 2] {
+        let spec = JobSpec { profile: ProfileId(profile), ..world.spec("1") };
+        world.step(Input::Submit(Box::new(spec)));
+        world.settle();
+    }
+    world.started(0);
+    let used = |world: &mut World, busy| {
+        let lease = world.engine.job(JobId(0)).and_then(|run| run.lease).expect("it runs");
+        let news = News::Usage(Usage { busy, memory_mib: 100 });
+        world.step(Input::Report(Report { lease, job: JobId(0), news }));
+        let beside = world.engine.view().belief.beside(ProfileId(1), ProfileId(2), KindId(0));
+        (beside, world.engine.job(JobId(0)).and_then(|run| run.usage).map(|usage| usage.busy))
+    };
+    assert_eq!(used(&mut world, 0.8), (None, Some(0.8)));
+    group(&mut world, &[&[0, 1]]);
+    world.started(1);
+    assert_eq!(used(&mut world, 0.2), (Some(0.25), Some(0.8)), "what it does alone stays known");
+    assert_eq!(used(&mut world, 7.0), (Some(0.25), Some(0.8)), "nonsense is no news");
 }

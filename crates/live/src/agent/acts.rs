@@ -49,6 +49,9 @@ impl Agent {
     }
 
     fn act(&mut self, act: Act) {
+        if let Some(part) = disturbed(&act) {
+            self.unwatch(part);
+        }
         match act {
             Act::Reserve { part } => self.reserve(part),
             Act::Spawn { part, master } => self.spawn(part, master),
@@ -113,8 +116,9 @@ impl Agent {
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
         let account = self.spawner.account(&task)?;
         let devices = self.devices.visible(&start.devices);
+        let mps = task.limits.map(|limits| self.mps.join(part, limits, &devices, &account)).transpose()?;
         self.open_socket(part, self.spawner.layout.socket(part), account.owner())?;
-        self.spawner.prepare(&start, &task, account, master, &devices)
+        self.spawner.prepare(&start, &task, account, master, &devices, mps.as_ref())
     }
 
     /// Listens for a part's processes.
@@ -141,6 +145,7 @@ impl Agent {
         if let Some(socket) = self.sockets.remove(&part) {
             self.sockets.insert(as_part, socket);
         }
+        self.mps.rename(part, as_part);
         self.reads.live(as_part.job, true);
         self.keeper.ask(&Ask::Thaw { part, as_part });
     }
@@ -151,6 +156,7 @@ impl Agent {
                 let now = self.now();
                 self.started.insert(part, now);
                 self.reads.live(part.job, true);
+                self.watch_part(part);
             }
             Told::Ended(ending) => self.ended(part, ending),
             _ => {}
@@ -159,6 +165,7 @@ impl Agent {
     }
 
     fn ended(&mut self, part: PartId, ending: &Ending) {
+        self.unwatch(part);
         self.reads.live(part.job, false);
         if let Some(started) = self.started.remove(&part) {
             self.judge_devices(part, ending, self.now() - started);
@@ -199,6 +206,7 @@ impl Agent {
     /// Nobody talks for this part any more, and its processes are gone or about to be.
     fn close(&mut self, part: PartId) {
         self.sockets.remove(&part);
+        self.mps.leave(part, self.now());
         self.spawner.cgroups.iter().for_each(|groups| groups.remove(part));
     }
 
@@ -228,6 +236,15 @@ impl Agent {
     pub(super) fn task(&self, part: PartId) -> Option<Task> {
         let on_file = || serde_json::from_slice(&std::fs::read(self.spawner.layout.task(part)).ok()?).ok();
         self.tasks.get(&part).cloned().or_else(on_file)
+    }
+}
+
+/// Whose processes must be awake for this.
+fn disturbed(act: &Act) -> Option<PartId> {
+    match act {
+        Act::Hold { part, .. } | Act::Stop { part, .. } | Act::Signal { part, .. } => Some(*part),
+        Act::Kill { part } | Act::Freeze { part, .. } | Act::Drop { part } => Some(*part),
+        _ => None,
     }
 }
 

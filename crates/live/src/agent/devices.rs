@@ -3,16 +3,21 @@
 //! leases name them by number.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
 use yard_core::cluster::NODE_DEVICES_MAX;
 
+use super::cards::{self, Place, Sensor};
 use super::nvml::{Card, Cards};
 use crate::wire::{Device, Group};
 
 /// The kind of processor slots.
 pub(crate) const CPU: &str = "cpu";
+
+/// Memory of a pretend card.
+const FAKE_MEMORY_MIB: u64 = 80 << 10;
 
 /// What the operator wants offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +70,8 @@ pub(crate) struct Devices {
     /// What CUDA calls each device; nothing where the group's devices are no cards.
     names: Vec<Vec<String>>,
     cards: Option<Cards>,
+    /// Whether they only pretend to be there.
+    fake: bool,
 }
 
 impl Devices {
@@ -81,18 +88,22 @@ impl Devices {
         Devices { cards, ..devices }
     }
 
+    fn none() -> Devices {
+        Devices { groups: Vec::new(), names: Vec::new(), cards: None, fake: false }
+    }
+
     fn fake(Fakes(fakes): &Fakes) -> Devices {
-        let mut devices = Devices { groups: Vec::new(), names: Vec::new(), cards: None };
+        let mut devices = Devices { fake: true, ..Devices::none() };
         for (kind, count) in fakes {
-            let name = format!("pretend {kind}");
-            devices.add(kind, (0..*count).map(|_| device(&name)).collect());
+            let card = Device { memory_mib: Some(FAKE_MEMORY_MIB), ..device(&format!("pretend {kind}")) };
+            devices.add(kind, vec![card; *count as usize]);
             devices.names.push((0..*count).map(|number| number.to_string()).collect());
         }
         devices
     }
 
     fn slots(count: u32) -> Devices {
-        let mut devices = Devices { groups: Vec::new(), names: vec![Vec::new()], cards: None };
+        let mut devices = Devices { names: vec![Vec::new()], ..Devices::none() };
         let count = count.clamp(1, NODE_DEVICES_MAX);
         devices.add(CPU, (0..count).map(|_| device("processor slot")).collect());
         devices
@@ -103,11 +114,12 @@ impl Devices {
         for card in cards {
             kinds.entry(kind(&card.name)).or_default().push(card);
         }
-        let mut devices = Devices { groups: Vec::new(), names: Vec::new(), cards: None };
+        let mut devices = Devices::none();
         for (kind, mut cards) in kinds {
             cards.truncate(NODE_DEVICES_MAX as usize);
+            let numbers = cards.iter().map(|card| card.uuid.clone()).zip(0..).collect();
             devices.names.push(cards.iter().map(|card| card.uuid.clone()).collect());
-            devices.add(&kind, cards.into_iter().map(Card::device).collect());
+            devices.add(&kind, cards.into_iter().map(|card| card.device(&numbers)).collect());
         }
         devices
     }
@@ -139,16 +151,25 @@ impl Devices {
         held.iter().flat_map(of).collect()
     }
 
-    /// Cards that are no longer there, or there again, since the last look: group, device and whether it is gone.
-    pub(crate) fn look(&mut self) -> Vec<(u32, u32, bool)> {
-        let Some(cards) = &self.cards else { return Vec::new() };
-        let present: Vec<String> = cards.list().into_iter().map(|card| card.uuid).collect();
-        let all = self
-            .names
-            .iter()
-            .zip(0..)
-            .flat_map(|(names, group)| names.iter().zip(0..).map(move |(uuid, at)| (group, at, uuid)));
-        all.map(|(group, at, uuid)| (group, at, !present.contains(uuid))).collect()
+    /// What reads the cards: a sensor for each, so that one that hangs keeps no other from being read; one for all
+    /// where they only pretend. `file` is where it is said how pretend cards are doing.
+    pub(crate) fn sensors(&self, file: &Path) -> Vec<(Vec<Place>, Box<dyn Sensor>)> {
+        if self.fake {
+            let name = |(group, number): Place| format!("{}:{number}", self.groups[group as usize].kind);
+            let cards: Vec<_> = self.places().map(|(place, _)| (place, name(place))).collect();
+            let places = cards.iter().map(|(place, _)| *place).collect();
+            return vec![(places, Box::new(cards::Fakes { cards, path: file.to_owned() }))];
+        }
+        let Some(cards) = self.cards else { return Vec::new() };
+        self.places().map(|(place, uuid)| (vec![place], cards.sensor(place, uuid))).collect()
+    }
+
+    /// All cards, and what CUDA calls them.
+    fn places(&self) -> impl Iterator<Item = (Place, &str)> {
+        let groups = self.names.iter().zip(0..);
+        groups.flat_map(|(names, group)| {
+            names.iter().zip(0..).map(move |(name, at)| ((group, at), name.as_str()))
+        })
     }
 
     /// Notes what is wrong with a device; whether that is news.
@@ -230,6 +251,7 @@ mod tests {
         let sizes: Vec<_> =
             devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
         assert_eq!(sizes, [("h100", 8), ("v100", 4)]);
+        assert_eq!(devices.groups()[0].devices[0].memory_mib, Some(81_920));
         for wrong in ["", "h100", "h100:0", "h100:129", "h100:x", "h100:8,h100:1", "H100:1", "a/b:1"] {
             assert!(wrong.parse::<Fakes>().is_err(), "{wrong}");
         }
@@ -247,10 +269,32 @@ mod tests {
     }
 
     #[test]
+    fn cards_know_their_links_by_number() {
+        let card = |uuid: &str, name: &str, peers: &[(&str, &'static str)]| Card {
+            name: name.into(),
+            uuid: uuid.into(),
+            memory_mib: Some(1),
+            split: uuid == "b",
+            peers: peers.iter().map(|(peer, link)| ((*peer).to_owned(), *link)).collect(),
+        };
+        let cards = vec![
+            card("z", "A100", &[("a", "system"), ("b", "system")]),
+            card("a", "H200", &[("z", "system"), ("b", "nvlink")]),
+            card("b", "H200", &[("z", "system"), ("a", "nvlink")]),
+        ];
+        let devices = Devices::of(cards);
+        let links = |group: usize, at: usize| devices.groups()[group].devices[at].links.clone();
+        assert_eq!((links(0, 0), links(1, 0)), (vec![], vec![(1, "nvlink".to_owned())]));
+        assert_eq!(links(1, 1), [(0, "nvlink".to_owned())]);
+        assert!(devices.groups()[1].devices[1].problem.is_some() && devices.groups()[1].devices[1].split);
+    }
+
+    #[test]
     fn processor_slots_are_no_cards() {
         let mut devices = Devices::find(&Offer::CpuSlots(4), &[]);
         assert_eq!(devices.groups()[0].kind, CPU);
         assert_eq!(devices.visible(&[Held { group: 0, mask: 0b11 }]), Vec::<String>::new());
+        assert!(devices.sensors(Path::new("/nowhere")).is_empty());
         assert!(devices.set_problem(0, 3, Some("hot".into())));
         assert!(!devices.set_problem(0, 3, Some("hot".into())));
         assert!(!devices.set_problem(0, 4, Some("hot".into())));

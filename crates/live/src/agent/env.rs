@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use yard_core::job::Claim;
 use yard_core::part::{Master, Start};
 
+use super::mps::Client;
 use crate::wire::Task;
 
 /// All that a rank's environment depends on.
@@ -23,6 +25,8 @@ pub(crate) struct Rank<'a> {
     pub(crate) node: &'a str,
     /// The part's devices, as CUDA calls them; none where they are no cards.
     pub(crate) devices: &'a [String],
+    /// Its way to the card, where it goes through MPS.
+    pub(crate) mps: Option<&'a Client>,
     /// Where it talks to the agent.
     pub(crate) socket: &'a Path,
     /// Where it keeps its checkpoints.
@@ -64,6 +68,7 @@ impl Rank<'_> {
         env.entry("WANDB_RUN_ID".into()).or_insert_with(|| format!("yard-{}", self.start.part.job));
         env.entry("WANDB_RESUME".into()).or_insert_with(|| "allow".into());
         env.extend(self.own().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        env.extend(self.mps.iter().flat_map(|client| client.environment()));
         env.extend(self.torch().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env.extend(self.slurm().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env
@@ -74,6 +79,7 @@ impl Rank<'_> {
             ("YARD_JOB_ID", self.start.part.job.to_string()),
             ("YARD_INSTANCE", self.start.part.instance.to_string()),
             ("YARD_RESTARTS", self.restarts()),
+            ("YARD_REPORT_S", self.report_every()),
             ("YARD_SOCKET", self.socket.to_string_lossy().into_owned()),
             ("YARD_CHECKPOINT_DIR", self.checkpoints.to_string_lossy().into_owned()),
             ("YARD_STOP_SIGNAL", self.task.stop_signal.clone()),
@@ -130,6 +136,11 @@ impl Rank<'_> {
         self.rank - self.start.ranks.first
     }
 
+    /// How often at most a rank says how far it is. What is guaranteed is watched step by step.
+    fn report_every(&self) -> String {
+        if self.start.claim == Claim::Guaranteed { "0.02" } else { "0.2" }.to_owned()
+    }
+
     fn restarts(&self) -> String {
         self.start.part.instance.saturating_sub(1).to_string()
     }
@@ -154,6 +165,7 @@ mod tests {
             master: &master,
             node: "n2",
             devices,
+            mps: None,
             socket: Path::new("/run/s"),
             checkpoints: Path::new("/ck"),
             workdir: Path::new("/work"),

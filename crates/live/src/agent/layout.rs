@@ -30,6 +30,7 @@ impl Layout {
         folder(&data.join("parts"), 0o700)?;
         let run = run_dir(&data);
         folder(&run, 0o711)?;
+        folder(&run.join("mps"), 0o711)?;
         Ok(Layout { data, run })
     }
 
@@ -43,9 +44,19 @@ impl Layout {
         self.data.join("parts").join(format!("{}-{}-{}.json", part.lease, part.job, part.instance))
     }
 
+    /// How pretend cards are doing, where somebody says so.
+    pub(crate) fn fake_cards(&self) -> PathBuf {
+        self.data.join("fake-cards.json")
+    }
+
     /// The keeper's folder.
     pub(crate) fn keeper(&self) -> PathBuf {
         self.run.join("keeper")
+    }
+
+    /// Where MPS daemons have their folders.
+    pub(crate) fn mps(&self) -> PathBuf {
+        self.run.join("mps")
     }
 
     /// The freezer's folder.
@@ -143,6 +154,8 @@ mod tests {
             let layout = Layout::open(&data).unwrap();
             assert!(layout.socket(part).join("s").as_os_str().len() < 108);
             assert!(layout.keeper().join("sock").as_os_str().len() < 108);
+            let daemon = layout.mps().join(crate::agent::mps::folder_name("GPU-0", u32::MAX));
+            assert!(daemon.join("control_privileged").as_os_str().len() < 108);
         }
         let (first, second) = (Layout::open(&deep).unwrap(), Layout::open(&deep).unwrap());
         assert_eq!(first.keeper(), second.keeper());

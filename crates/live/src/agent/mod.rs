@@ -4,6 +4,7 @@
 //! server, the keeper, jobs and the clock, takes all that is there at once, persists what was decided, and acts.
 
 mod acts;
+mod cards;
 mod cgroup;
 pub(crate) mod clock;
 mod devices;
@@ -14,20 +15,23 @@ mod layout;
 mod link;
 mod logs;
 mod moving;
+mod mps;
 mod nvml;
 mod pretend;
 mod quarantine;
+mod quiet;
 mod reads;
 mod serve;
 mod socket;
 mod spawn;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +67,12 @@ pub struct AgentConfig {
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
     /// agent leaves at once and its jobs run on, for the next agent to find.
     pub take_jobs_along: bool,
+    /// How often cards and the sizes of logs are looked at; `LOOK` as a rule.
+    pub look: Duration,
 }
+
+/// How often an agent looks at its cards.
+pub const LOOK: Duration = Duration::from_secs(5);
 
 /// Runs an agent until it is told to stop. It needs no more than one thread.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> anyhow::Result<()> {

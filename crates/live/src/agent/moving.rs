@@ -15,6 +15,7 @@ use super::keeper::Ask;
 use super::layout::Layout;
 use super::serve::Agent;
 use super::{AgentConfig, Offer};
+use crate::wire::CardNow;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,20 @@ impl Agent {
         self.moving.begun += 1;
         self.moving.moves.insert(part, (self.moving.begun, way));
         self.limit_memory(part, false);
+        // It does part of the work itself, which it cannot in its sleep.
+        self.keeper.ask(&Ask::Hush { part, hushed: false });
         self.keeper.ask(&Ask::Pids { part });
+    }
+
+    /// What parts hold on their cards: so much would have to be moved.
+    pub(super) fn measure(&mut self, cards: &[CardNow]) {
+        let mut all: BTreeMap<PartId, u64> = BTreeMap::new();
+        for (part, _, memory_mib) in cards.iter().flat_map(|card| &card.parts) {
+            let bytes = all.entry(*part).or_default();
+            *bytes = bytes.saturating_add(memory_mib.saturating_mul(1 << 20));
+        }
+        all.retain(|_, bytes| *bytes > 0);
+        all.into_iter().for_each(|(part, bytes)| self.happen(Happening::Usage { part, bytes }));
     }
 
     /// What a job has on its cards is not meant by its limit of memory: while it is frozen there is none.

@@ -24,7 +24,8 @@ struct Record {
     failures: u32,
     /// Times it was out of service since anything succeeded.
     times: u32,
-    until: Option<Time>,
+    /// Until when it is out of service, and why.
+    out: Option<(Time, String)>,
 }
 
 /// What is known of each device, by group and number.
@@ -39,20 +40,20 @@ impl Quarantine {
             self.succeeded(device);
             return None;
         }
-        let out =
-            self.0.iter().filter(|(other, record)| other.0 == device.0 && record.until.is_some()).count();
+        let out = self.0.iter().filter(|(other, record)| other.0 == device.0 && record.out.is_some()).count();
         let record = self.0.entry(device).or_default();
         record.failures += 1;
-        if record.failures < FAILURES || record.until.is_some() || out as u32 >= size.div_ceil(2) {
+        if record.failures < FAILURES || record.out.is_some() || out as u32 >= size.div_ceil(2) {
             return None;
         }
         let span = Span(FIRST.0 << record.times.min(DOUBLINGS));
-        (record.until, record.times, record.failures) = (Some(now + span), record.times + 1, 0);
-        let minutes = span.0 / 60_000_000;
-        Some(format!(
-            "{FAILURES} starts in a row failed here within {} s; out of service for {minutes} min",
-            QUICK.0 / 1_000_000
-        ))
+        let (quick, minutes) = (QUICK.0 / 1_000_000, span.0 / 60_000_000);
+        let reason = format!(
+            "{FAILURES} starts in a row failed here within {quick} s; out of service for {minutes} min"
+        );
+        (record.times, record.failures) = (record.times + 1, 0);
+        record.out = Some((now + span, reason.clone()));
+        Some(reason)
     }
 
     /// Something ran well on a device.
@@ -62,16 +63,17 @@ impl Quarantine {
         }
     }
 
-    /// Whether a device is out of service.
-    pub(crate) fn holds(&self, device: (u32, u32)) -> bool {
-        self.0.get(&device).is_some_and(|record| record.until.is_some())
+    /// Why a device is out of service, if it is.
+    pub(crate) fn reason(&self, device: (u32, u32)) -> Option<&str> {
+        self.0.get(&device)?.out.as_ref().map(|(_, reason)| reason.as_str())
     }
 
     /// Devices that are in service again.
     pub(crate) fn released(&mut self, now: Time) -> Vec<(u32, u32)> {
-        let due = self.0.iter_mut().filter(|(_, record)| record.until.is_some_and(|until| now >= until));
+        let is_due = |record: &Record| record.out.as_ref().is_some_and(|(until, _)| now >= *until);
+        let due = self.0.iter_mut().filter(|(_, record)| is_due(record));
         due.map(|(device, record)| {
-            record.until = None;
+            record.out = None;
             *device
         })
         .collect()
@@ -95,8 +97,12 @@ mod tests {
         quarantine.succeeded((0, 0));
         assert_eq!(fail(&mut quarantine, 0, 2, Time(0)), None);
         assert!(fail(&mut quarantine, 0, 1, Time(0)).unwrap().contains("for 10 min"));
+        assert!(
+            quarantine.reason((0, 0)).unwrap().contains("3 starts") && quarantine.reason((0, 1)).is_none()
+        );
         assert_eq!(quarantine.released(Time(0) + Span(FIRST.0 - 1)), []);
         assert_eq!(quarantine.released(Time(0) + FIRST), [(0, 0)]);
+        assert_eq!(quarantine.reason((0, 0)), None);
         assert!(fail(&mut quarantine, 0, 3, Time(0) + FIRST).unwrap().contains("for 20 min"));
     }
 
@@ -113,7 +119,7 @@ mod tests {
         let mut quarantine = Quarantine::default();
         let out = (0..4).filter(|device| fail(&mut quarantine, *device, 9, Time(0)).is_some()).count();
         assert!(out <= 2);
-        let marked = quarantine.0.values().filter(|record| record.until.is_some()).count();
+        let marked = quarantine.0.values().filter(|record| record.out.is_some()).count();
         assert_eq!(marked, 2);
         let mut alone = Quarantine::default();
         (0..2).for_each(|_| drop(alone.failed((1, 0), SOON, 1, Time(0))));

@@ -4,31 +4,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use yard_core::guard::{Guard, Watch};
 use yard_core::holder::{Act, Happening};
-use yard_core::part::{Order, PartId};
+use yard_core::part::{Order, PartId, Told};
 use yard_core::{Span, Time};
 
 use super::AgentConfig;
+use super::cards::{Cards, Found, Live};
 use super::cgroup::Cgroups;
-use super::devices::Devices;
+use super::devices::{Devices, Offer};
 use super::env;
 use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::logs;
 use super::moving::{MoveEnd, Moving};
+use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
+use super::quiet::Computed;
 use super::reads::Reads;
 use super::socket::{Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
 use super::state::State;
 use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 
-/// How often devices and the sizes of logs are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// The longest that the driver of the cards may take to list them.
+const LISTING: Duration = Duration::from_secs(60);
 
 /// What is taken in at once before it is acted upon.
 const BATCH: usize = 256;
@@ -41,9 +45,14 @@ pub(super) struct Agent {
     pub(super) config: AgentConfig,
     pub(super) state: State,
     pub(super) devices: Devices,
+    pub(super) cards: Cards,
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
+    pub(super) mps: Mps,
     pub(super) keeper: Keeper,
+    pub(super) guard: Guard,
+    /// Work of parts that do not say how far they are.
+    pub(super) computed: BTreeMap<PartId, Computed>,
     pub(super) moving: Moving,
     pub(super) link: Link,
     /// Whether hello was said on the connection there is.
@@ -86,6 +95,7 @@ enum Woken {
     Keeper(Option<Say>),
     Moved(MoveEnd),
     Job(u64, SocketNews),
+    Cards(Found),
     Beat,
     Look,
     Due,
@@ -100,7 +110,8 @@ impl Agent {
         let mut state =
             State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
-        let devices = Devices::find(&config.offer, &state.kinds);
+        let devices = find(config.offer.clone(), state.kinds.clone()).await?;
+        let cards = Cards::watch(devices.sensors(&layout.fake_cards()));
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
@@ -110,13 +121,19 @@ impl Agent {
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
+        let tool = Tool::find(&config.offer, devices.groups(), &node);
+        let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
         let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
             spawner: Spawner { layout, node, launcher, inherited, cgroups },
             state,
             devices,
+            cards,
             quarantine: Quarantine::default(),
+            mps,
             keeper,
+            guard: Guard::default(),
+            computed: BTreeMap::new(),
             moving,
             reads: Reads::new(link.logs.clone()),
             link,
@@ -172,6 +189,7 @@ impl Agent {
         for (part, rank, exit) in exits {
             self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
         }
+        self.rejoin_mps(&alive);
         self.reads.set_live(alive.iter().map(|(part, _)| part.job));
         self.happen(Happening::Restarted { alive });
         self.settle();
@@ -195,9 +213,20 @@ impl Agent {
         }
     }
 
+    /// Processes of the last agent's time that go through MPS still do.
+    fn rejoin_mps(&mut self, alive: &[(PartId, u32)]) {
+        for (part, _) in alive {
+            let Some(task) = self.task(*part).filter(|task| task.limits.is_some()) else { continue };
+            let start = self.state.holder.start(*part).map(|start| self.devices.visible(&start.devices));
+            if let (Some(devices), Ok(account)) = (start, self.spawner.account(&task)) {
+                self.mps.rejoin(*part, &devices, &account);
+            }
+        }
+    }
+
     /// Serves until told to stop.
     pub(super) async fn serve(mut self, stop: CancellationToken) -> anyhow::Result<()> {
-        let mut look = interval(LOOK);
+        let mut look = interval(self.config.look);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut leaving = false;
         while !(leaving && (self.state.holder.is_idle() || !self.config.take_jobs_along)) {
@@ -207,6 +236,7 @@ impl Agent {
                 Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
                 Some(end) = self.inboxes.moved.recv() => Woken::Moved(end),
                 Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
+                Some(found) = self.cards.found.recv() => Woken::Cards(found),
                 _ = self.beats.every.tick() => Woken::Beat,
                 _ = look.tick() => Woken::Look,
                 () = tokio::time::sleep(due) => Woken::Due,
@@ -221,10 +251,11 @@ impl Agent {
         Ok(())
     }
 
-    /// How long the holder can wait.
+    /// How long the holder and the guard can wait.
     fn due(&self) -> Duration {
-        let deadline = self.state.holder.deadline().unwrap_or(Time::NEVER);
-        Duration::from_micros((deadline - self.now()).0).min(LOOK)
+        let deadlines = [self.state.holder.deadline(), self.guard.deadline()];
+        let deadline = deadlines.into_iter().flatten().min().unwrap_or(Time::NEVER);
+        Duration::from_micros((deadline - self.now()).0).min(self.config.look)
     }
 
     /// Takes in all that is already there, so that it is persisted and acted upon together.
@@ -245,6 +276,9 @@ impl Agent {
         if self.state.holder.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.happen(Happening::Tick);
         }
+        if self.guard.deadline().is_some_and(|deadline| deadline <= self.now()) {
+            self.watch(Watch::Tick);
+        }
         Ok(())
     }
 
@@ -257,6 +291,7 @@ impl Agent {
             Woken::Keeper(None) => self.keeper_died().await?,
             Woken::Moved(end) => self.moved(end),
             Woken::Job(number, news) => self.job_said(number, news),
+            Woken::Cards(found) => self.cards_read(found),
             Woken::Beat => self.beat(),
             Woken::Look => self.look(),
             Woken::Due | Woken::Stop => {}
@@ -277,10 +312,11 @@ impl Agent {
             abilities: Abilities {
                 no_freeze: self.moving.no_freeze.clone(),
                 freeze_room_mib: self.moving.room >> 20,
-                ..Abilities::default()
+                no_limits: self.mps.missing(),
             },
         };
         self.up = true;
+        self.cards.tell_again();
         self.say(FromAgent::Hello(hello));
     }
 
@@ -371,7 +407,8 @@ impl Agent {
         match saying {
             Some(Saying::Hello { .. }) => self.happen(Happening::Hello { part, rank }),
             Some(Saying::Progress { step, total }) => {
-                self.happen(Happening::Progress { part, rank, step, total })
+                self.happen(Happening::Progress { part, rank, step, total });
+                self.watch(Watch::Worked { part, work: step as f64 });
             }
             Some(Saying::Checkpointed { step, seconds }) => {
                 let took = Span::from_secs(seconds.unwrap_or(0.0));
@@ -383,16 +420,14 @@ impl Agent {
         }
     }
 
-    /// Looks at what nobody tells of: devices that vanish, times that pass, logs that grow.
+    /// Looks at what nobody tells of: cards, times that pass, logs that grow.
     fn look(&mut self) {
-        for (group, device, gone) in self.devices.look() {
-            let problem = gone.then(|| "the card does not answer the driver any more".to_owned());
-            if problem.is_some() || !self.quarantine.holds((group, device)) {
-                self.health(group, device, problem);
-            }
-        }
+        self.cards.look(self.now(), Span(self.config.look.as_micros() as u64));
+        self.examine();
+        self.mps.look(self.now());
         for (group, device) in self.quarantine.released(self.now()) {
-            self.health(group, device, None);
+            let problem = self.cards.problem((group, device)).map(str::to_owned);
+            self.health(group, device, problem);
         }
         for (part, rank) in self.ranks() {
             for stderr in [false, true] {
@@ -402,6 +437,39 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Some cards were read. Once all were, the server is told.
+    fn cards_read(&mut self, found: Found) {
+        let whole = self.cards.take(found);
+        self.examine();
+        if whole && self.up {
+            let live = self.live();
+            for news in self.cards.news(&live) {
+                if let FromAgent::Looked { cards } = &news {
+                    self.watch_cards(cards);
+                    self.measure(cards);
+                }
+                self.say(news);
+            }
+        }
+    }
+
+    /// Cards whose problems are others than before. One that fails jobs stays out of service, however well it looks.
+    fn examine(&mut self) {
+        for ((group, device), problem) in self.cards.problems() {
+            let quarantined = || self.quarantine.reason((group, device)).map(str::to_owned);
+            self.health(group, device, problem.or_else(quarantined));
+        }
+    }
+
+    /// The parts that have not ended, with their devices.
+    fn live(&self) -> Vec<Live> {
+        // Of what is known of a part, the last counts.
+        let parts: BTreeMap<PartId, Told> = self.state.holder.parts().into_iter().collect();
+        let live =
+            parts.into_iter().filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
+        live.filter_map(|part| Some((part, self.state.holder.start(part)?.devices.clone()))).collect()
     }
 
     /// The ranks that run here.
@@ -424,8 +492,23 @@ impl Agent {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
         if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
             self.keeper.leave().await;
+            self.mps.end_all();
         }
     }
+}
+
+/// Finds what is offered, on a thread of its own: a driver that hangs must not hang the agent unseen.
+async fn find(offer: Offer, before: Vec<String>) -> anyhow::Result<Devices> {
+    let (answer, found) = oneshot::channel();
+    std::thread::spawn(move || answer.send(Devices::find(&offer, &before)));
+    let found = tokio::time::timeout(LISTING, found).await;
+    let seconds = LISTING.as_secs();
+    let found = found.with_context(|| {
+        format!(
+            "the cards' driver has not answered for {seconds} s; boot the machine anew, or use --cpu-slots"
+        )
+    })?;
+    found.context("the cards' driver broke down; boot the machine anew, or use --cpu-slots")
 }
 
 impl Beats {

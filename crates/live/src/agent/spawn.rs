@@ -15,6 +15,7 @@ use super::env;
 use super::keeper::{RankSpec, RunAs, Sink, StartPart};
 use super::layout::Layout;
 use super::logs::Named;
+use super::mps::Client;
 use crate::wire::Task;
 
 /// Why a part has no processes.
@@ -34,14 +35,19 @@ impl From<io::Error> for Unspawned {
 
 /// Who a job runs as: its user, and what its environment begins with.
 pub(crate) struct Account {
-    run_as: Option<RunAs>,
-    base: BTreeMap<String, String>,
+    pub(crate) run_as: Option<RunAs>,
+    pub(crate) base: BTreeMap<String, String>,
 }
 
 impl Account {
     /// Who files must belong to, where that is not the agent's own user.
     pub(crate) fn owner(&self) -> Option<(u32, u32)> {
         self.run_as.as_ref().map(|user| (user.uid, user.gid))
+    }
+
+    /// The number of the user.
+    pub(crate) fn uid(&self) -> u32 {
+        self.owner().map_or_else(|| geteuid().as_raw(), |(uid, _)| uid)
     }
 }
 
@@ -90,6 +96,7 @@ impl Spawner {
         account: Account,
         master: Option<Master>,
         devices: &[String],
+        mps: Option<&Client>,
     ) -> Result<StartPart, Unspawned> {
         let job = start.part.job;
         let owner = account.owner();
@@ -108,7 +115,7 @@ impl Spawner {
         };
         let socket = self.layout.socket(start.part).join("s");
         let mut named = Named::load(&folder);
-        named.uid = owner.map_or_else(|| geteuid().as_raw(), |(uid, _)| uid);
+        named.uid = account.uid();
         let ranks = start.ranks.first..start.ranks.first + start.ranks.count;
         let ranks = ranks.map(|rank| {
             let place = env::Rank {
@@ -118,6 +125,7 @@ impl Spawner {
                 master: &master,
                 node: &self.node,
                 devices,
+                mps,
                 socket: &socket,
                 checkpoints: &checkpoints,
                 workdir: &workdir,
@@ -239,7 +247,7 @@ mod tests {
         let (mut start, mut task) = (start(7, 3), task(&["true"]));
         let part = |start: &Start, task: &Task| {
             let account = Account { run_as: None, base: BTreeMap::new() };
-            spawner.prepare(start, task, account, None, &[]).unwrap()
+            spawner.prepare(start, task, account, None, &[], None).unwrap()
         };
         let first = part(&start, &task);
         assert_eq!(first.ranks[0].stdout.header, None);

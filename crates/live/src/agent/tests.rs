@@ -60,6 +60,7 @@ impl Stage {
             freeze_room_mib: None,
             cgroups: None,
             take_jobs_along: false,
+            look: Duration::from_millis(100),
         }
     }
 
@@ -122,6 +123,33 @@ impl Stage {
                 other => panic!("an agent asks for {other:?}"),
             }
         }
+    }
+
+    /// The next thing of this sort that the agent says.
+    async fn hear_of(&mut self, wanted: impl Fn(&FromAgent) -> bool) -> FromAgent {
+        loop {
+            let message = self.hear().await;
+            if wanted(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// What is next said to be wrong with a device.
+    async fn health(&mut self, wanted: u32) -> Option<String> {
+        loop {
+            if let FromAgent::Health { device, problem, .. } = self.hear().await
+                && device == wanted
+            {
+                return problem;
+            }
+        }
+    }
+
+    /// How the pretend cards are doing from now on.
+    fn fake_cards(&self, text: &str) {
+        let path = self.folder.path().join("a/fake-cards.json");
+        super::state::replace(&path, text.as_bytes()).unwrap();
     }
 
     /// The next news of a part that are of this sort.
@@ -402,6 +430,47 @@ async fn what_breaks_every_start_is_taken_out_of_service() {
         }
     };
     assert!(problem.contains("3 starts in a row failed"), "{problem}");
+}
+
+#[tokio::test]
+async fn cards_that_fall_off_hang_or_report_errors_are_out_of_service() {
+    let mut stage = Stage::new("h100:2").await;
+    stage.fake_cards(r#"{"cards": {"h100:1": null}}"#);
+    assert!(stage.health(1).await.unwrap().contains("does not answer"));
+    stage.fake_cards(r#"{"cards": {"h100:1": {"xids": [31]}}}"#);
+    assert_eq!(stage.health(1).await, None, "it is back, and what a job did wrong is not its fault");
+    stage.fake_cards(r#"{"hangs": true}"#);
+    assert!(stage.health(0).await.unwrap().contains("has not answered"));
+    stage.fake_cards("{}");
+    assert_eq!(stage.health(0).await, None);
+    stage.fake_cards(r#"{"cards": {"h100:0": {"xids": [79]}}}"#);
+    assert!(stage.health(0).await.unwrap().contains("fell off the bus (XID 79); stop the agent"));
+    // The next agent says so as long as it is so, and not longer.
+    stage.fake_cards("{}");
+    stage.kill_agent().await;
+    let hello = stage.begin("h100:2").await;
+    assert!(hello.groups[0].devices.iter().all(|device| device.problem.is_none()));
+}
+
+#[tokio::test]
+async fn what_parts_do_to_their_cards_is_told() {
+    let mut stage = Stage::new("h100:2").await;
+    stage.fake_cards(r#"{"cards": {"h100:1": {"busy": 0.5, "memory_used_mib": 3000, "temperature_c": 61}}}"#);
+    stage.run(on_device(start(1, 7), 1), stage.script("while [ ! -e go ]; do sleep 0.01; done"));
+    let used = |message: &FromAgent| matches!(message, FromAgent::Used { .. });
+    let expected = FromAgent::Used { part: part(1, 7), busy: 0.5, memory_mib: 3000 };
+    assert_eq!(stage.hear_of(used).await, expected);
+    let looked = |message: &FromAgent| matches!(message, FromAgent::Looked { .. });
+    let FromAgent::Looked { cards } = stage.hear_of(looked).await else { panic!("it is a look") };
+    let seen: Vec<_> = cards.iter().map(|card| (card.device, card.temperature_c, card.parts.len())).collect();
+    assert_eq!(seen, [(0, None, 0), (1, Some(61), 1)]);
+    stage.fake_cards(
+        r#"{"cards": {"h100:1": {"busy": 0.9, "jobs": {"7": {"busy": 0.8, "memory_mib": 3000}}}}}"#,
+    );
+    let FromAgent::Used { busy, .. } = stage.hear_of(used).await else { panic!("it is a use") };
+    assert!(busy > 0.5, "{busy}");
+    std::fs::write(stage.folder.path().join("go"), "").unwrap();
+    stage.ended().await;
 }
 
 #[tokio::test]

@@ -8,9 +8,11 @@ use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
 use yard_core::ids::{AgentId, JobId, NodeId};
 use yard_core::units::Span;
 
+use super::cards::{Cards, Place};
+use crate::offers::Offers;
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
-use crate::wire::{Abilities, CardNow, Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, Device, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// Longest name of a node.
 const NAME_MAX: usize = 128;
@@ -24,7 +26,7 @@ pub(super) struct Agent {
     /// What it can do, as it said when it last came; nothing is known of one that has not been here since the start.
     pub(super) abilities: Abilities,
     /// How its cards are doing, as it last said.
-    pub(super) cards: Vec<CardNow>,
+    pub(super) cards: Cards,
     /// The engine's node of each group.
     pub(super) nodes: Vec<NodeId>,
     /// Nodes it was before it changed, whose jobs still have to stop.
@@ -57,7 +59,7 @@ impl Agent {
             address: row.address,
             groups: row.groups,
             abilities: Abilities::default(),
-            cards: Vec::new(),
+            cards: Cards::default(),
             nodes,
             retiring: Vec::new(),
             link: None,
@@ -111,22 +113,21 @@ impl Agent {
 
     pub(super) fn put_down(&mut self, group: u32, device: u32, job: JobId) {
         self.holders.entry((group, device)).or_default().remove(&job);
+        self.cards.put_down((group, device), job);
     }
 
-    pub(super) fn view(&self, now: Span) -> NodeView {
+    /// The jobs that hold a device.
+    pub(super) fn holders(&self, place: Place) -> impl Iterator<Item = JobId> {
+        self.holders.get(&place).into_iter().flatten().copied()
+    }
+
+    /// As people see it. Who has not used a device for as long as `idle` is idle there.
+    pub(super) fn view(&self, now: Span, idle: Span) -> NodeView {
         let (state, reason) = self.state_now();
         let groups = (0..).zip(&self.groups);
         let devices = groups.flat_map(|(at, group)| {
             let numbered = (0..).zip(&group.devices);
-            numbered.map(move |(index, device)| DeviceView {
-                kind: group.kind.clone(),
-                index,
-                name: device.name.clone(),
-                uuid: device.uuid.clone(),
-                memory_mib: device.memory_mib,
-                jobs: self.holders.get(&(at, index)).into_iter().flatten().map(|job| job.0).collect(),
-                problem: device.problem.clone(),
-            })
+            numbered.map(move |(index, device)| self.device_view((at, index), &group.kind, device, now, idle))
         });
         NodeView {
             name: self.name.clone(),
@@ -135,6 +136,29 @@ impl Agent {
             address: self.address.clone(),
             devices: devices.collect(),
             heard_s: Some(Span(now.0.saturating_sub(self.heard.0)).secs()),
+        }
+    }
+
+    fn device_view(&self, place: Place, kind: &str, device: &Device, now: Span, idle: Span) -> DeviceView {
+        let card = self.cards.get(place);
+        let is_idle = |job: &JobId| self.cards.idle(place, *job, now).is_some_and(|span| span >= idle);
+        DeviceView {
+            kind: kind.to_owned(),
+            index: place.1,
+            name: device.name.clone(),
+            uuid: device.uuid.clone(),
+            memory_mib: device.memory_mib,
+            jobs: self.holders(place).map(|job| job.0).collect(),
+            problem: device.problem.clone(),
+            busy: card.and_then(|card| card.busy),
+            memory_used_mib: card.and_then(|card| card.memory_used_mib),
+            temperature_c: card.and_then(|card| card.temperature_c),
+            power_w: card.and_then(|card| card.power_w),
+            throttled: card.and_then(|card| card.throttled.clone()),
+            ecc: card.and_then(|card| card.ecc),
+            split: device.split,
+            links: device.links.clone(),
+            idle_jobs: self.holders(place).filter(is_idle).map(|job| job.0).collect(),
         }
     }
 
@@ -191,6 +215,7 @@ impl Agents {
     pub(super) fn retire_all(&mut self, id: AgentId) -> Vec<NodeId> {
         let agent = self.get_mut(id);
         agent.holders.clear();
+        agent.cards = Cards::default();
         let nodes = std::mem::take(&mut agent.nodes);
         nodes.iter().for_each(|node| self.retire(id, *node));
         nodes
@@ -239,9 +264,23 @@ impl Agents {
     }
 
     pub(super) fn disconnect(&mut self, id: AgentId) {
+        // How its cards are doing is not known any more.
+        self.get_mut(id).cards = Cards::default();
         if let Some(link) = self.get_mut(id).link.take() {
             self.by_connection.remove(&link.connection);
         }
+    }
+
+    /// What jobs can be served with. What an agent can do is known while it is here; one that may come back may be
+    /// able to do anything, and one that was given up serves nobody.
+    pub(super) fn offers(&self) -> Offers {
+        let mut offers = Offers::default();
+        let may_serve = |agent: &&Agent| agent.link.is_some() || agent.state != NodeState::Down;
+        for agent in self.list.iter().filter(may_serve) {
+            let abilities = agent.link.is_some().then_some(&agent.abilities);
+            agent.groups.iter().for_each(|group| offers.add(group, abilities));
+        }
+        offers
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = AgentId> + use<> {
@@ -290,7 +329,6 @@ pub(super) fn check(hello: &Hello) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Device;
 
     fn hello(name: &str, groups: &[(&str, usize)]) -> Hello {
         let device = Device {

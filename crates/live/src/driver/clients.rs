@@ -7,6 +7,7 @@ use yard_core::ids::JobId;
 
 use super::Driver;
 use crate::handle::{Refusal, Reply, Who};
+use crate::offers::Offers;
 use crate::request::JobRequest;
 use crate::store::NewJob;
 use crate::translate::translate;
@@ -27,9 +28,10 @@ impl Driver {
             Ok(None) => {}
             Err(refusal) => return drop(reply.send(Err(refusal))),
         }
+        let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
         let spec = self
             .room_for(&who.user)
-            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog));
+            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
         match spec {
             Ok(spec) => {
                 let id = self.next_job();

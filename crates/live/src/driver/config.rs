@@ -25,8 +25,12 @@ pub struct Config {
     pub margin: Span,
     /// What is known of speeds beforehand.
     pub catalog: Box<dyn Catalog>,
+    /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
+    pub learn: bool,
     /// How much is accepted.
     pub limits: Limits,
+    /// How jobs that share a card do so.
+    pub sharing: CardSharing,
     /// How long a plan may take.
     pub plan_cap: Span,
     /// How long after a policy broke down a new one is tried.
@@ -35,10 +39,22 @@ pub struct Config {
     pub progress: Span,
     /// How long after a failed commit the next one is tried, at first; then twice as long each time.
     pub retry: Span,
+    /// Who holds devices and uses none of them for so long is shown as idle.
+    pub idle: Span,
     /// Inputs from one snapshot to the next.
     pub snapshot_every: u64,
     /// Who counts what the driver does.
     pub meter: Arc<dyn Meter>,
+}
+
+/// How jobs on one card share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CardSharing {
+    /// The driver of the card lets them take turns. Only who asks for a part of a card is limited, through MPS.
+    #[default]
+    Plain,
+    /// Through MPS, side by side, wherever a job is on one card and could share it.
+    Mps,
 }
 
 /// Counts what the driver does. Must not wait for anything.
@@ -101,11 +117,14 @@ impl Config {
             beat: seconds(2),
             margin: seconds(5),
             catalog: Box::new(Blank),
+            learn: false,
             limits: Limits::default(),
+            sharing: CardSharing::default(),
             plan_cap: seconds(10),
             plan_rest: seconds(10),
             progress: seconds(10),
             retry: Span(500_000),
+            idle: seconds(300),
             snapshot_every: 20_000,
             meter: Arc::new(NoMeter),
         }

@@ -11,6 +11,7 @@ use yard_core::job::{JobRun, JobSpec, JobState};
 use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
+use super::cards::idle_reason;
 use crate::request::JobRequest;
 use crate::store::{Facts, JobRow};
 use crate::translate;
@@ -58,6 +59,7 @@ impl Record {
             started_at: None,
             ended_at: None,
             executed_s: 0.0,
+            idle_s: None,
             step: None,
             steps: None,
             checkpointed: None,
@@ -146,6 +148,13 @@ impl Record {
         self.view.reason = self.waits_for(engine, run, spec);
     }
 
+    /// It has used none of its devices for so long, if so.
+    pub(super) fn idles(&mut self, idle: Option<Span>) {
+        self.view.idle_s = idle.map(Span::secs);
+        let reason = idle.map(|idle| idle_reason(self.view.gpus, idle));
+        self.view.reason = self.view.reason.take().or(reason);
+    }
+
     /// Why it is in the state it is in, where there is something to say.
     fn waits_for(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> Option<String> {
         match run.state {
@@ -194,7 +203,7 @@ impl Record {
             let crashed = self.outcome == Some(Outcome::Crashed) && run.holds();
             self.view.failures = run.failures + crashed as u32;
         }
-        (self.view.nodes, self.view.rate) = (Vec::new(), None);
+        (self.view.nodes, self.view.rate, self.view.idle_s) = (Vec::new(), None, None);
         self.view.state = state_name(state);
         self.view.ended_at = Some(now.secs());
         self.view.exit_code = self.exit_code(state);

@@ -8,7 +8,7 @@ use yard_core::cluster::{NodeSpec, NodeState};
 use yard_core::gang::ToGang;
 use yard_core::ids::{AgentId, NodeId};
 use yard_core::job::Usage;
-use yard_core::message::{Input, News, NodeChange, Report};
+use yard_core::message::{Input, NodeChange};
 use yard_core::part::{PartId, Told};
 use yard_core::units::{Span, Time};
 
@@ -45,6 +45,7 @@ impl Driver {
                 self.agents.add(Agent::new(row, nodes, self.clock.elapsed()))
             }
         };
+        self.agents.get_mut(agent).abilities = hello.abilities.clone();
         self.tell_health(agent);
         self.staged.keep_node(self.agents.get(agent).row());
         self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));
@@ -63,7 +64,6 @@ impl Driver {
         }
         let known = self.agents.get_mut(agent);
         (known.address, known.groups) = (hello.address.clone(), hello.groups.clone());
-        known.abilities = hello.abilities.clone();
     }
 
     fn join_all(&mut self, name: &str, groups: &[Group]) -> Vec<NodeId> {
@@ -127,7 +127,7 @@ impl Driver {
             FromAgent::Beat { seq } => self.beat(agent, seq),
             FromAgent::Told { part, told } => self.told(now, agent, part, told),
             FromAgent::Health { group, device, problem } => self.health(agent, group, device, problem),
-            FromAgent::Looked { cards } => self.agents.get_mut(agent).cards = cards,
+            FromAgent::Looked { cards } => self.looked(agent, cards),
             FromAgent::Used { part, busy, memory_mib } => self.used(agent, part, Usage { busy, memory_mib }),
             FromAgent::Logs { request, text, end, error } => {
                 self.logs.piece(agent, request, text, end, error)
@@ -148,14 +148,6 @@ impl Driver {
 
     fn told(&mut self, now: Time, agent: AgentId, part: PartId, told: Told) {
         self.gangs_step(now, ToGang::Told { agent, part, told });
-    }
-
-    /// What a job does to its devices, if it is this agent that runs it.
-    fn used(&mut self, agent: AgentId, part: PartId, usage: Usage) {
-        let PartId { lease, job, .. } = part;
-        if self.gangs.agents(lease, job).any(|known| known == agent) {
-            self.staged.keep(Input::Report(Report { lease, job, news: News::Usage(usage) }));
-        }
     }
 
     fn health(&mut self, id: AgentId, group: u32, device: u32, problem: Option<String>) {

@@ -5,6 +5,7 @@
 //! What is absent: decisions. Who runs where is the engine's matter, what agents do next is `Gangs`'.
 
 mod agents;
+mod cards;
 mod clients;
 pub(crate) mod clock;
 mod config;
@@ -12,6 +13,7 @@ mod effects;
 mod events;
 mod explain;
 mod jobs;
+mod limits;
 mod links;
 mod logs;
 mod publish;
@@ -33,7 +35,7 @@ use yard_core::units::Span;
 
 use self::agents::Agents;
 use self::clock::Clock;
-pub use self::config::{Config, Limits, Meter, NoMeter};
+pub use self::config::{CardSharing, Config, Limits, Meter, NoMeter};
 use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};

@@ -18,9 +18,9 @@ impl Driver {
             views.extend(self.records.all.get(&job).map(|record| record.view.clone()));
         }
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
-        let elapsed = self.clock.elapsed();
+        let (elapsed, idle) = (self.clock.elapsed(), self.config.idle);
         let agents = std::mem::take(&mut self.changed_agents);
-        let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed)).collect();
+        let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed, idle)).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         for view in views {
@@ -44,9 +44,10 @@ impl Driver {
 
     /// Brings the view of a living job up to date.
     pub(super) fn refresh(&mut self, now: Time, job: JobId) {
-        let known = self.engine.job(job).zip(self.engine.job_spec(job));
+        let (known, idle) = (self.engine.job(job).zip(self.engine.job_spec(job)), self.idle(job));
         if let (Some((run, spec)), Some(record)) = (known, self.records.all.get_mut(&job)) {
             record.refresh(&self.engine, run, spec, now);
+            record.idles(idle);
         }
     }
 

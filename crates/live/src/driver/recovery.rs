@@ -92,7 +92,12 @@ impl Driver {
 
     /// Tells the engine what the catalog knows of jobs that share devices.
     pub(super) fn believe(&mut self) {
-        if let Some(belief) = self.config.catalog.belief(self.kinds()) {
+        let belief = self.config.catalog.belief(self.kinds());
+        let belief = match self.config.learn {
+            true => Some(belief.unwrap_or_default().learning()),
+            false => belief,
+        };
+        if let Some(belief) = belief {
             self.staged.keep(Input::Believe(Box::new(belief)));
         }
     }

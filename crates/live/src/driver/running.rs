@@ -11,6 +11,7 @@ use yard_core::part::{Ending, Held, How, Order, Ranks, Start};
 use yard_core::units::{Span, Time};
 
 use super::Driver;
+use super::limits::limits;
 use super::staging::After;
 use crate::request;
 use crate::store::Ran;
@@ -128,6 +129,9 @@ impl Driver {
         let (request, run) = (&record.request, self.engine.job(job)?);
         let shape = self.engine.job_spec(job)?.shapes.get(run.shape as usize)?;
         let group = start.devices.first().map_or(0, |held| held.group) as usize;
+        let agent = self.agents.get(agent);
+        let kind = agent.groups.get(group).map(|group| group.kind.clone()).unwrap_or_default();
+        let limits = limits(request, start, &kind, &agent.abilities, self.config.sharing);
         Some(Task {
             name: record.view.name.clone(),
             user: record.view.user.clone(),
@@ -141,14 +145,8 @@ impl Driver {
             batch_size: shape.batch_size.or(request.batch_size),
             memory_mib: request.memory_mib,
             cpus: request.cpus,
-            kind: self
-                .agents
-                .get(agent)
-                .groups
-                .get(group)
-                .map(|group| group.kind.clone())
-                .unwrap_or_default(),
-            limits: None,
+            kind,
+            limits,
         })
     }
 

@@ -142,6 +142,7 @@ impl Driver {
         self.look_for_silent(now);
         self.call_off_logs();
         self.show_times(now);
+        self.look_for_idle();
     }
 
     /// Packs a snapshot on a thread of its own once enough happened since the last.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::JobRequest;
+use super::{JobRequest, sharing};
 
 /// Devices that one job may ask for.
 pub const GPUS_MAX: u32 = 1_000_000;
@@ -27,7 +27,7 @@ pub struct Problem {
     pub message: String,
 }
 
-fn problem(field: &'static str, message: impl Into<String>) -> Result<(), Problem> {
+pub(super) fn problem(field: &'static str, message: impl Into<String>) -> Result<(), Problem> {
     Err(Problem { field, message: message.into() })
 }
 
@@ -38,6 +38,7 @@ pub fn check(request: &JobRequest) -> Result<(), Problem> {
     names(request)?;
     sizes(request)?;
     numbers(request)?;
+    sharing::check(request)?;
     paths(request)?;
     signal(request)
 }
@@ -93,7 +94,7 @@ fn names(request: &JobRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-fn name(field: &'static str, name: Option<&str>) -> Result<(), Problem> {
+pub(super) fn name(field: &'static str, name: Option<&str>) -> Result<(), Problem> {
     let Some(name) = name else { return Ok(()) };
     if name.trim().is_empty() || name.chars().count() > NAME_MAX {
         return problem(field, format!("{name:?} is empty or longer than {NAME_MAX} characters"));

@@ -1,8 +1,10 @@
 //! What a user asks for: the body of `POST /v1/jobs`. Unknown fields are refused. Beside it, the ways people write
 //! it down: a job file in YAML, a script with `#SBATCH` lines.
 
+pub mod amounts;
 pub mod check;
 pub mod sbatch;
+mod sharing;
 pub mod times;
 pub mod yaml;
 

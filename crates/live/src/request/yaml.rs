@@ -1,5 +1,5 @@
 //! A job file in YAML. It has the fields of a request, with values as people write them (`time: 2h`, `deadline: 18:00`,
-//! `kind: a100|h100`) and `run`, a text for the shell, in place of `command`. Unknown fields are refused, and so is
+//! `kind: a100|h100`, `gpu_memory: 8GiB`, `max_slowdown: 5%`) and `run`, a text for the shell, in place of `command`. Unknown fields are refused, and so is
 //! what grows when it is read.
 
 use std::collections::BTreeMap;
@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use jiff::Zoned;
 use serde::Deserialize;
+use yard_core::job::Claim;
 use yard_core::part::Pause;
 
-use super::{Checkpoint, JobRequest, Mistake, Ranks, times};
+use super::{Checkpoint, JobRequest, Mistake, Ranks, amounts, times};
 
 /// Bytes of a job file.
 const BYTES_MAX: usize = 1 << 20;
@@ -49,6 +50,15 @@ struct JobFile {
     memory_mib: Option<u64>,
     cpus: Option<f64>,
     exclusive: bool,
+    gpu_fraction: Option<String>,
+    gpu_limit: Option<String>,
+    #[serde(alias = "gpu_memory_mib")]
+    gpu_memory: Option<String>,
+    class: Claim,
+    max_slowdown: Option<String>,
+    affinity: Option<String>,
+    anti_affinity: Option<String>,
+    exclusion: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -122,7 +132,14 @@ impl JobFile {
             memory_mib: self.memory_mib,
             cpus: self.cpus,
             exclusive: self.exclusive,
-            ..JobRequest::default()
+            gpu_fraction: amount("gpu_fraction", self.gpu_fraction, amounts::part)?,
+            gpu_limit: amount("gpu_limit", self.gpu_limit, amounts::part)?,
+            gpu_memory_mib: amount("gpu_memory", self.gpu_memory, amounts::memory)?,
+            class: self.class,
+            max_slowdown: amount("max_slowdown", self.max_slowdown, amounts::part)?,
+            affinity: self.affinity,
+            anti_affinity: self.anti_affinity,
+            exclusion: self.exclusion,
         })
     }
 }
@@ -135,7 +152,15 @@ impl CheckpointFile {
 }
 
 fn length(field: &str, text: Option<String>) -> Result<Option<f64>, String> {
-    text.map(|text| times::length(&text)).transpose().map_err(|wrong| format!("{field}: {wrong}"))
+    amount(field, text, times::length)
+}
+
+fn amount<T>(
+    field: &str,
+    text: Option<String>,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    text.map(|text| read(&text)).transpose().map_err(|wrong| format!("{field}: {wrong}"))
 }
 
 /// A program with arguments, or a text for the shell, which ends at its first failing line.
@@ -204,6 +229,14 @@ error: '%x-%j.err'
 memory_mib: 1024
 cpus: 1.5
 exclusive: true
+gpu_fraction: 50%
+gpu_limit: 0.8
+gpu_memory: 8GiB
+class: guaranteed
+max_slowdown: 5%
+affinity: pair
+anti_affinity: heavy
+exclusion: vision
 ";
 
     #[test]
@@ -242,7 +275,14 @@ exclusive: true
             memory_mib: Some(1024),
             cpus: Some(1.5),
             exclusive: true,
-            ..JobRequest::default()
+            gpu_fraction: Some(0.5),
+            gpu_limit: Some(0.8),
+            gpu_memory_mib: Some(8192),
+            class: Claim::Guaranteed,
+            max_slowdown: Some(0.05),
+            affinity: Some("pair".into()),
+            anti_affinity: Some("heavy".into()),
+            exclusion: Some("vision".into()),
         };
         assert_eq!(read, expected);
     }
@@ -272,6 +312,10 @@ exclusive: true
         assert!(wrong("time: never\n").starts_with("time: \"never\" is not a length"));
         assert!(wrong("command: [a]\nrun: b\n").contains("both"));
         assert!(wrong("kind: a\nkinds: [b]\n").contains("both"));
+        assert!(wrong("gpu_memory: much\n").starts_with("gpu_memory: \"much\" is not a size such as"));
+        assert!(wrong("gpu_fraction: half\n").starts_with("gpu_fraction: \"half\" is not a part such as"));
+        assert!(wrong("gpu_memory: 8GiB\ngpu_memory_mib: 8192\n").contains("gpu_memory"));
+        assert!(wrong("class: best\n").contains("guaranteed"));
         assert!(wrong("[1, 2]").lines().count() == 1);
     }
 

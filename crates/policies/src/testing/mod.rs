@@ -25,11 +25,19 @@ pub(crate) struct TestNode {
 
 /// Nodes with devices in use. Written as data: only the engine may promise devices.
 pub(crate) fn nodes(list: &[TestNode]) -> Nodes {
+    nodes_of(list, None)
+}
+
+/// The same with so much memory on each device.
+fn nodes_of(list: &[TestNode], memory_mib: Option<u32>) -> Nodes {
     let nodes: Vec<_> = list
         .iter()
         .map(|node| {
             serde_json::json!({
-                "spec": { "name": "n", "kind": node.kind, "devices": node.devices, "rack": node.rack },
+                "spec": {
+                    "name": "n", "kind": node.kind, "devices": node.devices, "rack": node.rack,
+                    "memory_mib": memory_mib,
+                },
                 "state": if node.up { "Up" } else { "Down" }, "free": node.free, "idle": node.free, "bad": 0,
             })
         })

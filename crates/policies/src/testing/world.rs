@@ -7,12 +7,12 @@ use std::sync::Arc;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::Kinds;
 use yard_core::ids::{JobId, JobIdx, LeaseId};
-use yard_core::job::{JobRun, JobState};
+use yard_core::job::{JobRun, JobState, Sharing};
 use yard_core::policy::{Cadence, Policy};
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
 
-use super::{TestNode, job, nodes};
+use super::{TestNode, job, nodes_of};
 
 /// The cluster in miniature. All devices are of one kind.
 pub(crate) struct World {
@@ -21,7 +21,11 @@ pub(crate) struct World {
     pub(crate) reuse: bool,
     /// When jobs ended, by number, in seconds.
     pub(crate) ends: BTreeMap<JobId, f64>,
+    /// The shares in force, by their first job.
     pub(crate) shares: BTreeMap<JobIdx, Share>,
+    /// Memory of each device.
+    memory_mib: Option<u32>,
+    leases: u64,
     sizes: Vec<u32>,
     mode: Mode,
     arrivals: VecDeque<(Time, u32, f64)>,
@@ -48,6 +52,8 @@ impl World {
             reuse: false,
             ends: BTreeMap::new(),
             shares: BTreeMap::new(),
+            memory_mib: None,
+            leases: 0,
             sizes: sizes.to_vec(),
             mode: Mode::Fractions,
             arrivals: VecDeque::new(),
@@ -55,6 +61,20 @@ impl World {
         };
         world.count_devices();
         world
+    }
+
+    /// The same with so much memory on each device.
+    pub(crate) fn with_memory(sizes: &[u32], memory_mib: u32) -> World {
+        let mut world = World { memory_mib: Some(memory_mib), ..World::new(sizes) };
+        world.count_devices();
+        world
+    }
+
+    /// A job that says this of sharing arrives now; its row.
+    pub(crate) fn submit_sharing(&mut self, devices: u32, seconds: f64, sharing: Sharing) -> usize {
+        let row = self.submit(devices, seconds).index();
+        Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]).sharing = Some(Arc::new(sharing));
+        row
     }
 
     /// Jobs of so many devices and seconds that arrive now.
@@ -117,22 +137,36 @@ impl World {
         self.mode = allocation.mode;
         self.view.changed = Changed::default();
         let runs = Arc::make_mut(&mut self.view.runs);
-        for (job, share) in &self.shares {
-            runs[job.index()].rank = share.rank;
+        for share in self.shares.values() {
+            share.jobs.iter().for_each(|job| runs[job.index()].rank = share.rank);
         }
     }
 
     /// Decides who runs, as the engine does: by rank, or by share over time received.
     pub(crate) fn pass(&mut self) {
         let chosen = self.choose();
-        for job in self.view.active().collect::<Vec<_>>() {
-            match (self.view.is_running(job), chosen.contains(&job)) {
-                (true, false) => self.stop(job),
-                (false, true) => self.start(job),
-                _ => {}
+        let running = |world: &World, job: &JobIdx| world.view.is_running(*job);
+        for job in self.view.active().filter(|job| running(self, job)).collect::<Vec<_>>() {
+            if !chosen.contains(&job) {
+                self.stop(job);
             }
         }
+        for share in self.shares.values().cloned().collect::<Vec<_>>() {
+            self.leases += 1;
+            let held = share.jobs.iter().find(|job| running(self, job));
+            let lease = held.map_or(Some(LeaseId(self.leases)), |job| self.view.run(*job).lease);
+            let starts = |job: &&JobIdx| chosen.contains(job) && !running(self, job);
+            let starts: Vec<_> = share.jobs.iter().filter(starts).copied().collect();
+            starts.into_iter().for_each(|job| self.start(job, lease));
+        }
         self.count_devices();
+    }
+
+    /// Devices that the running ones of these jobs hold; who shares them is counted once.
+    fn held(&self, jobs: impl Iterator<Item = JobIdx>) -> u32 {
+        let leases = jobs.filter(|job| self.view.is_running(*job));
+        let leases = leases.map(|job| (self.view.run(job).lease, self.view.devices(job)));
+        leases.collect::<BTreeMap<_, _>>().into_values().sum()
     }
 
     fn choose(&self) -> BTreeSet<JobIdx> {
@@ -142,18 +176,18 @@ impl World {
         };
         let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
         let mut chosen: BTreeSet<JobIdx> = self.view.active().filter(keeps).collect();
-        let mut free =
-            self.sizes.iter().sum::<u32>() - chosen.iter().map(|job| self.view.devices(*job)).sum::<u32>();
-        for job in self.in_order() {
-            let eligible = self.view.is_running(job) || self.view.run(job).state.is_waiting();
-            if chosen.contains(&job) || !eligible {
-                continue;
-            }
-            let devices = self.view.devices(job);
-            if devices <= free {
+        let mut free = self.sizes.iter().sum::<u32>() - self.held(chosen.iter().copied());
+        for lead in self.in_order() {
+            let group = &self.shares[&lead].jobs;
+            let able = |job: &&JobIdx| self.view.is_running(**job) || self.view.run(**job).state.is_waiting();
+            let able: Vec<JobIdx> = group.iter().filter(able).copied().collect();
+            // Who joins others that keep their devices needs none.
+            let devices =
+                if group.iter().any(|job| chosen.contains(job)) { 0 } else { self.view.devices(lead) };
+            if devices <= free && !able.is_empty() {
                 free -= devices;
-                chosen.insert(job);
-            } else if !skip {
+                chosen.extend(able);
+            } else if !skip && !able.is_empty() {
                 break;
             }
         }
@@ -186,9 +220,9 @@ impl World {
         (run.state, run.since) = (state, now);
     }
 
-    fn start(&mut self, job: JobIdx) {
+    fn start(&mut self, job: JobIdx, lease: Option<LeaseId>) {
         self.become_state(job, JobState::Starting);
-        self.run_mut(job).lease = Some(LeaseId(1));
+        self.run_mut(job).lease = lease;
     }
 
     fn stop(&mut self, job: JobIdx) {
@@ -253,15 +287,15 @@ impl World {
 
     /// Writes down which devices are promised, from the first node on.
     fn count_devices(&mut self) {
-        let running = self.view.active().filter(|job| self.view.is_running(*job));
-        let mut used: u32 = running.map(|job| self.view.devices(job)).sum();
+        let mut used = self.held(self.view.active());
         let mut node = |devices: &u32| {
             let here = used.min(*devices);
             used -= here;
             let free = (1u64 << devices) - (1u64 << here);
             TestNode { kind: 0, devices: *devices, rack: 0, up: true, free }
         };
-        self.view.nodes = Arc::new(nodes(&self.sizes.iter().map(&mut node).collect::<Vec<_>>()));
+        let list: Vec<_> = self.sizes.iter().map(&mut node).collect();
+        self.view.nodes = Arc::new(nodes_of(&list, self.memory_mib));
     }
 
     /// From event to event until all jobs have ended.

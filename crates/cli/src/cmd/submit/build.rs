@@ -84,6 +84,14 @@ fn apply_plain(args: &SubmitArgs, request: &mut JobRequest) {
     over(&mut request.batch_size, &args.batch_size);
     over(&mut request.max_restarts, &args.max_restarts);
     over(&mut request.checkpoint.dir, &args.checkpoint_dir);
+    over(&mut request.gpu_fraction, &args.gpu_fraction);
+    over(&mut request.gpu_limit, &args.gpu_limit);
+    over(&mut request.gpu_memory_mib, &args.gpu_memory);
+    over(&mut request.max_slowdown, &args.max_slowdown);
+    over(&mut request.affinity, &args.affinity);
+    over(&mut request.anti_affinity, &args.anti_affinity);
+    over(&mut request.exclusion, &args.exclusion);
+    request.class = args.class.unwrap_or(request.class);
     request.ranks = args.ranks.unwrap_or(request.ranks);
     request.priority = args.priority.unwrap_or(request.priority);
     request.pause = args.pause.unwrap_or(request.pause);

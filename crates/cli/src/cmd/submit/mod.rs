@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use yard_core::job::Claim;
 use yard_core::part::Pause;
-use yard_live::request::{JobRequest, Ranks};
+use yard_live::request::{JobRequest, Ranks, amounts};
 use yard_live::views::JobView;
 
 use crate::client::{Client, ServerArgs};
@@ -22,6 +23,8 @@ const EXAMPLES: &str = "Examples:
   yard submit -- python train.py
   yard submit --name resnet --gpus 4 --kind 'a100|h100' --time 2h --deadline 18:00 -- python train.py
   yard submit --gpus 2 --max-gpus 8 --pause checkpoint --wait -- python train.py --epochs 90
+  yard submit --gpu-fraction 0.5 --gpu-memory 8GiB -- python small.py       # half a card, through MPS
+  yard submit --class guaranteed --max-slowdown 5% -- python serve.py
   yard submit -f job.yaml --priority 10
   yard submit -f job.sh -- --epochs 90      # a script with #SBATCH lines, and arguments for it
   id=$(yard submit --parsable -- make)      # only the number
@@ -90,6 +93,32 @@ pub(crate) struct SubmitArgs {
     /// Share its devices with no other job, even where the policy packs jobs
     #[arg(long, help_heading = "What it needs")]
     exclusive: bool,
+
+    /// The part of one card's processors it asks for and may use: 0.5 or 50%; MPS sees to it
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    gpu_fraction: Option<f64>,
+    /// The most of it that it may use while others leave it free [default: --gpu-fraction]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    gpu_limit: Option<f64>,
+    /// Memory on the card that it asks for and may use, as 8GiB
+    #[arg(long, value_name = "SIZE", value_parser = amounts::memory, help_heading = "Sharing cards")]
+    gpu_memory: Option<u64>,
+    /// ordinary, guaranteed (loses at most --max-slowdown to others on its cards) or opportunistic (has what others
+    /// leave) [default: ordinary]
+    #[arg(long, value_name = "CLASS", value_parser = parse_class, help_heading = "Sharing cards")]
+    class: Option<Claim>,
+    /// The part of its speed alone that a guaranteed job may lose: 5% or 0.05 [default: 5%]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    max_slowdown: Option<f64>,
+    /// Jobs of the same word share a card
+    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    affinity: Option<String>,
+    /// Jobs of the same word share no card
+    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    anti_affinity: Option<String>,
+    /// A card has jobs of one such word only, and none without
+    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    exclusion: Option<String>,
 
     /// When it should be done: 18:00, 6h (from now), 2026-11-20T18:00, with a zone if wanted
     #[arg(long, value_name = "TIME", help_heading = "When")]
@@ -264,5 +293,14 @@ fn parse_pause(text: &str) -> Result<Pause, String> {
         "freeze" => Ok(Pause::Freeze),
         "never" => Ok(Pause::Never),
         _ => Err("a job pauses by auto, checkpoint, stop, freeze or never".into()),
+    }
+}
+
+fn parse_class(text: &str) -> Result<Claim, String> {
+    match text {
+        "ordinary" => Ok(Claim::Ordinary),
+        "guaranteed" => Ok(Claim::Guaranteed),
+        "opportunistic" => Ok(Claim::Opportunistic),
+        _ => Err("a job's class is ordinary, guaranteed or opportunistic".into()),
     }
 }

@@ -8,6 +8,7 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, TableState};
 use yard_live::views::{DeviceView, JobView, NodeView};
 
 use super::super::jobs;
+use super::cards;
 use super::screen::Screen;
 use crate::output::{brief, plain};
 
@@ -18,10 +19,10 @@ const COLOURS: [Color; 6] =
 /// Draws the screen at a time.
 pub(super) fn draw(screen: &Screen, now: f64, frame: &mut Frame<'_>) {
     let (running, waiting) = screen.jobs();
-    let nodes_height = (screen.look.nodes.len() as u16 + 2).clamp(3, (frame.area().height / 3).max(3));
+    let lines = (machines(screen).count() + 2).min(usize::from(frame.area().height / 3)).max(3);
     let rows = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(nodes_height),
+        Constraint::Length(lines as u16),
         Constraint::Fill(1),
         Constraint::Fill(1),
         Constraint::Length(2),
@@ -51,11 +52,24 @@ fn header(screen: &Screen) -> Vec<Line<'static>> {
 
 fn nodes_widget(screen: &Screen, area: Rect) -> Paragraph<'static> {
     let shown = usize::from(area.height.saturating_sub(2));
-    let nodes = &screen.look.nodes;
-    let more = nodes.len().saturating_sub(shown);
-    let title = if more > 0 { format!(" nodes ({more} more) ") } else { " nodes ".into() };
-    let lines: Vec<_> = nodes.iter().take(shown).map(|node| node_line(screen, node)).collect();
+    let more = machines(screen).count().saturating_sub(shown);
+    let what = if screen.by_card { "cards" } else { "nodes" };
+    let title = if more > 0 { format!(" {what} ({more} more) ") } else { format!(" {what} ") };
+    let line = |(node, device): (&NodeView, Option<&DeviceView>)| match device {
+        Some(device) => cards::line(node, device),
+        None => node_line(screen, node),
+    };
+    let lines: Vec<_> = machines(screen).take(shown).map(line).collect();
     Paragraph::new(lines).block(Block::new().borders(Borders::ALL).title(title))
+}
+
+/// What has a line of its own: nodes, or the devices of each.
+fn machines(screen: &Screen) -> impl Iterator<Item = (&NodeView, Option<&DeviceView>)> {
+    let nodes = screen.look.nodes.iter();
+    nodes.flat_map(|node| {
+        let devices = node.devices.iter().filter(|_| screen.by_card).map(move |device| (node, Some(device)));
+        devices.chain((!screen.by_card).then_some((node, None)))
+    })
 }
 
 fn node_line(screen: &Screen, node: &NodeView) -> Line<'static> {
@@ -70,6 +84,7 @@ fn node_line(screen: &Screen, node: &NodeView) -> Line<'static> {
         }
         spans.push(cell(device, selected));
     }
+    spans.extend(cards::strip(node));
     Line::from(spans)
 }
 
@@ -123,7 +138,8 @@ fn row(job: &JobView, now: f64) -> Row<'static> {
 }
 
 fn footer(screen: &Screen) -> Vec<Line<'static>> {
-    let keys = format!("q quit  j/k move  s sort (by {})  r turn", screen.order());
+    let other = if screen.by_card { "nodes" } else { "cards" };
+    let keys = format!("q quit  j/k move  s sort (by {})  r turn  c {}", screen.order(), other);
     let news = match (&screen.problem, screen.selected()) {
         (Some(problem), _) => Line::styled(plain(problem), Color::Red),
         (None, Some(job)) => Line::raw(about(job)),
@@ -162,8 +178,8 @@ mod tests {
             yard 0.1.0  policy max-min  round 1m  prices h100 1.50
             2 running  2 waiting  7 over  3/8 devices held on 1 nodes
             ┌ nodes ───────────────────────────────────────────────────────────────────────┐
-            │n1             up          h100 112·                                          │
-            │n2             draining    h100 x·                                            │
+            │n1             up          h100 112·  busy z▃▅█  memory ▁▁▁                   │
+            │n2             draining    h100 x·  busy ·▃  memory ·                         │
             └──────────────────────────────────────────────────────────────────────────────┘
              running: 2 ────────────────────────────────────────────────────────────────────
             job    name         user     state      gpus done time        where or why
@@ -182,9 +198,25 @@ mod tests {
 
 
             job 1 job-1 is running
-            q quit  j/k move  s sort (by number)  r turn
+            q quit  j/k move  s sort (by number)  r turn  c cards
         "#]]
         .assert_eq(&drawn(&screen, 80, 24));
+    }
+
+    #[test]
+    fn each_card_may_have_a_line() {
+        let mut screen = Screen::new(sample());
+        screen.by_card = true;
+        let drawn: Vec<String> = drawn(&screen, 110, 30).lines().skip(2).take(8).map(str::to_owned).collect();
+        expect![[r#"
+            ┌ cards ─────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │n1             h100:0   ░░░░░░░░░░   0%  █░░░░░░░░░ 8.0/80 GiB  30°C       job 1    not used by job 1       │
+            │n1             h100:1   ███░░░░░░░  30%  █░░░░░░░░░ 8.0/80 GiB  31°C       job 1                            │
+            │n1             h100:2   ██████░░░░  60%  █░░░░░░░░░ 8.0/80 GiB  32°C       job 2                            │
+            │n1             h100:3   █████████░  90%  ░░░░░░░░░░ 0.0/80 GiB  33°C                                        │
+            │n2             h100:0   ··········       ·········· 80 GiB      30°C                lost                    │
+            │n2             h100:1   ███░░░░░░░  30%  ░░░░░░░░░░ 0.0/80 GiB  31°C                                        │
+            └────────────────────────────────────────────────────────────────────────────────────────────────────────────┘"#]].assert_eq(&drawn.join("\n"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `yard top`: a screen with nodes, devices and jobs that is always up to date. A thread asks the server, so that
 //! keys are answered at once; the terminal is put right again however it ends.
 
+mod cards;
 mod draw;
 mod feed;
 mod screen;
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Which server.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: q quit, j/k or arrows move, s sort, r the other way round."
+    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: q quit, j/k or arrows move, s sort, r the other way round, c cards one by one."
 )]
 pub(crate) struct TopArgs {
     #[command(flatten)]
@@ -77,6 +78,7 @@ fn is_quit(screen: &mut Screen, key: KeyEvent) -> bool {
         KeyCode::Char('k') | KeyCode::Up => screen.go(-1),
         KeyCode::Char('s') => screen.sort(),
         KeyCode::Char('r') => screen.turn(),
+        KeyCode::Char('c') => screen.by_card = !screen.by_card,
         _ => {}
     }
     false
@@ -113,6 +115,7 @@ mod tests {
         assert_ne!(screen.selected().map(|job| job.id), first);
         assert!(!press(&mut screen, KeyCode::Up));
         assert_eq!(screen.selected().map(|job| job.id), first);
+        assert!(!press(&mut screen, KeyCode::Char('c')) && screen.by_card);
         assert!(press(&mut screen, KeyCode::Char('q')) && press(&mut screen, KeyCode::Esc));
         assert!(is_quit(&mut screen, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
     }

@@ -15,6 +15,8 @@ pub(super) struct Screen {
     pub(super) look: Look,
     /// Why the last look is old, where it is.
     pub(super) problem: Option<String>,
+    /// Whether each card has a line of its own.
+    pub(super) by_card: bool,
     order: usize,
     turned: bool,
     /// The selected job, by its number: it stays selected when the list changes.
@@ -23,7 +25,8 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(look: Look) -> Screen {
-        let mut screen = Screen { look, problem: None, order: 0, turned: false, selected: None };
+        let mut screen =
+            Screen { look, problem: None, by_card: false, order: 0, turned: false, selected: None };
         screen.select(0);
         screen
     }
@@ -127,7 +130,13 @@ pub(super) fn sample() -> Look {
             "preemptions": 0, "migrations": 0, "failures": 0, "exit_code": null,
         })
     };
-    let device = |index: u32, jobs: &[u64], problem: Option<&str>| serde_json::json!({"kind": "h100", "index": index, "name": "fake", "uuid": null, "memory_mib": null, "jobs": jobs, "problem": problem});
+    let device = |index: u32, jobs: &[u64], problem: Option<&str>| {
+        serde_json::json!({
+            "kind": "h100", "index": index, "name": "fake", "uuid": null, "memory_mib": 81_920, "jobs": jobs, "problem": problem,
+            "busy": problem.is_none().then_some(0.3 * f64::from(index)), "memory_used_mib": problem.is_none().then_some(8192 * jobs.len()),
+            "temperature_c": 30 + index, "idle_jobs": jobs.iter().filter(|_| index == 0).collect::<Vec<_>>(),
+        })
+    };
     let node = |name: &str, state: &str, devices: Vec<serde_json::Value>| serde_json::json!({"name": name, "state": state, "reason": null, "address": "127.0.0.1", "devices": devices, "heard_s": 0.5});
     let status = serde_json::json!({
         "version": "0.1.0", "policy": "max-min", "round_s": 60.0, "pending": 2, "running": 2, "ended": 7, "nodes_up": 1,

@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
 use self::record::Record;
+pub(crate) use self::start::start;
 use self::table::Table;
 pub(crate) use self::words::{Ask, RankSpec, RunAs, Say, Sink, StartPart};
 use crate::agent::clock;
@@ -200,6 +201,7 @@ impl Server {
                 self.table.rename(part, as_part);
                 self.table.freeze(as_part, false);
             }
+            Ask::Hush { part, hushed } => self.table.hush(part, hushed),
             Ask::Pids { part } => {
                 let pids = self.table.processes(part).into_iter().collect();
                 self.say(&Say::Pids { part, pids });

@@ -33,7 +33,7 @@ pub(super) struct Launch {
 }
 
 /// Starts a rank in a process group of its own, marked.
-pub(super) fn start(mut rank: RankSpec, user: Option<&RunAs>, mark: &str) -> Result<Child, Unstartable> {
+pub(crate) fn start(mut rank: RankSpec, user: Option<&RunAs>, mark: &str) -> Result<Child, Unstartable> {
     rank.env.insert(MARK.into(), mark.into());
     match user {
         None => start_here(&rank),

@@ -115,11 +115,15 @@ impl Table {
 
     /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group.
     pub(super) fn freeze(&mut self, id: PartId, frozen: bool) {
-        let processes = self.processes(id);
-        let Some(part) = self.parts.get_mut(&id) else { return };
-        part.frozen = frozen;
-        let signal = if frozen { Signal::SIGSTOP } else { Signal::SIGCONT };
-        processes.into_iter().for_each(|pid| tree::send(pid, signal));
+        self.parts.get_mut(&id).into_iter().for_each(|part| part.frozen = frozen);
+        self.hush(id, frozen);
+    }
+
+    /// The same for a moment: the part counts as one that runs.
+    pub(super) fn hush(&self, id: PartId, hushed: bool) {
+        let Some(part) = self.parts.get(&id) else { return };
+        let signal = if hushed { Signal::SIGSTOP } else { Signal::SIGCONT };
+        self.processes(id).into_iter().for_each(|pid| tree::send(pid, signal));
         part.living().for_each(|rank| rank.signal(signal));
     }
 

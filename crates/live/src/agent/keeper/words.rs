@@ -21,6 +21,8 @@ pub(crate) enum Ask {
     Freeze { part: PartId },
     /// Let stopped processes go on under another name.
     Thaw { part: PartId, as_part: PartId },
+    /// Stop a part's processes for a moment, or let them go on: it runs, and others only take turns with it.
+    Hush { part: PartId, hushed: bool },
     /// Which processes are a part's? Answered with `Pids`.
     Pids { part: PartId },
     /// How much memory a part may use from now on, where it has a control group; none: as much as there is.

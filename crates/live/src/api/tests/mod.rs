@@ -180,6 +180,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         started_at: None,
         ended_at: None,
         executed_s: 0.0,
+        idle_s: None,
         step: None,
         steps: None,
         checkpointed: None,
@@ -203,10 +204,11 @@ fn board() -> Board {
         kind: "h100".into(),
         index,
         name: "Fake <H100>".into(),
-        uuid: None,
-        memory_mib: None,
         jobs: jobs.to_vec(),
-        problem: None,
+        idle_jobs: jobs.to_vec(),
+        busy: Some(0.25),
+        memory_used_mib: Some(2),
+        ..DeviceView::default()
     };
     let node = NodeView {
         name: "node-1".into(),

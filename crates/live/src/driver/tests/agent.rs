@@ -214,7 +214,7 @@ fn is_end(told: &Told) -> bool {
     matches!(told, Told::Ended(_))
 }
 
-pub(super) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
+pub(in crate::driver) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
     let device = |at: usize| Device {
         name: format!("d{at}"),
         uuid: None,

@@ -8,7 +8,7 @@ use yard_core::units::Span;
 
 use super::agent::Agent;
 use super::*;
-use crate::wire::{Abilities, FromAgent, Hello, ToAgent};
+use crate::wire::{Abilities, CardNow, FromAgent, Hello, ToAgent};
 
 fn part() -> impl Strategy<Value = PartId> {
     let number = || prop_oneof![0..4_u64, any::<u64>()];
@@ -47,6 +47,25 @@ fn told() -> impl Strategy<Value = Told> {
     ]
 }
 
+fn card() -> impl Strategy<Value = CardNow> {
+    let place = prop_oneof![(0..2_u32, 0..3_u32), (any::<u32>(), any::<u32>())];
+    let numbers = (any::<Option<f64>>(), any::<Option<u64>>(), any::<Option<u32>>(), any::<Option<f64>>());
+    let parts = prop::collection::vec((part(), any::<Option<f64>>(), any::<u64>()), 0..4);
+    (place, numbers, any::<Option<String>>(), any::<Option<(u64, u64)>>(), parts).prop_map(
+        |((group, device), (busy, memory_used_mib, temperature_c, power_w), throttled, ecc, parts)| CardNow {
+            group,
+            device,
+            busy,
+            memory_used_mib,
+            temperature_c,
+            power_w,
+            throttled,
+            ecc,
+            parts,
+        },
+    )
+}
+
 fn message() -> impl Strategy<Value = FromAgent> {
     prop_oneof![
         4 => (part(), told()).prop_map(|(part, told)| FromAgent::Told { part, told }),
@@ -55,6 +74,9 @@ fn message() -> impl Strategy<Value = FromAgent> {
             .prop_map(|(group, device, problem)| FromAgent::Health { group, device, problem }),
         1 => (0..3_u32, 0..5_u32, any::<Option<String>>())
             .prop_map(|(group, device, problem)| FromAgent::Health { group, device, problem }),
+        1 => prop::collection::vec(card(), 0..40).prop_map(|cards| FromAgent::Looked { cards }),
+        1 => (part(), any::<f64>(), any::<u32>())
+            .prop_map(|(part, busy, memory_mib)| FromAgent::Used { part, busy, memory_mib }),
         1 => (any::<u64>(), any::<String>(), any::<bool>(), any::<Option<String>>())
             .prop_map(|(request, text, end, error)| FromAgent::Logs { request, text, end, error }),
         1 => part().prop_map(|part| FromAgent::Hello(Hello {

@@ -1,11 +1,13 @@
 //! The driver as clients and agents see it: through a handle, with agents that are scripts and links in memory.
 
 mod agent;
+mod cards;
 mod crashes;
 mod durability;
 mod hostile;
 mod life;
 mod nodes;
+mod parts;
 mod policies;
 mod speed;
 
@@ -19,6 +21,7 @@ use yard_core::ids::JobId;
 use yard_core::units::Span;
 
 use self::agent::Agent;
+pub(in crate::driver) use self::agent::groups;
 use super::{Config, Driver};
 use crate::board::Board;
 use crate::handle::{Ask, Handle, Refusal, Who};

@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use yard_core::part::Pause;
 
-use super::super::{check, times, yaml};
+use super::super::{amounts, check, times, yaml};
 use super::wanted::Wanted;
 
 /// A flag.
@@ -96,28 +96,41 @@ fn number(text: &str) -> Result<u32, String> {
 
 /// MiB, or with a unit: `512`, `16G`, `500M`, `1T`; 0 is all there is.
 fn memory(text: &str) -> Result<Option<u64>, String> {
-    let wrong = || format!("{text:?} is not a size such as 16G or 500M");
-    let upper = text.to_ascii_uppercase();
-    let digits = upper.trim_end_matches('B').trim_end_matches(['K', 'M', 'G', 'T']);
-    let number = digits.parse::<u64>().map_err(|_| wrong())?;
-    let kib_each: u64 = match upper[digits.len()..].chars().next() {
-        Some('K') => 1,
-        None | Some('M') => 1 << 10,
-        Some('G') => 1 << 20,
-        _ => 1 << 30,
-    };
-    let mib = number.checked_mul(kib_each).ok_or_else(wrong)?.div_ceil(1 << 10);
-    Ok((mib > 0).then_some(mib))
+    amounts::memory(text).map(|mib| (mib > 0).then_some(mib))
 }
 
-/// `gpu`, `gpu:4` or `gpu:a100:4`; each node has as many.
+/// `gpu`, `gpu:4` or `gpu:a100:4`: each node has as many. `mps:50` or `mps:a100:50`: so many percent of one card.
 fn gres(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> {
-    let rest = text.strip_prefix("gpu").filter(|rest| rest.is_empty() || rest.starts_with(':'));
-    let rest =
-        rest.ok_or_else(|| format!("{text:?} is not gpu, gpu:4 or gpu:a100:4; other devices are not known"))?;
-    let count = rest.strip_prefix(':').map_or(Ok(1), |rest| typed(wanted, rest))?;
-    wanted.gpus_per_node = Some(count);
-    Ok(())
+    let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    match (name, rest) {
+        ("gpu", rest) => {
+            let count = rest.map_or(Ok(1), |rest| typed(wanted, rest))?;
+            wanted.gpus_per_node = Some(count);
+            Ok(())
+        }
+        ("mps", Some(rest)) => percent(wanted, rest),
+        ("mps", None) => Err("mps needs a number: mps:50 for 50 percent of one card".into()),
+        ("shard", _) => {
+            Err("how large a shard is differs between sites; use mps:50 for 50 percent of one card".into())
+        }
+        _ => Err(format!(
+            "{text:?} is not gpu, gpu:4, gpu:a100:4 or mps:50 (percent of one card); other devices are not known"
+        )),
+    }
+}
+
+/// Slurm counts a card as 100 of `mps` where its site says nothing else.
+fn percent(wanted: &mut Wanted, text: &str) -> Result<(), String> {
+    match typed(wanted, text)? {
+        percent @ 1..=100 => {
+            (wanted.gpus_per_node, wanted.request.gpu_fraction) = (Some(1), Some(f64::from(percent) / 100.0));
+            Ok(())
+        }
+        percent => Err(format!(
+            "{percent} percent is more than one card; use gpu:{} for whole cards",
+            percent.div_ceil(100)
+        )),
+    }
 }
 
 /// `4`, `a100` or `a100:4`: how many, and of which kind.

@@ -5,23 +5,29 @@
 //! Objective: equal time for all groups, x_gk = min(1, N_k / (n s_g)) on each kind k; with as few pairs as make the
 //! groups fit, those first whose fractions of speed kept add up to most. A pair is kept while they add up to more
 //! than `gain`. Taking turns gives 1; the default asks for a fifth more, because a pair that gains little holds both
-//! back (chosen among 1 to 2 on Gavel's three traces, not derived). A pair of which nothing is known is tried where the belief learns, and
-//! the measurement decides; the belief is the memory.
-//! Reads: profiles, shapes, leases in common, the belief, devices of each kind. Cost: O(profiles² kinds + jobs).
-//! Only jobs of one size share devices; no migration to better places, no growing and shrinking.
+//! back (chosen among 1 to 2 on Gavel's three traces, not derived). A pair of which nothing is known is hoped to do as much
+//! as both ask of the device, where their usage is known: the least busy jobs are tried first. Where that is not known
+//! either it is tried where the belief learns. The measurement decides; the belief is the memory.
+//! Jobs that may run on more devices take those that would idle, and give them back when somebody comes (`grow`).
+//! Reads: profiles, shapes, leases in common, the belief, usage, devices of each kind. Cost: O(profiles² kinds + jobs).
+//! Only jobs of one size share devices; no migration to better places.
 //! Not to be used where mean completion time matters and durations are known: see `srtf`.
 
-use std::collections::BTreeMap;
+mod grow;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share};
 use yard_core::ids::{JobIdx, KindId, LeaseId, ProfileId};
-use yard_core::job::{Rank, Shape, Spread};
+use yard_core::job::{Claim, Rank, Shape};
 use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 
 use crate::Entry;
 use crate::params::{ParamError, Params};
+use crate::seats::fits_nodes;
+use crate::together::{Likeness, Room, likeness};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva",
@@ -57,8 +63,9 @@ impl Policy for Gandiva {
         let jobs: Vec<JobIdx> = view.active().collect();
         let supply: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
         let demand: u64 = jobs.iter().map(|job| u64::from(size(view, *job))).sum();
-        let groups = Pairing::new(view, self.gain, jobs).groups(demand.saturating_sub(u64::from(supply)));
-        Ok(Allocation::fractions(equal_shares(view, &groups)))
+        let room = Room::new(view);
+        let groups = Pairing::new(&room, self.gain, jobs).groups(demand.saturating_sub(u64::from(supply)));
+        Ok(Allocation::fractions(equal_shares(&room, &groups)))
     }
 
     fn cadence(&self) -> Cadence {
@@ -66,31 +73,45 @@ impl Policy for Gandiva {
     }
 }
 
-/// Devices of the shape a job likes best.
+/// The fewest devices of a job, on the kind it likes best.
 fn size(view: &View, job: JobIdx) -> u32 {
-    view.spec(job).shapes.first().map_or(0, Shape::devices)
+    let shapes = &view.spec(job).shapes;
+    let Some(first) = shapes.first() else { return 0 };
+    shapes.iter().filter(|shape| same_kinds(shape, first)).map(Shape::devices).min().unwrap_or(0)
+}
+
+fn same_kinds(a: &Shape, b: &Shape) -> bool {
+    a.needs.iter().map(|need| need.kind).eq(b.needs.iter().map(|need| need.kind))
 }
 
 /// A job, or two that share devices.
 type Group = (JobIdx, Option<JobIdx>);
 
+/// Jobs of one size and profile that are alike beside others: the last is the number of what they say and do there.
+type Class = (u32, ProfileId, usize);
+
 /// Who goes with whom.
 struct Pairing<'a> {
+    room: &'a Room<'a>,
     view: &'a View,
     gain: f64,
-    /// Jobs without a partner, by size and profile, the oldest last.
-    single: BTreeMap<(u32, ProfileId), Vec<JobIdx>>,
+    /// Jobs without a partner, the oldest last.
+    single: BTreeMap<Class, Vec<JobIdx>>,
     groups: Vec<Group>,
 }
 
 impl<'a> Pairing<'a> {
-    fn new(view: &'a View, gain: f64, mut jobs: Vec<JobIdx>) -> Pairing<'a> {
+    fn new(room: &'a Room<'a>, gain: f64, mut jobs: Vec<JobIdx>) -> Pairing<'a> {
+        let view = room.view;
         jobs.sort_unstable_by_key(|job| std::cmp::Reverse(view.run(*job).id));
+        let known: BTreeSet<Manners> = jobs.iter().map(|job| manners(view, *job)).collect();
+        let numbers: BTreeMap<Manners, usize> = known.into_iter().zip(0..).collect();
         let mut single: BTreeMap<_, Vec<JobIdx>> = BTreeMap::new();
         for job in jobs {
-            single.entry((size(view, job), view.spec(job).profile)).or_default().push(job);
+            let class = (size(view, job), view.spec(job).profile, numbers[&manners(view, job)]);
+            single.entry(class).or_default().push(job);
         }
-        Pairing { view, gain, single, groups: Vec::new() }
+        Pairing { room, view, gain, single, groups: Vec::new() }
     }
 
     /// Groups that ask for `excess` devices less than the jobs do, or as near to it as good pairs come.
@@ -124,7 +145,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Profiles of one size that do well together, the best first.
-    fn candidates(&self) -> Vec<((u32, ProfileId), (u32, ProfileId))> {
+    fn candidates(&self) -> Vec<(Class, Class)> {
         let keys: Vec<_> = self.single.keys().copied().collect();
         let mut found = Vec::new();
         for (at, one) in keys.iter().enumerate() {
@@ -139,7 +160,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// The oldest jobs of two profiles that can be joined.
-    fn next(&self, one: (u32, ProfileId), other: (u32, ProfileId)) -> Option<(JobIdx, JobIdx)> {
+    fn next(&self, one: Class, other: Class) -> Option<(JobIdx, JobIdx)> {
         let a = self.single.get(&one)?.last()?;
         let b = self.single.get(&other)?.iter().rev().find(|job| *job != a)?;
         let (a, b) = self.in_order(*a, *b);
@@ -164,49 +185,81 @@ impl<'a> Pairing<'a> {
         }
         let (mut sum, mut devices) = (0.0, 0.0);
         for (shape, capacity) in ways(self.view, a) {
-            sum += capacity * together(self.view, a, b, shape).unwrap_or(0.0);
+            sum += capacity * together(self.room, a, b, shape).unwrap_or(0.0);
             devices += capacity;
         }
         Some(sum / devices).filter(|value| *value > self.gain)
     }
 }
 
-/// The first shape of a job on each kind that could be had now, with the kind's devices. Shapes that span kinds are
-/// left out.
+/// What a job says of others beside it, and how busy it is, in tenths.
+type Manners<'v> = (Likeness<'v>, Option<u32>);
+
+fn manners(view: &View, job: JobIdx) -> Manners<'_> {
+    let busy = view.usage(job).map(|usage| (usage.busy * 10.0).ceil() as u32);
+    (likeness(view, job), busy)
+}
+
+/// The smallest shape of a job on each kind that could be had now, the first of them, with the kind's devices. Shapes
+/// that span kinds are left out.
 fn ways(view: &View, job: JobIdx) -> Vec<(u16, f64)> {
+    let shapes = &view.spec(job).shapes;
     let mut found: Vec<(KindId, u16)> = Vec::new();
-    for (at, shape) in view.spec(job).shapes.iter().enumerate() {
+    for (at, shape) in (0..).zip(shapes.iter()) {
         let [need] = &shape.needs[..] else { continue };
-        let on_node = shape.spread != Spread::Node || need.devices <= view.nodes.largest(need.kind);
-        if on_node
-            && need.devices <= view.capacity(need.kind)
-            && found.iter().all(|(kind, _)| *kind != need.kind)
-        {
-            found.push((need.kind, at as u16));
+        if !fits_nodes(view, shape) {
+            continue;
+        }
+        match found.iter_mut().find(|(kind, _)| *kind == need.kind) {
+            Some((_, best)) if shapes[*best as usize].devices() > need.devices => *best = at,
+            Some(_) => {}
+            None => found.push((need.kind, at)),
         }
     }
     found.into_iter().map(|(kind, shape)| (shape, f64::from(view.capacity(kind)))).collect()
 }
 
 /// The fractions of their speeds that two jobs keep in a shape of the first, added up; none where they cannot share.
-fn together(view: &View, a: JobIdx, b: JobIdx, shape: u16) -> Option<f64> {
+fn together(room: &Room<'_>, a: JobIdx, b: JobIdx, shape: u16) -> Option<f64> {
+    let view = room.view;
     let (one, other) = (view.spec(a), view.spec(b));
     let (held, own) = (&one.shapes[shape as usize], other.way(&one.shapes[shape as usize])?);
     let kind = held.needs.first()?.kind;
-    let known = view.belief.beside(one.profile, other.profile, kind).is_some();
-    if !known {
-        let learns = view.belief.learns() && one.profile.0 > 0 && other.profile.0 > 0;
-        return learns.then_some(HOPE);
+    if view.belief.beside(one.profile, other.profile, kind).is_none() {
+        return hope(view, a, b).filter(|_| room.fits_together(&[a, b], held));
     }
-    let speeds = view.packed(a, b, shape)?;
+    let speeds = room.packed(a, b, shape)?;
     Some(speeds[0] / view.speed(a, shape) + speeds[1] / view.speed(b, own))
 }
 
-/// The same time for every group, over all kinds it can use.
-fn equal_shares(view: &View, groups: &[Group]) -> Vec<Share> {
+/// What a pair of which nothing is known may be hoped to do.
+fn hope(view: &View, a: JobIdx, b: JobIdx) -> Option<f64> {
+    let (one, other) = (view.spec(a), view.spec(b));
+    let Some((ours, theirs)) = view.usage(a).zip(view.usage(b)) else {
+        let learns = view.belief.learns() && one.profile.0 > 0 && other.profile.0 > 0;
+        return learns.then_some(HOPE);
+    };
+    let left =
+        |first: f64, second: f64| 1.0 + ((1.0 - first) / second.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    Some(match (one.sharing().claim, other.sharing().claim) {
+        // Beside one that is guaranteed the other has what that leaves.
+        (Claim::Guaranteed, _) => left(ours.busy, theirs.busy),
+        (_, Claim::Guaranteed) => left(theirs.busy, ours.busy),
+        _ => 2.0 / (ours.busy + theirs.busy).max(1.0),
+    })
+}
+
+/// The same time for every group, over all kinds it can use; a job that has grown has what it has grown into.
+fn equal_shares(room: &Room<'_>, groups: &[Group]) -> Vec<Share> {
+    let view = room.view;
     let mut shares = Vec::new();
+    let grown = grow::grown(view, groups);
     for (lead, partner) in groups {
-        let fits = |shape: u16| partner.is_none_or(|other| together(view, *lead, other, shape).is_some());
+        if let Some(shape) = grown.get(lead) {
+            shares.push(Share { shape: Some(*shape), ..Share::part(*lead, 1.0) });
+            continue;
+        }
+        let fits = |shape: u16| partner.is_none_or(|other| together(room, *lead, other, shape).is_some());
         let mut ways = ways(view, *lead);
         ways.retain(|(shape, _)| fits(*shape));
         let wanted = (groups.len() as u32 * size(view, *lead)) as f64;

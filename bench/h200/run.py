@@ -1,0 +1,226 @@
+"""What Switchyard does with one real card. Prints the tables of docs/h200.md.
+
+    YARD=path/to/yard python3 bench/h200/run.py [calibrate] [freeze] [queue] [pairs] [guard]
+
+Needs one NVIDIA card with driver 570 or newer, PyTorch, and root (or one's own card). About 25 minutes for all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from cluster import HERE, JOB, PACKAGE, Cluster, switching
+
+RATES = Path(os.environ.get("RATES", "/tmp/yard-h200-rates.json"))
+MODELS = ["mlp", "lstm", "conv", "encoder", "wide", "large"]
+# Name, model, further memory in GiB.
+SIZES = [("small", "mlp", 0.5), ("medium", "encoder", 4.0), ("big", "conv", 16.0), ("huge", "wide", 40.0)]
+QUEUE = ["mlp", "encoder", "lstm", "wide", "conv", "mlp", "encoder", "lstm", "mlp", "conv", "large", "encoder", "lstm", "mlp", "conv", "wide"]
+GUARANTEED = {1, 12}
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def table(head: list[str], rows: list[list[object]]) -> None:
+    say("| " + " | ".join(head) + " |")
+    say("|" + "---|" * len(head))
+    for row in rows:
+        cells = (f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row)
+        say("| " + " | ".join(cells) + " |")
+    say()
+
+
+def rates() -> dict[str, float]:
+    """Steps a second of each model alone; measured once."""
+    if not RATES.exists():
+        found = {}
+        for model in MODELS:
+            done = subprocess.run([sys.executable, str(JOB), model, "--seconds", "2"], capture_output=True, text=True, check=True)
+            found[model] = json.loads(done.stdout)["steps_per_s"]
+        RATES.write_text(json.dumps(found))
+    return json.loads(RATES.read_text())
+
+
+def steps(model: str, seconds: float) -> int:
+    return max(20, int(rates()[model] * seconds))
+
+
+class Frozen(threading.Thread):
+    """What the card holds for processes that lie stopped, looked at twice a second."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most_mib, self.seen, self.going = 0, 0, True
+
+    def run(self) -> None:
+        query = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
+        while self.going:
+            for line in subprocess.run(query, capture_output=True, text=True, check=False).stdout.splitlines():
+                pid, used = (part.strip() for part in line.split(","))
+                if stopped(pid) and used.isdigit():
+                    self.seen, self.most_mib = self.seen + 1, max(self.most_mib, int(used))
+            time.sleep(0.5)
+
+
+def stopped(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False
+
+
+def alone(jobs: list[tuple[str, str, float, int]]) -> dict[str, float]:
+    """The last loss of each job without any scheduler."""
+    line = lambda model, gib, count: [sys.executable, str(JOB), model, "--gib", str(gib), "--steps", str(count)]
+    running = {name: subprocess.Popen(line(model, gib, count), stdout=subprocess.PIPE, text=True) for name, model, gib, count in jobs}
+    return {name: json.loads(process.communicate()[0].strip().splitlines()[-1])["loss"] for name, process in running.items()}
+
+
+def freeze() -> None:
+    """Four jobs that know of nothing take turns on one card."""
+    seconds = float(os.environ.get("FREEZE_SECONDS", "60"))
+    jobs = [(name, model, gib, steps(model, seconds)) for name, model, gib in SIZES]
+    expected = alone(jobs)
+    for round_s, kills in ((20, True), (60, False)):
+        share(jobs, expected, round_s, kills)
+
+
+def share(jobs: list[tuple[str, str, float, int]], expected: dict[str, float], round_s: int, kills: bool) -> None:
+    cluster = Cluster("--policy", "round-robin", "--round", f"{round_s}s")
+    watch = Frozen()
+    watch.start()
+    begin = time.time()
+    ids = {name: cluster.submit(name, model, "--gib", str(gib), "--steps", str(count)) for name, model, gib, count in jobs}
+    pending = {"server": begin + 50, "agent": begin + 90} if kills else {}
+
+    def each() -> None:
+        for which, due in list(pending.items()):
+            if time.time() > due:
+                del pending[which]
+                cluster.kill(which)
+
+    cluster.wait(each=each)
+    wall, events, views = time.time() - begin, cluster.events(), cluster.jobs()
+    watch.going = False
+    rows = []
+    for name, model, gib, _ in jobs:
+        stops, lost = switching(events, ids[name])
+        result, view = cluster.result(ids[name]), views[ids[name]]
+        same = result["loss"] == expected[name] and result["memory_whole"]
+        held = view["executed_s"]
+        rows.append([name, model, gib, stops, round(lost, 1), f"{100 * lost / max(held, 1):.1f} %", view["starts"], "the same" if same else f"{result} instead of {expected[name]}"])
+    say(f"### Rounds of {round_s} s{', server and agent killed once each' if kills else ''}\n")
+    table(["job", "model", "memory held, GiB", "stops", "switching, s", "of its time on the card", "starts", "last loss and memory, against alone"], rows)
+    say(f"All done after {wall:.0f} s. Stopped processes held at most {watch.most_mib} MiB of the card (seen {watch.seen} times).\n")
+    cluster.end()
+
+
+def queue() -> None:
+    """Sixteen jobs, one by one and in pairs."""
+    seconds = float(os.environ.get("QUEUE_SECONDS", "8"))
+    runs = [("one at a time", ["--policy", "fifo"]), ("pairs, plain", ["--policy", "gandiva"]), ("pairs, MPS", ["--policy", "gandiva", "--sharing", "mps"])]
+    rows, paces, base = [], {}, None
+    for name, options in runs:
+        wall, mean, pace, failed = drain(options, seconds)
+        base = base or wall
+        paces[name] = pace
+        slowed = max(pace[job] / paces["one at a time"][job] - 1 for job in GUARANTEED)
+        rows.append([name, f"{wall:.0f}", f"{base / wall:.2f}", f"{mean:.0f}", f"{100 * slowed:.1f} %", failed])
+    say("### Sixteen jobs\n")
+    table(["", "makespan, s", "throughput", "mean completion, s", "guaranteed jobs slowed by, at most", "failed"], rows)
+
+
+def drain(options: list[str], seconds: float) -> tuple[float, float, dict[int, float], int]:
+    """Runs the queue: makespan, mean completion, seconds a step of each job, failures."""
+    cluster = Cluster("--round", "5s", *options)
+    ids = {}
+    for at, model in enumerate(QUEUE):
+        extra = ("--env", f"PYTHONPATH={PACKAGE}") + (("--class", "guaranteed") if at in GUARANTEED else ())
+        times = str(cluster.folder / f"times-{at}")
+        ids[at] = cluster.submit(f"{model}-{at}", model, "--steps", str(steps(model, seconds)), "--talk", "--times", times, options=extra)
+    cluster.wait()
+    views = cluster.jobs()
+    begin = min(view["submitted_at"] for view in views.values())
+    ends = [view["ended_at"] - begin for view in views.values()]
+    pace = {at: median_step(cluster.folder / f"times-{at}") for at in ids}
+    failed = sum(view["state"] != "succeeded" for view in views.values())
+    cluster.end()
+    return max(ends), statistics.mean(ends), pace, failed
+
+
+def gaps(path: Path) -> list[float]:
+    times = json.loads(path.read_text())
+    return [after - before for before, after in zip(times, times[1:])]
+
+
+def median_step(path: Path) -> float:
+    """Seconds a step, all in all, without the first ones and without the time in which the job lay stopped."""
+    steps_s = gaps(path)[10:]
+    return statistics.mean(gap for gap in steps_s if gap < 1.0) if steps_s else float("nan")
+
+
+def pairs() -> None:
+    """Two jobs that do less together than in turns: tried, measured, undone."""
+    cluster = Cluster("--round", "10s", "--policy", "gandiva:gain=1.2")
+    count = str(steps("large", 60))
+    options = ("--env", f"PYTHONPATH={PACKAGE}")
+    ids = [cluster.submit(f"large-{at}", "large", "--steps", count, "--talk", options=options) for at in range(2)]
+    joined = undone = None
+    deadline = time.time() + 150
+    while time.time() < deadline and undone is None:
+        time.sleep(0.5)
+        views = cluster.jobs()
+        running = [views[job]["state"] == "running" for job in ids]
+        joined = joined or (time.time() if all(running) else None)
+        undone = time.time() if joined and not all(running) else None
+    say("### A bad pair\n")
+    say(f"Two `large` jobs ran together {undone - joined:.0f} s after both had started, then took turns.\n" if undone else f"It was {'tried and not undone' if joined else 'never tried'} within 150 s.\n")
+    cluster.end()
+
+
+def guard() -> None:
+    """A guaranteed job, and an opportunistic one that disturbs it."""
+    cluster = Cluster("--round", "5s", "--policy", "antman")
+    options = ("--env", f"PYTHONPATH={PACKAGE}")
+    times = cluster.folder / "times"
+    first = cluster.submit("guarded", "encoder", "--steps", str(steps("encoder", 40)), "--talk", "--times", str(times), options=(*options, "--class", "guaranteed", "--gpu-memory", "8GiB"))
+    cluster.until(lambda: cluster.jobs()[first]["state"] == "running", "the guaranteed job runs")
+    other = cluster.submit("bully", "large", "--steps", str(steps("large", 60)), options=(*options, "--class", "opportunistic", "--gpu-memory", "32GiB"))
+    over = ("succeeded", "failed")
+    cluster.until(lambda: cluster.jobs()[first]["state"] in over, "the guaranteed job is done", 120)
+    report_guard(gaps(times)[10:])
+    say(f"The opportunistic job was {cluster.jobs()[other]['state']} when the guaranteed one was done.\n")
+    say("```\n" + "".join(line for line in open(cluster.folder / "agent.log") if "hush" in line or "woke" in line)[:2000] + "```\n")
+    cluster.end()
+
+
+def report_guard(steps_s: list[float]) -> None:
+    base = statistics.median(steps_s[:100])
+    slow, longest = 0, 0
+    for step in steps_s:
+        slow = slow + 1 if step > 1.05 * base else 0
+        longest = max(longest, slow)
+    lost = sum(steps_s) / (base * len(steps_s)) - 1
+    say("### A guaranteed job beside one that disturbs it\n")
+    say(f"A step takes {1000 * base:.1f} ms alone. Steps in a row that took 5 % longer: {longest} at most. Slower by {100 * lost:.1f} % all in all.\n")
+
+
+def calibrate() -> None:
+    say("### Steps a second alone\n")
+    table(MODELS, [[f"{rates()[model]:.1f}" for model in MODELS]])
+
+
+PARTS = {"calibrate": calibrate, "freeze": freeze, "queue": queue, "pairs": pairs, "guard": guard}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

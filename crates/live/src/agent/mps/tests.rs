@@ -1,0 +1,235 @@
+//! Daemons of a program that stands in for the driver's: it keeps a list of its calls, stays until it is told to
+//! quit, and has its number in a file, as the real one does.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use yard_core::ids::{JobId, LeaseId};
+
+use super::*;
+use crate::agent::testing::{Folder, program};
+
+/// Calls go to `calls` beside it; `broken` there has it fail. It is gone with its pid file, so also with the folder.
+const STAND_IN: &str = r#"#!/bin/sh
+here=$(dirname "$0"); pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
+case "$1" in
+-d) echo "start $CUDA_VISIBLE_DEVICES $(id -u)" >> "$here/calls"
+    if [ -e "$here/broken" ]; then echo "no luck today" >&2; exit 3; fi
+    "$0" -f < /dev/null > /dev/null 2>&1 &
+    until [ -s "$pid" ]; do sleep 0.01; done ;;
+-f) echo $$ > "$pid"; while [ -e "$pid" ]; do sleep 0.02; done ;;
+*)  read word; echo "$word $(id -u)" >> "$here/calls"; rm "$pid" ;;
+esac
+"#;
+
+struct Node {
+    folder: Folder,
+    mps: Mps,
+}
+
+impl Node {
+    fn new() -> Node {
+        let folder = Folder::new();
+        // By another process: a file that this one has open for writing cannot be run, and others here are forking.
+        let write = "umask 0; printf %s \"$1\" > \"$0\"; chmod 755 \"$0\"; : > \"$(dirname \"$0\")/calls\"";
+        let path = folder.path().join(CONTROL);
+        let written = std::process::Command::new("sh").args(["-c", write]).arg(&path).arg(STAND_IN).status();
+        assert!(written.unwrap().success());
+        std::fs::create_dir(folder.path().join("mps")).unwrap();
+        let mps = Node::open(&folder);
+        Node { folder, mps }
+    }
+
+    /// As an agent does when it starts.
+    fn open(folder: &Folder) -> Mps {
+        let tool = Tool::search([folder.path().to_owned()], "n1");
+        assert_eq!(tool, Tool::Program(folder.path().join(CONTROL)));
+        Mps::open(folder.path().join("mps"), tool, vec![program(), "launch".into()], at(0)).unwrap()
+    }
+
+    fn join(&mut self, job: u64, card: &str) -> Result<Client, Unspawned> {
+        self.mps.join(part(job), HALF, &[card.to_owned()], &me())
+    }
+
+    /// What the program was called for, in order.
+    fn calls(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.path().join("calls")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn pipe(&self, card: &str) -> PathBuf {
+        self.folder.path().join("mps").join(folder_name(card, geteuid().as_raw()))
+    }
+}
+
+const HALF: Limits = Limits { compute: 0.5, memory_mib: None };
+
+fn part(job: u64) -> PartId {
+    PartId { lease: LeaseId(job), job: JobId(job), instance: 1 }
+}
+
+fn me() -> Account {
+    Account { run_as: None, base: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]) }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Span::from_whole_secs(seconds)
+}
+
+fn words(call: &str) -> String {
+    format!("{call} {}", geteuid())
+}
+
+#[test]
+fn a_card_and_a_user_have_one_daemon() {
+    let mut node = Node::new();
+    assert_eq!(node.calls(), [""; 0], "nobody needs one yet");
+    let first = node.join(1, "GPU-a").unwrap();
+    assert_eq!(node.join(2, "GPU-a").unwrap(), first);
+    let other = node.join(3, "GPU-b").unwrap();
+    assert_ne!(other.pipe, first.pipe);
+    assert_eq!(node.calls(), [words("start GPU-a"), words("start GPU-b")]);
+    assert!(is_alive(&first.pipe) && is_alive(&other.pipe));
+    assert_eq!(first.pipe.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert_ne!(folder_name("GPU-a", 0), folder_name("GPU-a", 1), "another user has another");
+}
+
+#[test]
+fn a_daemon_ends_a_while_after_its_last_client() {
+    let mut node = Node::new();
+    let pipe = node.join(1, "GPU-a").unwrap().pipe;
+    node.join(2, "GPU-a").unwrap();
+    node.mps.leave(part(1), at(10));
+    node.mps.look(at(500));
+    node.mps.rename(part(2), part(7));
+    node.mps.leave(part(2), at(500));
+    node.mps.look(at(600));
+    assert!(is_alive(&pipe), "one is left, under another name");
+    node.mps.leave(part(7), at(600));
+    node.mps.look(at(659));
+    assert_eq!(node.calls(), [words("start GPU-a")]);
+    node.mps.look(at(660));
+    assert!(wait(|| !is_alive(&pipe)));
+    assert_eq!(node.calls(), [words("start GPU-a"), words("quit")]);
+    assert!(wait(|| {
+        node.mps.look(at(661));
+        !pipe.exists() && node.mps.daemons.is_empty()
+    }));
+}
+
+#[test]
+fn who_begins_while_a_daemon_ends_gets_a_new_one() {
+    let mut node = Node::new();
+    node.join(1, "GPU-a").unwrap();
+    node.mps.leave(part(1), at(0));
+    node.mps.look(at(100));
+    let pipe = node.join(2, "GPU-a").unwrap().pipe;
+    assert!(is_alive(&pipe));
+    assert_eq!(node.calls(), [words("start GPU-a"), words("quit"), words("start GPU-a")]);
+    node.mps.look(at(1_000));
+    assert!(is_alive(&pipe), "it has a client");
+}
+
+#[test]
+fn the_next_agent_finds_daemons_and_their_clients() {
+    let mut node = Node::new();
+    let (a, b) = (node.join(1, "GPU-a").unwrap().pipe, node.join(2, "GPU-b").unwrap().pipe);
+    node.mps = Node::open(&node.folder);
+    node.mps.rejoin(part(1), &["GPU-a".to_owned()], &me());
+    node.mps.look(at(100));
+    assert!(wait(|| !is_alive(&b)), "nobody uses it any more");
+    assert!(is_alive(&a));
+    node.join(3, "GPU-a").unwrap();
+    assert_eq!(node.calls(), [words("start GPU-a"), words("start GPU-b"), words("quit")], "it was there");
+    node.mps.end_all();
+    assert!(!is_alive(&a) && !a.exists() && !b.exists());
+}
+
+#[test]
+fn a_daemon_that_died_is_started_anew() {
+    let mut node = Node::new();
+    let pipe = node.join(1, "GPU-a").unwrap().pipe;
+    let pid: i32 =
+        std::fs::read_to_string(pipe.join(format!("{CONTROL}.pid"))).unwrap().trim().parse().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(wait(|| !is_alive(&pipe)));
+    node.join(2, "GPU-a").unwrap();
+    assert!(is_alive(&pipe));
+    assert_eq!(node.calls(), [words("start GPU-a"), words("start GPU-a")]);
+}
+
+#[test]
+fn a_daemon_that_does_not_start_is_the_nodes_fault_and_says_why() {
+    let mut node = Node::new();
+    std::fs::write(node.folder.path().join("broken"), "").unwrap();
+    let failed = node.join(1, "GPU-a").unwrap_err();
+    assert_eq!(failed.code, None);
+    assert!(
+        failed.message.contains("GPU-a") && failed.message.contains("no luck today"),
+        "{}",
+        failed.message
+    );
+    let two = node.mps.join(part(1), HALF, &["GPU-a".to_owned(), "GPU-b".to_owned()], &me()).unwrap_err();
+    assert!(two.message.contains("one card"), "{}", two.message);
+    let none = Tool::search([node.folder.path().join("nothing")], "n1");
+    node.mps = Mps::open(node.folder.path().join("mps"), none, Vec::new(), at(0)).unwrap();
+    let why = "nvidia-cuda-mps-control is not installed on node n1; install the driver's MPS tools";
+    assert_eq!(node.mps.missing().as_deref(), Some(why));
+    assert!(node.join(1, "GPU-a").unwrap_err().message.contains(why));
+}
+
+#[test]
+fn pretend_devices_have_the_same_environment_and_no_daemon() {
+    let mut node = Node::new();
+    node.mps = Mps::open(node.folder.path().join("mps"), Tool::Pretend, Vec::new(), at(0)).unwrap();
+    assert_eq!(node.mps.missing(), None);
+    assert_eq!(node.join(1, "0").unwrap().pipe, node.pipe("0"));
+    node.mps.leave(part(1), at(0));
+    node.mps.look(at(100));
+    node.mps.end_all();
+    assert!(node.mps.daemons.is_empty() && node.calls().is_empty());
+}
+
+#[test]
+fn clients_are_told_their_limits() {
+    let vars = |compute, memory_mib| {
+        let client = Client { pipe: "/p".into(), limits: Limits { compute, memory_mib } };
+        client.environment().into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    let (pipe, percent) = ("CUDA_MPS_PIPE_DIRECTORY=/p", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    assert_eq!(vars(1.0, None), [pipe]);
+    assert_eq!(vars(0.5, None), [pipe, &format!("{percent}=50")]);
+    assert_eq!(vars(0.001, None), [pipe, &format!("{percent}=1")]);
+    assert_eq!(vars(1.0, Some(8192)), [pipe, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8192M"]);
+}
+
+#[test]
+fn what_a_user_puts_into_the_folder_is_no_daemon() {
+    let folder = Folder::new();
+    let file = folder.path().join(format!("{CONTROL}.pid"));
+    assert!(!is_alive(folder.path()));
+    for text in [String::new(), "1".into(), "-1".into(), std::process::id().to_string(), "9".repeat(99)] {
+        std::fs::write(&file, &text).unwrap();
+        assert!(!is_alive(folder.path()), "{text}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(!is_alive(folder.path()), "and nobody waits for a pipe");
+}
+
+#[test]
+fn a_daemon_runs_as_the_user_of_its_clients() {
+    let nobody = User::from_name("nobody").unwrap();
+    let Some(user) = nobody.filter(|_| geteuid().is_root()) else {
+        return eprintln!("skipped: only root can run daemons of other users");
+    };
+    let mut node = Node::new();
+    let (uid, gid, launcher) = (user.uid.as_raw(), user.gid.as_raw(), vec![program(), "launch".into()]);
+    let theirs = Account { run_as: Some(RunAs { name: user.name, uid, gid, launcher }), base: me().base };
+    let pipe = node.mps.join(part(1), HALF, &["GPU-a".to_owned()], &theirs).unwrap().pipe;
+    assert_eq!(node.calls(), [format!("start GPU-a {uid}")]);
+    assert_eq!((pipe.metadata().unwrap().uid(), pipe.join("log").metadata().unwrap().uid()), (uid, uid));
+    node.mps = Node::open(&node.folder);
+    node.mps.end_all();
+    assert_eq!(node.calls(), [format!("start GPU-a {uid}"), format!("quit {uid}")]);
+    assert!(!pipe.exists());
+}
