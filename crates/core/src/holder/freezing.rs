@@ -18,6 +18,9 @@ const THAW_RATE: u64 = 5_600_000_000;
 /// How many jobs that cannot be frozen are remembered.
 const UNFREEZABLE_MAX: usize = 1000;
 
+/// What is said of a node whose memory is not for frozen jobs.
+const NOWHERE: &str = "this node freezes no jobs";
+
 /// How a part waits in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
@@ -39,8 +42,10 @@ impl Holder {
             return false;
         }
         let made = self.make_room(now, id, out);
+        let full =
+            if self.room == 0 { NOWHERE } else { "frozen jobs may hold no more of this node's memory" };
         if let Some((_, part)) = self.live(id).filter(|_| !made) {
-            part.unfrozen = Some("frozen jobs may hold no more of this node's memory".into());
+            part.unfrozen = Some(full.into());
         }
         made
     }
@@ -89,8 +94,7 @@ impl Holder {
         part.phase = Phase::Running;
         part.unfrozen = Some(reason.clone());
         // It hears only now that it should stop.
-        let (hurry, kill) = (Some(now + Span(part.start.grace.0 / 2)), now + part.start.grace);
-        part.stop = part.stop.map(|stop| Stop { hurry, kill, ..stop });
+        part.stop_from(now);
         if forever {
             self.remember_unfreezable(id.job, reason);
         }
@@ -112,6 +116,7 @@ impl Holder {
     pub(super) fn thawed(&mut self, now: Time, id: PartId, took: Span, out: &mut Vec<Act>) {
         let Some((id, part)) = self.thawing(id) else { return };
         part.run(now, id, out);
+        part.stop_from(now);
         let bytes = part.bytes.unwrap_or(0);
         out.push(Act::Tell { part: id, told: Told::Cost { save: None, load: Some(took), bytes } });
         self.begin_stop(now, id, out);
@@ -163,8 +168,14 @@ impl Part {
         }
     }
 
-    /// How long freezing it may take; nothing where it is not known what it holds.
-    fn freeze_time(&self) -> Span {
+    /// Its time to stop runs from now, if it is to stop.
+    fn stop_from(&mut self, now: Time) {
+        let (hurry, kill) = (Some(now + Span(self.start.grace.0 / 2)), now + self.start.grace);
+        self.stop = self.stop.map(|stop| Stop { hurry, kill, ..stop });
+    }
+
+    /// How long freezing or thawing it may take; nothing where it is not known what it holds.
+    pub(super) fn freeze_time(&self) -> Span {
         time(self.bytes.unwrap_or(0), FREEZE_RATE_MIN)
     }
 

@@ -25,8 +25,10 @@ impl Holder {
         }
         let grace =
             if cause == Cause::Failed { part.start.grace.min(FAILED_GRACE) } else { part.start.grace };
-        let hurry = Some(from + Span(grace.0 / 2));
-        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill: from + grace });
+        // One that is being thawed is told only when that is done.
+        let first = if part.phase == Phase::Thawing { part.freeze_time() } else { Span::ZERO };
+        let (hurry, kill) = (Some(from + Span(grace.0 / 2)), from + first + grace);
+        part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill });
         if !part.has_processes() {
             let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
             part.end(id, ending, out);

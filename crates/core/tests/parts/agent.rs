@@ -8,6 +8,7 @@ use yard_core::ids::JobId;
 use yard_core::part::{Order, PartId, Start, Told};
 use yard_core::{Span, Time};
 
+use crate::rules::GB;
 use crate::world::{Rng, Tally};
 
 /// A process.
@@ -410,7 +411,7 @@ fn process(start: &Start, speaks: bool, stubborn: bool) -> Process {
         devices: start.devices.iter().map(|held| held.mask).fold(0, |all, mask| all | mask),
         frozen: false,
         grace: start.grace,
-        bytes: 1 + start.part.job.0 % 9,
+        bytes: (1 + start.part.job.0 % 9) * GB,
         speaks,
         stubborn,
         connected: false,

@@ -148,10 +148,22 @@ fn a_thawed_part_runs_once_the_driver_is_done_and_stops_wait_for_it() {
     assert_eq!(acts.last(), Some(&Act::Thaw { part: old, as_part: new, deep: true }));
     assert_eq!(tells(&acts), [Told::Accepted]);
     assert_eq!(node.stop(new), []);
+    assert_eq!(node.later(31), [], "there is time for what is to be moved, and then its grace");
     let acts = node.does(Happening::Thawed { part: new, took: SECOND });
     let cost = Told::Cost { save: None, load: Some(SECOND), bytes: 2 * GB };
     assert_eq!(tells(&acts), [Told::Started, cost]);
     assert_eq!(acts.last(), Some(&freeze(new)));
+    assert_eq!(node.later(29), [], "its grace runs from when it could be told");
+    assert_eq!(ending(&node.frozen(new, 2)).how, How::Paused);
+
+    let stubborn = node.runs(freezes(part(3, 2), 1));
+    node.does(Happening::Room { bytes: 0 });
+    assert_eq!(node.stop(stubborn), [signal(stubborn)]);
+    let ending = ending(&node.killed(stubborn, 0));
+    assert_eq!(
+        ending.message.as_deref(),
+        Some("it could not be frozen and was stopped instead: this node freezes no jobs")
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use yard_core::part::PartId;
 use yard_core::{Span, Time};
 
 use crate::agent::{Agent, Process};
+use crate::rules::GB;
 use crate::server::{DEVICES, Server};
 
 /// Chance from a seed (splitmix64).
@@ -74,7 +75,8 @@ impl World {
     pub(crate) fn new(seed: u64) -> World {
         let mut rng = Rng(seed);
         let count = 1 + rng.below(3) as usize;
-        let agents = (0..count).map(|number| Agent::new(number, [0, 10, 25, 1000][rng.below(4) as usize]));
+        let agents =
+            (0..count).map(|number| Agent::new(number, [0, 10, 25, 1000][rng.below(4) as usize] * GB));
         let agents = agents.collect();
         let server = Server::new(count, 2 + rng.below(8));
         World { now: Time::from_secs(1000.0), rng, agents, server, calm: false, decides: true }

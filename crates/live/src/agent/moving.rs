@@ -15,6 +15,7 @@ use super::keeper::Ask;
 use super::layout::Layout;
 use super::serve::Agent;
 use super::{AgentConfig, Offer};
+use crate::wire::CardNow;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +39,8 @@ pub(super) struct Moving {
     freezer: Freezer,
     /// Why nothing can be frozen, where that is so.
     pub(super) no_freeze: Option<String>,
-    /// Memory that frozen jobs may hold, as far as it is set; and what was free when the agent started.
-    room_mib: Option<u64>,
-    free: u64,
+    /// Memory that frozen jobs may hold.
+    pub(super) room: u64,
     moves: BTreeMap<PartId, (u64, Way)>,
     begun: u64,
     ends: Arc<mpsc::UnboundedSender<MoveEnd>>,
@@ -52,6 +52,7 @@ impl Moving {
         config: &AgentConfig,
         layout: &Layout,
         devices: &Devices,
+        holder: &Holder,
         ends: mpsc::UnboundedSender<MoveEnd>,
     ) -> Moving {
         let cards = devices.groups().iter().any(|group| group.kind != CPU);
@@ -64,19 +65,8 @@ impl Moving {
         if let Some(reason) = &no_freeze {
             tracing::info!(%reason, "jobs on cards cannot be frozen here");
         }
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let free = bytes_of(&meminfo, "MemAvailable:").unwrap_or(0);
-        let (room_mib, moves, ends) = (config.freeze_room_mib, BTreeMap::new(), Arc::new(ends));
-        Moving { freezer, no_freeze, room_mib, free, moves, begun: 0, ends }
-    }
-
-    /// Memory that frozen jobs may hold: as was said, else half of what would be free without them.
-    pub(super) fn room(&self, holder: &Holder) -> u64 {
-        if self.no_freeze.is_some() {
-            return 0;
-        }
-        let half = || self.free.saturating_add(holder.frozen_bytes()) / 2;
-        self.room_mib.map_or_else(half, |mib| mib.saturating_mul(1 << 20))
+        let room = if no_freeze.is_some() { 0 } else { room(config.freeze_room_mib, holder) };
+        Moving { freezer, no_freeze, room, moves: BTreeMap::new(), begun: 0, ends: Arc::new(ends) }
     }
 
     /// The processes of all moves are gone.
@@ -85,13 +75,36 @@ impl Moving {
     }
 }
 
+/// Memory that frozen jobs may hold: as was said, else half of what would be free without them.
+fn room(said_mib: Option<u64>, holder: &Holder) -> u64 {
+    let half = || {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let free = bytes_of(&meminfo, "MemAvailable:").unwrap_or(0);
+        free.saturating_add(holder.frozen_bytes()) / 2
+    };
+    said_mib.map_or_else(half, |mib| mib.saturating_mul(1 << 20))
+}
+
 impl Agent {
     /// Begins to move a part: first its processes must be known.
     pub(super) fn move_part(&mut self, part: PartId, way: Way) {
         self.moving.begun += 1;
         self.moving.moves.insert(part, (self.moving.begun, way));
         self.limit_memory(part, false);
+        // It does part of the work itself, which it cannot in its sleep.
+        self.keeper.ask(&Ask::Hush { part, hushed: false });
         self.keeper.ask(&Ask::Pids { part });
+    }
+
+    /// What parts hold on their cards: so much would have to be moved.
+    pub(super) fn measure(&mut self, cards: &[CardNow]) {
+        let mut all: BTreeMap<PartId, u64> = BTreeMap::new();
+        for (part, _, memory_mib) in cards.iter().flat_map(|card| &card.parts) {
+            let bytes = all.entry(*part).or_default();
+            *bytes = bytes.saturating_add(memory_mib.saturating_mul(1 << 20));
+        }
+        all.retain(|_, bytes| *bytes > 0);
+        all.into_iter().for_each(|(part, bytes)| self.happen(Happening::Usage { part, bytes }));
     }
 
     /// What a job has on its cards is not meant by its limit of memory: while it is frozen there is none.

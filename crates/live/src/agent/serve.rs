@@ -117,7 +117,7 @@ impl Agent {
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
         let (socket_news, sockets) = mpsc::unbounded_channel();
         let (moves, moved) = mpsc::unbounded_channel();
-        let moving = Moving::prepare(&config, &layout, &devices, moves).await;
+        let moving = Moving::prepare(&config, &layout, &devices, &state.holder, moves).await;
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
         let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
@@ -182,7 +182,7 @@ impl Agent {
             }
         };
         self.open_sockets(&alive);
-        self.happen(Happening::Room { bytes: self.moving.room(&self.state.holder) });
+        self.happen(Happening::Room { bytes: self.moving.room });
         // The state says until when the lease was valid when it was written; the keeper was told since.
         let told = self.state.clock.at(lease.unwrap_or(0));
         self.contact(self.state.valid_until.max(told));
@@ -311,7 +311,7 @@ impl Agent {
             paused: self.state.holder.paused(),
             abilities: Abilities {
                 no_freeze: self.moving.no_freeze.clone(),
-                freeze_room_mib: self.moving.room(&self.state.holder) >> 20,
+                freeze_room_mib: self.moving.room >> 20,
                 no_limits: self.mps.missing(),
             },
         };
@@ -448,6 +448,7 @@ impl Agent {
             for news in self.cards.news(&live) {
                 if let FromAgent::Looked { cards } = &news {
                     self.watch_cards(cards);
+                    self.measure(cards);
                 }
                 self.say(news);
             }
