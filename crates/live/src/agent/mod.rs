@@ -72,7 +72,7 @@ pub struct AgentConfig {
 }
 
 /// How often an agent looks at its cards.
-pub const LOOK: Duration = Duration::from_secs(5);
+pub const LOOK: Duration = Duration::from_secs(2);
 
 /// Runs an agent until it is told to stop. It needs no more than one thread.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> anyhow::Result<()> {

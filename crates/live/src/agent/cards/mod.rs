@@ -26,7 +26,7 @@ use self::using::Uses;
 use crate::wire::{CardNow, FromAgent};
 
 /// A card that has not answered for so many looks hangs.
-const LOOKS_MAX: u64 = 6;
+const LOOKS_MAX: u64 = 15;
 
 /// Which device: its group and its number.
 pub(crate) type Place = (u32, u32);

@@ -6,7 +6,7 @@ use yard_core::ids::LeaseId;
 
 use super::*;
 
-const LOOK: Span = Span::from_whole_secs(5);
+const LOOK: Span = Span::from_whole_secs(2);
 
 /// Answers with what it is sent, and not before.
 struct Script(threads::Receiver<BTreeMap<Place, Reading>>);
@@ -62,7 +62,7 @@ async fn a_sensor_that_never_answers_is_a_hanging_card_and_holds_up_nobody() {
     assert!(found(&mut cards).await);
     assert_eq!(cards.problem((0, 1)), None, "it came to");
     // A sensor that lost its card says so; a sensor that broke down does not answer.
-    cards.look(Time(0) + Span(LOOK.0 * 7), LOOK);
+    cards.look(Time(0) + Span(LOOK.0 * (LOOKS_MAX + 1)), LOOK);
     hung.send(BTreeMap::new()).unwrap();
     found(&mut cards).await;
     assert!(cards.problem((0, 1)).unwrap().contains("does not answer"));
