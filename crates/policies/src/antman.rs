@@ -14,7 +14,7 @@
 //! Reads: claims, tenants, usage, memory, leases, the last ranks (who is guaranteed, remains it). Cost: O(jobs · groups).
 //! Not to be used where no job is guaranteed: it is then first come, first served with packing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use yard_core::allocation::{Allocation, Share, Shares};
@@ -193,13 +193,19 @@ impl<'v> Plan<'v> {
 
     /// Opportunistic jobs, and guaranteed ones that have waited enough, go to the idlest devices.
     fn seat_opportunistic(&mut self) {
+        let mut hopeless = BTreeSet::new();
         for job in std::mem::take(&mut self.seats.waiting) {
             if self.firm[job.index()] || !self.may_be_soft(job) {
                 continue;
             }
-            match self.idlest(job, |seat| !seat.jobs.is_empty(), self.policy.busy) {
-                Some(at) if self.seats.free_shape(job).is_none() => self.seats.list[at].jobs.push(job),
-                _ => self.seats.open(job),
+            let sort = self.seats.sort(job);
+            let joins = self.seats.free_shape(job).is_none() && !hopeless.contains(&sort);
+            match joins.then(|| self.idlest(job, |seat| !seat.jobs.is_empty(), self.policy.busy)) {
+                Some(Some(at)) => self.seats.list[at].jobs.push(job),
+                found => {
+                    hopeless.extend(found.map(|_| sort));
+                    self.seats.open(job);
+                }
             }
         }
     }

@@ -5,11 +5,13 @@
 //! goes where its word of affinity already is, or waits for it. Else, among devices with room whose words of
 //! anti-affinity and exclusion allow it, to the one with least left, argmin_d 1 − Σ_{i on d} r_i − r_j; devices with a
 //! word of affinity only where no other will do, and then the one with most left, to keep room for jobs of that word.
-//! Else to a free device. Jobs that find none are put together by the same rules and wait for a device in common.
+//! Else to a free device, or it waits for one; jobs of one word of affinity wait together.
 //! A job that asks for a whole device has it alone. Limits and memory are enforced by agents, not here.
 //!
 //! Reads: requests, memory, words, leases. Cost: O(waiting jobs · groups). Never stops a job.
 //! Not to be used where jobs do not say what they need: they are then given whole devices.
+
+use std::collections::BTreeSet;
 
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
@@ -18,7 +20,7 @@ use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 
 use crate::Entry;
-use crate::seats::{Seat, Seats};
+use crate::seats::{Seat, Seats, Sort};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "kubeshare",
@@ -35,8 +37,9 @@ struct KubeShare;
 impl Policy for KubeShare {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut seats = Seats::new(view);
+        let mut hopeless = BTreeSet::new();
         for job in std::mem::take(&mut seats.waiting) {
-            place(&mut seats, job);
+            place(&mut seats, job, &mut hopeless);
         }
         Ok(Allocation::queue(Shares::All(seats.shares()), true))
     }
@@ -45,7 +48,8 @@ impl Policy for KubeShare {
 /// What rounding may add to a sum of requests.
 const ROUNDING: f64 = 1e-9;
 
-fn place(seats: &mut Seats<'_>, job: JobIdx) {
+/// Gives a job its devices; `hopeless` are those sorts, with their requests, that find none.
+fn place<'v>(seats: &mut Seats<'v>, job: JobIdx, hopeless: &mut BTreeSet<(Sort<'v>, u64)>) {
     let same = |seat: &Seat<'_>| {
         let word = &said(seats, job).affinity;
         word.is_some() && seat.jobs.iter().any(|other| said(seats, *other).affinity == *word)
@@ -54,13 +58,14 @@ fn place(seats: &mut Seats<'_>, job: JobIdx) {
         let found = seats.list.iter().position(|seat| same(seat) && left(seats, seat, job).is_some());
         return found.into_iter().for_each(|at| seats.list[at].jobs.push(job));
     }
-    match best(seats, job, true) {
+    let sort = (seats.sort(job), said(seats, job).request.to_bits());
+    let found = (!hopeless.contains(&sort)).then(|| best(seats, job)).flatten();
+    match found {
         Some(at) => seats.list[at].jobs.push(job),
-        None if seats.free_shape(job).is_some() => seats.open(job),
-        None => match best(seats, job, false) {
-            Some(at) => seats.list[at].jobs.push(job),
-            None => seats.queue(job),
-        },
+        None => {
+            hopeless.extend(seats.free_shape(job).is_none().then_some(sort));
+            seats.open(job);
+        }
     }
 }
 
@@ -74,10 +79,10 @@ fn left(seats: &Seats<'_>, seat: &Seat<'_>, job: JobIdx) -> Option<f64> {
     (asked <= 1.0 + ROUNDING && seats.may_join(seat, job)).then_some(1.0 - asked)
 }
 
-/// The seat that a job goes to, of those that have devices or of those that wait for some.
-fn best(seats: &Seats<'_>, job: JobIdx, placed: bool) -> Option<usize> {
+/// The seat that a job goes to, of those that have devices.
+fn best(seats: &Seats<'_>, job: JobIdx) -> Option<usize> {
     let labelled = |seat: &Seat<'_>| seat.jobs.iter().any(|job| said(seats, *job).affinity.is_some());
-    let able = seats.list.iter().enumerate().filter(|(_, seat)| seat.placed == placed);
+    let able = seats.list.iter().enumerate().filter(|(_, seat)| seat.placed);
     let able = able.filter_map(|(at, seat)| Some((labelled(seat), left(seats, seat, job)?, at)));
     // Best fit among devices without a word of affinity, worst fit among the others.
     let cost = |(labelled, left, _): &(bool, f64, usize)| (*labelled, if *labelled { -left } else { *left });

@@ -19,6 +19,8 @@
 //! Reads: usage, memory, steps, speeds, leases. Cost: O(waiting jobs · groups). Never stops a job.
 //! Not to be used where durations are unknown: the order is then arbitrary.
 
+use std::collections::BTreeSet;
+
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::policy::{Policy, PolicyError};
@@ -59,10 +61,17 @@ impl Policy for Lucid {
         let mut waiting = std::mem::take(&mut seats.waiting);
         waiting.sort_by(|a, b| device_time(view, *a).total_cmp(&device_time(view, *b)));
         let packs = seats.is_crowded(&waiting);
+        let mut hopeless = BTreeSet::new();
         for job in waiting {
-            match mate(&seats, job).filter(|_| packs) {
+            let sort = (seats.sort(job), score(view, job));
+            let found = (packs && !hopeless.contains(&sort)).then(|| mate(&seats, job));
+            match found.flatten() {
                 Some(at) => seats.list[at].jobs.push(job),
-                None => seats.open(job),
+                None => {
+                    // Later ones are longer, so they find no mate either.
+                    hopeless.extend(seats.free_shape(job).is_none().then_some(sort));
+                    seats.open(job);
+                }
             }
         }
         Ok(Allocation::queue(Shares::All(seats.shares()), true))

@@ -3,6 +3,7 @@
 //! exactly they lie is the placer's matter.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use yard_core::Time;
@@ -11,7 +12,7 @@ use yard_core::ids::{JobIdx, LeaseId};
 use yard_core::job::{Need, Rank, Shape, Spread};
 use yard_core::view::View;
 
-use crate::together::Room;
+use crate::together::{Likeness, Room, likeness};
 
 /// Devices, and the jobs on them.
 pub(crate) struct Seat<'v> {
@@ -20,6 +21,9 @@ pub(crate) struct Seat<'v> {
     /// Whether the devices are there; else it waits for them.
     pub(crate) placed: bool,
 }
+
+/// Where its list of shapes lies, which like jobs share, and what counts of it beside others.
+pub(crate) type Sort<'v> = (usize, Likeness<'v>);
 
 /// All seats.
 pub(crate) struct Seats<'v> {
@@ -122,6 +126,12 @@ impl<'v> Seats<'v> {
         let usable = || spec.usable().map(|shape| &spec.shapes[shape as usize]);
         let shape = usable().find(could).or_else(|| usable().next()).or(spec.shapes.first());
         self.list.extend(shape.map(|shape| Seat { jobs: vec![job], shape, placed: false }));
+    }
+
+    /// What tells jobs apart that look for a seat. Seats only fill up while a plan is made: where one of a sort finds
+    /// neither free devices nor a seat, no later one does.
+    pub(crate) fn sort(&self, job: JobIdx) -> Sort<'v> {
+        (Arc::as_ptr(&self.view.spec(job).shapes).cast::<()>() as usize, likeness(self.view, job))
     }
 
     /// Whether a job may be added to a seat.

@@ -39,7 +39,8 @@ impl Holder {
         self.stop(now, id, Cause::Failed, out);
     }
 
-    /// Stopped processes died, by whatever hand: what is left of them is of no use.
+    /// Stopped processes died, by whatever hand: what is left of them is of no use. One that was done just before it
+    /// was stopped is remembered: it has finished as soon as it may go on.
     fn exited_frozen(&mut self, id: PartId, rank: u32, exit: Exit, out: &mut Vec<Act>) {
         let Some(frozen) = self.frozen.get_mut(&id.job) else { return };
         let at = rank.checked_sub(frozen.start.ranks.first).map(|at| at as usize);
@@ -48,7 +49,9 @@ impl Holder {
             return;
         };
         known.exit = Some(exit);
-        self.discard(id.job, out);
+        if !exit.is_success() {
+            self.discard(id.job, out);
+        }
     }
 
     /// The last process of a part is gone.

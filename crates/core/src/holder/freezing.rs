@@ -160,6 +160,7 @@ impl Part {
     pub(super) fn thaw(&mut self, now: Time, id: PartId, frozen: Frozen, out: &mut Vec<Act>) {
         let Frozen { part: was, ranks, deep, bytes, loss, .. } = frozen;
         (self.was, self.ranks, self.unsafe_before) = (Some(was), ranks, loss);
+        let deep = deep && !self.alive(|_| true).is_empty();
         out.push(Act::Thaw { part: was, as_part: id, deep });
         if deep {
             (self.phase, self.bytes) = (Phase::Thawing, Some(bytes));

@@ -104,7 +104,12 @@ impl Holder {
         self.discard(id.job, out);
         let part = self.parts.get_mut(&id).expect("only parts on record are launched");
         match frozen {
-            Some(frozen) => part.thaw(now, id, frozen, out),
+            Some(frozen) => {
+                part.thaw(now, id, frozen, out);
+                if part.alive(|_| true).is_empty() {
+                    self.close(now, id, out);
+                }
+            }
             None => {
                 part.phase = Phase::Spawning;
                 out.push(Act::Spawn { part: id, master });

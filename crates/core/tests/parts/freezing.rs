@@ -349,3 +349,22 @@ fn a_gang_of_which_one_part_could_not_be_frozen_keeps_nothing_frozen() {
         crate::rules::orders(&out).into_iter().filter(|(_, order)| matches!(order, Order::Discard { .. }));
     assert_eq!(discards.collect::<Vec<_>>(), [(0, Order::Discard { job: id.job })]);
 }
+
+#[test]
+fn a_job_that_was_done_just_before_it_was_stopped_has_finished() {
+    for pause in [Pause::Stop, Pause::Freeze] {
+        let mut node = Node::new();
+        let id = node.runs(Start { pause, ..start(part(1, 1), 1, 1) });
+        node.stop(id);
+        node.frozen(id, 1);
+        assert_eq!(node.exits(id, 0, 0), []);
+        assert_eq!(node.holder.paused(), [JobId(1)]);
+        node.does(Happening::Restarted { alive: vec![] });
+        let acts = node.thaws(Start { pause, ..start(part(2, 1), 1, 1) });
+        assert_eq!(ending(&acts).how, How::Finished, "{acts:?}");
+    }
+    let mut node = Node::new();
+    let id = node.runs(Start { pause: Pause::Stop, ..start(part(1, 1), 1, 1) });
+    node.stop(id);
+    assert_eq!(node.killed(id, 0), [Act::Drop { part: id }]);
+}

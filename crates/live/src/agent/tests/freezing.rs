@@ -166,3 +166,19 @@ async fn a_node_says_what_it_can_freeze() {
     assert_eq!(hello.abilities.no_freeze, None);
     assert!(hello.abilities.freeze_room_mib > 0);
 }
+
+#[tokio::test]
+async fn what_a_job_holds_on_all_its_cards_is_what_freezing_it_would_cost() {
+    let mut stage = Stage::new("h100:2").await;
+    let card = r#"{"jobs": {"1": {"memory_mib": 1000}}}"#;
+    let cards = format!(r#"{{"cards": {{"h100:0": {card}, "h100:1": {card}}}}}"#);
+    std::fs::write(stage.folder.path().join("a/fake-cards.json"), cards).unwrap();
+    let mut both = freezes(1);
+    both.devices[0].mask = 0b11;
+    stage.run(both, stage.script(WAITS));
+    let guess = |told: &Told| match told {
+        Told::Cost { save: Some(save), load: Some(load), bytes } if save > load => Some(*bytes),
+        _ => None,
+    };
+    assert_eq!(stage.told(guess).await, (part(1, 1), 2000 << 20));
+}
