@@ -12,6 +12,14 @@ use crate::ids::JobIdx;
 use crate::job::JobSpec;
 use crate::leases::own_way;
 
+/// What is given away while heirs are found.
+struct Taken {
+    /// Rows that are some share's already.
+    rows: BTreeSet<ShareId>,
+    /// Jobs that are to join a group that holds devices.
+    joined: BTreeSet<JobIdx>,
+}
+
 impl Book {
     /// For each share the row whose lease passes to it. Who is first in a group goes before the others: it is the one
     /// that should not be moved. Where nobody is stopped (`keep`), jobs only join.
@@ -30,23 +38,38 @@ impl Book {
             return Vec::new();
         }
         let mut heirs = vec![None; shares.len()];
-        let mut taken: BTreeSet<ShareId> = shares.iter().filter_map(|share| self.known(share)).collect();
+        let rows = shares.iter().filter_map(|share| self.known(share)).collect();
+        let mut taken = Taken { rows, joined: BTreeSet::new() };
         for led in [true, false] {
             for (share, heir) in shares.iter().zip(&mut heirs) {
                 if heir.is_some() || self.known(share).is_some() {
                     continue;
                 }
-                let rows = share.jobs.iter().flat_map(|job| self.shares_of(*job)).copied();
+                let mut rows = share.jobs.iter().flat_map(|job| self.shares_of(*job)).copied();
                 let passes = |row: &ShareId| {
                     let entry = self.entry(*row);
                     let leads = !led || share.jobs.contains(&entry.jobs[0]);
-                    leads && !taken.contains(row) && entry.may_pass_to(share, specs, keep, held)
+                    leads && entry.may_pass_to(share, specs, keep, held) && self.is_open(*row, share, &taken)
                 };
-                *heir = rows.into_iter().find(passes);
-                taken.extend(*heir);
+                *heir = rows.find(passes);
+                if let Some(row) = *heir {
+                    taken.rows.insert(row);
+                    let joins = |job: &&JobIdx| !self.entry(row).jobs.contains(job);
+                    taken.joined.extend(share.jobs.iter().filter(joins));
+                }
             }
         }
         heirs
+    }
+
+    /// Whether a row may pass to a share without any of its jobs being in two groups that hold devices.
+    fn is_open(&self, row: ShareId, share: &Share, taken: &Taken) -> bool {
+        let elsewhere = |job: JobIdx| {
+            let mut others = self.shares_of(job).iter().filter(|other| **other != row);
+            others.any(|other| taken.rows.contains(other) && self.entry(*other).lease.is_some())
+        };
+        let free = |job: &JobIdx| !taken.joined.contains(job) && !elsewhere(*job);
+        !taken.rows.contains(&row) && share.jobs.iter().all(free)
     }
 
     /// Gives an entry the jobs of the share it passes to, those that stay first. Returns the share in that order.

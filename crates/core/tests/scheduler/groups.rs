@@ -274,3 +274,26 @@ fn a_job_that_never_says_how_far_it_is_is_measured_by_how_much_it_computes() {
     let usage = world.engine.view().belief.usage(ProfileId(1)).map(|usage| usage.busy);
     assert_eq!(usage, Some(0.8), "and holds for the next of its sort");
 }
+
+#[test]
+fn a_job_of_several_shares_joins_none_while_it_has_devices_through_another() {
+    let mut world = World::new("a:1 b:1");
+    world.answers = false;
+    world.script("submit 1 1 1");
+    let share = |rows: &[u32], fraction| Share {
+        jobs: rows.iter().map(|row| JobIdx(*row)).collect(),
+        fraction,
+        ..Share::whole(JobIdx(rows[0]), Rank::default())
+    };
+    let answer = |world: &mut World, shares: Vec<Share>| {
+        let shares = Shares::All(shares);
+        world.answer(Ok(Allocation { mode: Mode::Fractions, shares, replan_at: None, certificate: None }));
+        world.engine.check();
+    };
+    answer(&mut world, vec![share(&[0], 1.0), share(&[1], 1.0), share(&[2], 0.1)]);
+    world.replan();
+    // 1 keeps its own; 2 is asked for by two groups that hold devices, and goes to one of them.
+    answer(&mut world, vec![share(&[0, 1], 0.3), share(&[0, 2], 0.3), share(&[1], 0.3), share(&[1, 2], 0.3)]);
+    world.replan();
+    answer(&mut world, vec![share(&[0, 2], 0.5), share(&[1, 2], 0.5)]);
+}
