@@ -90,8 +90,8 @@ def freeze() -> None:
     seconds = float(os.environ.get("FREEZE_SECONDS", "60"))
     jobs = [(name, model, gib, steps(model, seconds)) for name, model, gib in SIZES]
     expected = alone(jobs)
-    for round_s, kills in ((20, True), (60, False)):
-        share(jobs, expected, round_s, kills)
+    for round_s in map(int, os.environ.get("FREEZE_ROUNDS", "20 60").split()):
+        share(jobs, expected, round_s, kills=round_s == 20)
 
 
 def share(jobs: list[tuple[str, str, float, int]], expected: dict[str, float], round_s: int, kills: bool) -> None:
@@ -176,10 +176,10 @@ def median_step(path: Path) -> float:
 
 def pairs() -> None:
     """Two jobs that do less together than in turns: tried, measured, undone."""
-    cluster = Cluster("--round", "10s", "--policy", "gandiva:gain=1.2")
-    count = str(steps("large", 60))
-    options = ("--env", f"PYTHONPATH={PACKAGE}")
-    ids = [cluster.submit(f"large-{at}", "large", "--steps", count, "--talk", options=options) for at in range(2)]
+    cluster = Cluster("--round", "10s", "--policy", "gandiva:gain=1")
+    count = str(steps("lstm", 60))
+    options = ("--env", f"PYTHONPATH={PACKAGE}", "--pause", "freeze")
+    ids = [cluster.submit(f"lstm-{at}", "lstm", "--steps", count, "--talk", options=options) for at in range(2)]
     joined = undone = None
     deadline = time.time() + 150
     while time.time() < deadline and undone is None:
@@ -189,13 +189,17 @@ def pairs() -> None:
         joined = joined or (time.time() if all(running) else None)
         undone = time.time() if joined and not all(running) else None
     say("### A bad pair\n")
-    say(f"Two `large` jobs ran together {undone - joined:.0f} s after both had started, then took turns.\n" if undone else f"It was {'tried and not undone' if joined else 'never tried'} within 150 s.\n")
+    if undone:
+        say(f"Two `lstm` jobs ran together for {undone - joined:.0f} s, did less than in turns, and took turns again.\n")
+    else:
+        say(f"The pair was {'tried and not undone' if joined else 'never tried'} within 150 s.\n")
+    say(cluster.yard("nodes", "--devices").stdout)
     cluster.end()
 
 
 def guard() -> None:
     """A guaranteed job, and an opportunistic one that disturbs it."""
-    cluster = Cluster("--round", "5s", "--policy", "antman")
+    cluster = Cluster("--round", "5s", "--policy", "antman:busy=2")
     options = ("--env", f"PYTHONPATH={PACKAGE}")
     first = cluster.submit("guarded", "encoder", "--steps", str(steps("encoder", 40)), "--talk", "--times", str(cluster.folder), options=(*options, "--class", "guaranteed", "--gpu-memory", "8GiB"))
     times = cluster.folder / str(first)
