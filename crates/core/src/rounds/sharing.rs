@@ -143,7 +143,9 @@ impl Round<'_> {
             let usable = lease.placement.0.iter().filter(up);
             if self.stays(lease) || usable.clone().next().is_none() {
                 let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
-                counts.take(&lease.jobs, usable.map(|slice| (kind(slice), slice.mask.count_ones())));
+                // Those who wait to join count, and those who are about to leave do not.
+                let jobs = &self.book.entry(share).jobs;
+                counts.take(jobs, usable.map(|slice| (kind(slice), slice.mask.count_ones())));
                 stays[share.0 as usize] = true;
             }
         }

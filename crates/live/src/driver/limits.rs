@@ -1,6 +1,7 @@
 //! Which parts run through MPS, and what they may take of their card: those of jobs that ask for less than a whole
 //! card, and, where the operator wants it, every job on one card that could share it.
 
+use yard_core::job::Claim;
 use yard_core::part::{Pause, Start};
 
 use super::config::CardSharing;
@@ -22,8 +23,9 @@ pub(super) fn limits(
     }
     let devices: u32 = start.devices.iter().map(|held| held.mask.count_ones()).sum();
     let one_card = devices == 1 && start.ranks.world == 1 && kind != CPU;
-    // A process under MPS cannot be frozen by the driver, and one that is alone gains nothing by it.
-    let shares = !request.exclusive && request.pause != Pause::Freeze;
+    // A process under MPS cannot be frozen by the driver, one that is alone gains nothing by it, and one that is
+    // guaranteed would lose by it: on an H200 up to a sixth, with nobody else on the card.
+    let shares = !request.exclusive && request.pause != Pause::Freeze && request.class != Claim::Guaranteed;
     let wanted = sharing == CardSharing::Mps && one_card && shares && node.no_limits.is_none();
     wanted.then_some(limits)
 }
@@ -57,6 +59,7 @@ mod tests {
         let mps = |change: fn(&mut JobRequest, &mut Start)| of(CardSharing::Mps, change);
         assert_eq!(mps(|_, _| ()), Some(WHOLE));
         assert_eq!(mps(|r, _| r.exclusive = true), None);
+        assert_eq!(mps(|r, _| r.class = Claim::Guaranteed), None);
         assert_eq!(mps(|r, _| r.pause = Pause::Freeze), None);
         assert_eq!(mps(|_, s| s.devices[0].mask = 0b11), None, "two cards");
         assert_eq!(mps(|_, s| s.ranks.world = 2), None, "a gang");
