@@ -1,5 +1,7 @@
 //! The live cluster end to end: the real binary, real processes, loopback. One file for each thing that people rely on.
 
+#[path = "live/company.rs"]
+mod company;
 #[path = "live/faults.rs"]
 mod faults;
 #[path = "live/freezing.rs"]
