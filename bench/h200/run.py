@@ -7,6 +7,7 @@ Needs one NVIDIA card with driver 570 or newer, PyTorch, and root (or one's own 
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import statistics
@@ -201,27 +202,36 @@ def guard() -> None:
     """A guaranteed job, and an opportunistic one that disturbs it."""
     cluster = Cluster("--round", "5s", "--policy", "antman:busy=2")
     options = ("--env", f"PYTHONPATH={PACKAGE}")
-    first = cluster.submit("guarded", "encoder", "--steps", str(steps("encoder", 40)), "--talk", "--times", str(cluster.folder), options=(*options, "--class", "guaranteed", "--gpu-memory", "8GiB"))
+    first = cluster.submit("guarded", "encoder", "--steps", str(steps("encoder", 40)), "--talk", "--times", str(cluster.folder), options=(*options, "--class", "guaranteed"))
     times = cluster.folder / str(first)
     cluster.until(lambda: cluster.jobs()[first]["state"] == "running", "the guaranteed job runs")
     other = cluster.submit("bully", "large", "--steps", str(steps("large", 60)), options=(*options, "--class", "opportunistic", "--gpu-memory", "32GiB"))
     over = ("succeeded", "failed")
     cluster.until(lambda: cluster.jobs()[first]["state"] in over, "the guaranteed job is done", 120)
-    report_guard(gaps(times)[10:])
+    report_guard(gaps(times)[10:], (cluster.folder / "agent.log").read_text())
     say(f"The opportunistic job was {cluster.jobs()[other]['state']} when the guaranteed one was done.\n")
-    say("```\n" + "".join(line for line in open(cluster.folder / "agent.log") if "hush" in line or "woke" in line)[:2000] + "```\n")
     cluster.end()
 
 
-def report_guard(steps_s: list[float]) -> None:
-    base = statistics.median(steps_s[:100])
-    slow, longest = 0, 0
-    for step in steps_s:
-        slow = slow + 1 if step > 1.05 * base else 0
-        longest = max(longest, slow)
-    lost = sum(steps_s) / (base * len(steps_s)) - 1
+def report_guard(steps_s: list[float], log: str) -> None:
+    own, theirs = (1000 / rates()[model] for model in ("encoder", "large"))
+    slower = statistics.mean(steps_s) * 1000 / own - 1
     say("### A guaranteed job beside one that disturbs it\n")
-    say(f"A step takes {1000 * base:.1f} ms alone. Steps in a row that took 5 % longer: {longest} at most. Slower by {100 * lost:.1f} % all in all.\n")
+    say(f"A step of the guaranteed job takes {own:.1f} ms alone, one of the other {theirs:.0f} ms.\n")
+    table(["awake for, ms", "steps of the guaranteed job", "steps of the other"], [[f"{ms:.0f}", ms / own, ms / theirs] for ms in awake(log)])
+    say(f"The guaranteed job was slower by {100 * slower:.1f} % all in all.\n")
+
+
+def awake(log: str) -> list[float]:
+    """Milliseconds from when the other was woken until it was hushed again, for each time that was so."""
+    found, since = [], None
+    for line in log.splitlines():
+        if "woken" in line or "hushed" in line:
+            moment = datetime.datetime.fromisoformat(line.split()[0])
+            if "hushed" in line and since is not None:
+                found.append((moment - since).total_seconds() * 1000)
+            since = moment if "woken" in line else None
+    return found
 
 
 def calibrate() -> None:
