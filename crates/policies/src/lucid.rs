@@ -84,10 +84,13 @@ fn mate(seats: &Seats<'_>, job: JobIdx) -> Option<usize> {
     let score = score(view, job)?;
     let may = |seat: &Seat<'_>| {
         let [mate] = seat.jobs[..] else { return false };
+        if !seat.placed {
+            return false;
+        }
         let scores = self::score(view, mate).is_some_and(|other| score + other <= SCORES_MAX);
         let small = seat.shape.devices() <= DEVICES_MAX;
         let soon = device_time(view, job) <= LONGER_MAX * device_time(view, mate);
-        seat.placed && scores && small && soon && seats.may_join(seat, job)
+        scores && small && soon && seats.may_join(seat, job)
     };
     seats.list.iter().position(may)
 }

@@ -97,6 +97,8 @@ struct Pairing<'a> {
     gain: f64,
     /// Jobs without a partner, the oldest last.
     single: BTreeMap<Class, Vec<JobIdx>>,
+    /// The class of each job.
+    class_of: BTreeMap<JobIdx, Class>,
     groups: Vec<Group>,
 }
 
@@ -106,12 +108,13 @@ impl<'a> Pairing<'a> {
         jobs.sort_unstable_by_key(|job| std::cmp::Reverse(view.run(*job).id));
         let known: BTreeSet<Manners> = jobs.iter().map(|job| manners(view, *job)).collect();
         let numbers: BTreeMap<Manners, usize> = known.into_iter().zip(0..).collect();
+        let class = |job| (size(view, job), view.spec(job).profile, numbers[&manners(view, job)]);
+        let class_of: BTreeMap<JobIdx, Class> = jobs.iter().map(|job| (*job, class(*job))).collect();
         let mut single: BTreeMap<_, Vec<JobIdx>> = BTreeMap::new();
         for job in jobs {
-            let class = (size(view, job), view.spec(job).profile, numbers[&manners(view, job)]);
-            single.entry(class).or_default().push(job);
+            single.entry(class_of[&job]).or_default().push(job);
         }
-        Pairing { room, view, gain, single, groups: Vec::new() }
+        Pairing { room, view, gain, single, class_of, groups: Vec::new() }
     }
 
     /// Groups that ask for `excess` devices less than the jobs do, or as near to it as good pairs come.
@@ -172,7 +175,10 @@ impl<'a> Pairing<'a> {
     }
 
     fn join(&mut self, a: JobIdx, b: JobIdx) -> i64 {
-        self.single.values_mut().for_each(|jobs| jobs.retain(|job| *job != a && *job != b));
+        for joined in [a, b] {
+            let jobs = self.single.get_mut(&self.class_of[&joined]);
+            jobs.into_iter().for_each(|jobs| jobs.retain(|job| *job != joined));
+        }
         self.groups.push((a, Some(b)));
         i64::from(size(self.view, a))
     }
@@ -192,12 +198,18 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// What a job says of others beside it, and how busy it is, in tenths.
+/// What a job says of others beside it, its memory in steps of a fifth, and how busy it is, in tenths. Coarse, so that
+/// there are few classes; whether two jobs really fit is asked of the two.
 type Manners<'v> = (Likeness<'v>, Option<u32>);
 
 fn manners(view: &View, job: JobIdx) -> Manners<'_> {
     let busy = view.usage(job).map(|usage| (usage.busy * 10.0).ceil() as u32);
-    (likeness(view, job), busy)
+    let (claim, alone, memory, anti, exclusion) = likeness(view, job);
+    let coarse = |mib: u32| {
+        let dropped = 29 - mib.leading_zeros().min(29);
+        mib >> dropped << dropped
+    };
+    ((claim, alone, memory.map(coarse), anti, exclusion), busy)
 }
 
 /// The smallest shape of a job on each kind that could be had now, the first of them, with the kind's devices. Shapes
