@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::ids::{KindId, NodeId};
+use crate::job::{Need, Shape};
 
 /// A set of devices of one node, bit by bit.
 pub type Mask = u128;
@@ -348,6 +349,16 @@ impl Nodes {
             let node = self.get(slice.node);
             node.state != NodeState::Down && node.free & slice.mask == slice.mask
         })
+    }
+
+    /// Whether these devices are what a shape asks for, on nodes that take jobs.
+    pub(crate) fn suits(&self, placement: &Placement, shape: &Shape) -> bool {
+        let up = placement.0.iter().all(|slice| self.get(slice.node).state == NodeState::Up);
+        let of_kind = |need: &Need| {
+            let slices = placement.0.iter().filter(|slice| self.get(slice.node).spec.kind == need.kind);
+            slices.map(|slice| slice.mask.count_ones()).sum::<u32>() == need.devices
+        };
+        up && placement.devices() == shape.devices() && shape.needs.iter().all(of_kind)
     }
 
     /// Changes a node and keeps the index of its kind in step.

@@ -18,6 +18,7 @@ pub(crate) fn check(state: &State) {
     no_job_lost(state);
     held_back_ask_for_nothing(state);
     work_conserved(state);
+    homes_known(state);
 }
 
 /// No device is held twice or promised twice, and the nodes' account is the leases' account.
@@ -120,6 +121,17 @@ fn held_back_ask_for_nothing(state: &State) {
     assert!(held == state.delayed.len(), "a job that is not held back is to come in");
 }
 
+/// Jobs that lie frozen wait, and are known to.
+fn homes_known(state: &State) {
+    for (id, row) in &state.rows {
+        let run = state.run(*row);
+        assert!(run.home.is_some() == state.resting.contains(row), "job {id}: a home that nobody knows of");
+        assert!(run.home.is_none() || run.state.is_waiting(), "job {id}: at home and {:?}", run.state);
+    }
+    let known = state.rows.values().filter(|row| state.resting.contains(row)).count();
+    assert!(known == state.resting.len(), "a job that is over lies frozen");
+}
+
 /// Device time by the leases' account equals device time by the jobs' account.
 fn work_conserved(state: &State) {
     let living: u64 = state.rows.values().map(|row| state.run(*row).attained).sum();
@@ -142,6 +154,10 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
     };
     // Its job may run through another of its shares, on a node that drains and so keeps it.
     if state.book.taken_elsewhere(first) {
+        return;
+    }
+    // One that lies frozen waits for its home.
+    if state.book.entry(first).jobs.iter().any(|job| state.resting.contains(job)) {
         return;
     }
     let class = state.book.class(state.book.entry(first).class);

@@ -321,6 +321,8 @@ pub struct JobRun {
     pub usage: Option<Usage>,
     /// Whether whoever runs it has found that it cannot be paused there.
     pub stuck: bool,
+    /// Where it lies frozen: elsewhere it would have to begin anew.
+    pub home: Option<Box<Placement>>,
 }
 
 impl JobRun {
@@ -352,6 +354,7 @@ impl JobRun {
             held_until: None,
             usage: None,
             stuck: false,
+            home: None,
         }
     }
 

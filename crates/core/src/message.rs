@@ -108,6 +108,8 @@ pub enum Outcome {
     Finished,
     /// It saved its progress as it was told to.
     Saved,
+    /// It lies stopped where it was, as it was told to, and can go on there and nowhere else.
+    Frozen,
     /// Its node went away. Not the job's fault.
     Lost,
     /// It ended by itself without being done.

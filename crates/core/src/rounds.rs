@@ -5,15 +5,15 @@
 
 mod sharing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
 use crate::allocation::Mode;
 use crate::book::{Book, Key, ShareId};
 use crate::cluster::{NodeState, Nodes, Placement, Slice};
-use crate::ids::{KindId, LeaseId};
-use crate::job::{Need, Shape};
+use crate::ids::{JobIdx, KindId, LeaseId};
+use crate::job::{JobRun, Need, Shape};
 use crate::leases::{Lease, LeaseState, Leases};
 use crate::policy::Placer;
 use crate::turns::Turning;
@@ -44,6 +44,23 @@ pub(crate) struct Parts<'a> {
     pub(crate) fixed: &'a dyn Fn(&Lease) -> bool,
     /// For the order of shares of time.
     pub(crate) turning: Turning,
+    /// Where jobs lie frozen.
+    pub(crate) homes: Homes<'a>,
+}
+
+/// Where jobs lie frozen: those go on there or not at all.
+#[derive(Clone, Copy)]
+pub(crate) struct Homes<'a> {
+    pub(crate) resting: &'a BTreeSet<JobIdx>,
+    pub(crate) runs: &'a [JobRun],
+}
+
+impl Homes<'_> {
+    /// Where a group must lie, if one of it lies frozen.
+    fn of(&self, jobs: &[JobIdx]) -> Option<Placement> {
+        let resting = jobs.iter().find(|job| !self.resting.is_empty() && self.resting.contains(job))?;
+        self.runs[resting.index()].home.as_deref().cloned()
+    }
 }
 
 /// Gives free devices to waiting shares in order, and stops nobody.
@@ -84,6 +101,7 @@ struct Round<'a> {
     young: &'a dyn Fn(&Lease) -> bool,
     fixed: &'a dyn Fn(&Lease) -> bool,
     turning: Turning,
+    homes: Homes<'a>,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -92,9 +110,9 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young, fixed, turning } = parts;
+        let Parts { book, nodes, leases, placer, young, fixed, turning, homes } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, fixed, turning, repack, stopped, decision }
+        Round { book, nodes, leases, placer, young, fixed, turning, homes, repack, stopped, decision }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
@@ -104,8 +122,10 @@ impl<'a> Round<'a> {
             if self.book.taken_elsewhere(key.share) {
                 cursors[class] = Cursor::After(key);
             } else if !self.try_choose(key, preempt) {
-                // What does not fit here, fits no later share of this class: less is left for those.
-                cursors[class] = Cursor::Closed;
+                // What does not fit here, fits no later share of this class: less is left for those. One that waits
+                // for its home says nothing about others.
+                let bound = self.home(key.share).is_some();
+                cursors[class] = if bound { Cursor::After(key) } else { Cursor::Closed };
                 if !skip {
                     return;
                 }
@@ -131,7 +151,7 @@ impl<'a> Round<'a> {
             return true;
         }
         for option in &options {
-            if let Some(placement) = self.place(&shapes[*option as usize]) {
+            if let Some(placement) = self.place(key.share, &shapes[*option as usize]) {
                 self.promise(key.share, *option, placement);
                 return true;
             }
@@ -154,7 +174,16 @@ impl<'a> Round<'a> {
         true
     }
 
-    fn place(&mut self, shape: &Shape) -> Option<Placement> {
+    /// Where a share must lie, because a job of it lies frozen there.
+    fn home(&self, share: ShareId) -> Option<Placement> {
+        self.homes.of(&self.book.entry(share).jobs)
+    }
+
+    fn place(&mut self, share: ShareId, shape: &Shape) -> Option<Placement> {
+        if let Some(home) = self.home(share) {
+            let free = self.nodes.are_free(&home) && self.nodes.suits(&home, shape);
+            return free.then_some(home);
+        }
         if shape.needs.iter().any(|need| self.nodes.free(need.kind) < need.devices) {
             return None;
         }
@@ -186,7 +215,7 @@ impl<'a> Round<'a> {
         let mut stopped = victims;
         stopped.iter().for_each(|share| self.stop(*share));
         loop {
-            if let Some(placement) = self.place(shape) {
+            if let Some(placement) = self.place(key.share, shape) {
                 self.promise(key.share, option, placement);
                 return true;
             }

@@ -124,6 +124,8 @@ pub struct State {
     pub(crate) newcomers: Vec<JobIdx>,
     /// Jobs that are held back, by when they come in.
     pub(crate) delayed: BTreeSet<(Time, JobIdx)>,
+    /// Jobs that lie frozen somewhere.
+    pub(crate) resting: BTreeSet<JobIdx>,
     pub(crate) replan_at: Option<Time>,
     /// When a plan was last asked for.
     pub(crate) last_plan: Option<Time>,
@@ -171,6 +173,7 @@ impl State {
             loose: false,
             newcomers: Vec::new(),
             delayed: BTreeSet::new(),
+            resting: BTreeSet::new(),
             replan_at: None,
             last_plan: None,
             last_round: None,

@@ -46,7 +46,10 @@ impl<'v> Room<'v> {
             let spec = self.view.spec(*job);
             spec.way(shape).is_some_and(|way| spec.speeds[way as usize] > 0.0)
         };
-        jobs.iter().all(runs_so) && agree(jobs.iter().map(|job| self.view.spec(*job).sharing()))
+        let home = |job: &JobIdx| &self.view.run(*job).home;
+        // Who lies frozen goes on there, and where others are is not known here.
+        let same_home = jobs.iter().all(|job| home(job) == home(&jobs[0]));
+        same_home && jobs.iter().all(runs_so) && agree(jobs.iter().map(|job| self.view.spec(*job).sharing()))
     }
 
     fn memory_fits(&self, jobs: &[JobIdx], shape: &Shape) -> bool {

@@ -57,6 +57,7 @@ impl Engine {
         let (id, attained) = (run.id, run.attained);
         state.ledger.ended += 1;
         state.ledger.ended_attained += attained;
+        state.resting.remove(&job);
         state.rows.remove(&id);
         let rows = if state.plan.is_some() { &mut state.cooling } else { &mut state.vacant };
         rows.push(job);

@@ -53,7 +53,11 @@ impl Engine {
             return;
         };
         let wanted = &state.book.entry(lease.share).jobs;
-        let joins = |job: &&JobIdx| !lease.jobs.contains(job) && state.runs[job.index()].state.is_waiting();
+        let at_home =
+            |job: &JobIdx| state.runs[job.index()].home.as_ref().is_none_or(|home| **home == lease.placement);
+        let joins = |job: &&JobIdx| {
+            !lease.jobs.contains(job) && state.runs[job.index()].state.is_waiting() && at_home(job)
+        };
         let joiners: SmallVec<[JobIdx; 1]> = wanted.iter().filter(joins).copied().collect();
         if joiners.is_empty() || lease.jobs.iter().any(|job| !wanted.contains(job)) {
             return;
@@ -127,9 +131,17 @@ impl State {
         self.nodes_mut().release(&placement);
     }
 
+    /// A job lies frozen no longer, or its home is lost.
+    pub(super) fn leave_home(&mut self, job: JobIdx) {
+        if self.resting.remove(&job) {
+            self.run_mut(job).home = None;
+        }
+    }
+
     /// A job takes up devices.
     fn take_up(&mut self, job: JobIdx, lease: LeaseId, shape: u16, devices: u32) {
         let now = self.now;
+        self.leave_home(job);
         let run = self.run_mut(job);
         run.become_state(now, JobState::Starting);
         (run.lease, run.shape, run.devices, run.held_since) = (Some(lease), shape, devices, now);

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeState, Placement, Slice};
-use crate::ids::NodeId;
+use crate::ids::{JobIdx, NodeId};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
 
@@ -61,10 +61,13 @@ impl Engine {
         self.clear(node, Mask::MAX, why, out);
     }
 
-    /// Ends all leases on these devices of a node.
+    /// Ends all leases on these devices of a node; what lies frozen there is lost.
     fn clear(&mut self, node: NodeId, devices: Mask, why: Why, out: &mut Vec<Effect>) {
         let hit = |slice: &Slice| slice.node == node && slice.mask & devices != 0;
         let on_it = |placement: &Placement| placement.0.iter().any(hit);
+        let lost = |job: &JobIdx| self.state.run(*job).home.as_ref().is_some_and(|home| on_it(home));
+        let homeless: Vec<JobIdx> = self.state.resting.iter().copied().filter(lost).collect();
+        homeless.into_iter().for_each(|job| self.state.leave_home(job));
         let hit: Vec<_> =
             self.state.leases.iter().filter(|(_, lease)| on_it(&lease.placement)).map(|(id, _)| id).collect();
         for lease in hit {

@@ -171,6 +171,7 @@ impl Engine {
             young: &|_| false,
             fixed: &|_| false,
             turning,
+            homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
         });
         for lease in promised {
             self.grant_if_idle(lease, out);
@@ -201,6 +202,7 @@ impl Engine {
                 young: &young,
                 fixed: &fixed,
                 turning,
+                homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
             },
             repack,
         );

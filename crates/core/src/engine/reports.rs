@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::cluster::Placement;
+use crate::cluster::{NodeState, Placement};
 use crate::ids::{JobIdx, LeaseId};
 use crate::job::{Costs, JobRun, JobSpec, JobState, Usage};
 use crate::leases::LeaseState;
@@ -78,7 +78,7 @@ impl Engine {
 
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
-        if matches!(outcome, Outcome::Finished | Outcome::Saved) && steps.is_finite() {
+        if matches!(outcome, Outcome::Finished | Outcome::Saved | Outcome::Frozen) && steps.is_finite() {
             self.state.measure(job, steps);
         }
         self.state.stints.remove(&job);
@@ -87,6 +87,7 @@ impl Engine {
             self.state.hopeless = None;
         }
         self.state.set_stuck(job, false);
+        self.state.settle_home(job, lease, outcome);
         let told = self.state.run(job).state == JobState::Suspending;
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
@@ -147,6 +148,22 @@ impl Engine {
 }
 
 impl State {
+    /// A job that was frozen has its home where it was.
+    fn settle_home(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome) {
+        let lease = self.leases.get(lease).filter(|_| outcome == Outcome::Frozen);
+        let usable = |placement: &&Placement| {
+            placement.0.iter().all(|slice| {
+                let node = self.nodes.get(slice.node);
+                node.state != NodeState::Down && node.bad & slice.mask == 0
+            })
+        };
+        let home = lease.map(|lease| &lease.placement).filter(usable).map(|home| Box::new(home.clone()));
+        if home.is_some() {
+            self.resting.insert(job);
+        }
+        self.run_mut(job).home = home;
+    }
+
     /// A lease that only jobs hold which are about to leave it is over for those that wait to join.
     fn end_if_deserted(&mut self, id: LeaseId) {
         let Some(lease) = self.leases.get(id).filter(|lease| lease.state == LeaseState::Granted) else {
@@ -214,7 +231,7 @@ fn after_stop(run: &JobRun, outcome: Outcome, given_up: bool) -> JobState {
         _ if run.cancelled => JobState::Cancelled,
         Outcome::Expired => JobState::Failed,
         Outcome::Crashed if given_up => JobState::Failed,
-        Outcome::Saved if run.state == JobState::Suspending => JobState::Suspended,
-        Outcome::Saved | Outcome::Lost | Outcome::Crashed => JobState::Pending,
+        Outcome::Saved | Outcome::Frozen if run.state == JobState::Suspending => JobState::Suspended,
+        Outcome::Saved | Outcome::Frozen | Outcome::Lost | Outcome::Crashed => JobState::Pending,
     }
 }

@@ -282,6 +282,7 @@ impl Gang {
             .map(|ending| (How::Expired, ending))
             .or_else(|| Some((How::Lost, first(|how| matches!(how, How::Lost | How::Refused))?)))
             .or_else(|| Some((How::Crashed, first(|how| how == How::Crashed)?)))
+            .or_else(|| self.rests().and(Some((How::Paused, all().next()?))))
             .or_else(|| Some((How::Saved, first(|how| how != How::Finished)?)))
             .or_else(|| Some((How::Finished, all().next()?)));
         let (how, ending) = told.expect("a gang that ended has parts");

@@ -174,8 +174,8 @@ pub enum GangNews {
     },
     /// Whether a pause would lose all it did, because it can neither be frozen where it runs nor save by itself.
     Stuck(bool),
-    /// It is over under this lease, and its devices are free. `how` is one of `Finished`, `Saved`, `Crashed`,
-    /// `Expired` and `Lost`. Said once; `Gangs::durable` must follow.
+    /// It is over under this lease, and its devices are free. `how` is one of `Finished`, `Saved`, `Paused`,
+    /// `Crashed`, `Expired` and `Lost`. Said once; `Gangs::durable` must follow.
     Ended(Ending),
 }
 

@@ -2,10 +2,12 @@
 //! then who is no longer among them is stopped, who still is keeps its devices, and the others are placed.
 //! A job with shares in several kinds has whichever of them comes first.
 
+use std::collections::BTreeMap;
+
 use super::Round;
 use crate::book::ShareId;
-use crate::cluster::{NodeState, Slice};
-use crate::ids::{JobIdx, KindId};
+use crate::cluster::{Mask, NodeState, Placement, Slice};
+use crate::ids::{JobIdx, KindId, NodeId};
 use crate::job::Shape;
 use crate::turns::Order;
 
@@ -21,6 +23,19 @@ struct Counts {
     left: Vec<u32>,
     /// Jobs that have devices, by row.
     taken: Vec<bool>,
+}
+
+/// Exact devices that are given away while picking, where jobs lie frozen on some.
+struct Spots(BTreeMap<NodeId, Mask>);
+
+impl Spots {
+    fn are_taken(&self, spot: &Placement) -> bool {
+        spot.0.iter().any(|slice| self.0.get(&slice.node).is_some_and(|taken| taken & slice.mask != 0))
+    }
+
+    fn take(&mut self, spot: &Placement) {
+        spot.0.iter().for_each(|slice| *self.0.entry(slice.node).or_default() |= slice.mask);
+    }
 }
 
 impl Counts {
@@ -56,7 +71,7 @@ impl Round<'_> {
         for pick in picks {
             let class = self.book.class(self.book.entry(pick.share).class);
             let shapes = class.shapes.clone();
-            match self.place(&shapes[pick.option as usize]) {
+            match self.place(pick.share, &shapes[pick.option as usize]) {
                 Some(placement) => self.promise(pick.share, pick.option, placement),
                 None => placed = false,
             }
@@ -79,7 +94,8 @@ impl Round<'_> {
                 continue;
             }
             // What does not fit here, fits no later share of this class: less is left for those.
-            closed[class] = !self.try_choose(key, false);
+            let bound = self.home(share).is_some();
+            closed[class] |= !self.try_choose(key, false) && !bound;
             if self.nodes.is_full() {
                 return;
             }
@@ -91,9 +107,19 @@ impl Round<'_> {
         let mut counts = self.counts();
         let mut stays = vec![false; self.book.n_shares()];
         self.keep_fixed(&mut counts, &mut stays);
+        let mut spots = Spots(BTreeMap::new());
+        if !self.homes.resting.is_empty() {
+            let kept = (0..).map(ShareId).zip(&stays).filter(|(_, stays)| **stays);
+            kept.for_each(|(share, _)| spots.take(self.placement_of(share)));
+        }
         let mut picks = Vec::new();
         while let Some(share) = order.next(|kind| counts.left(kind) == 0) {
             let Some(option) = self.option(share, &counts) else { continue };
+            let spot = self.spot(share, option);
+            if spot.as_ref().is_some_and(|spot| spots.are_taken(spot)) {
+                continue;
+            }
+            spot.iter().for_each(|spot| spots.take(spot));
             let entry = self.book.entry(share);
             let needs = self.book.class(entry.class).shapes[option as usize].needs.iter();
             counts.take(&entry.jobs, needs.map(|need| (need.kind, need.devices)));
@@ -109,6 +135,17 @@ impl Round<'_> {
         let chosen: Vec<_> = self.book.chosen_from_last().map(|key| key.share).collect();
         chosen.into_iter().filter(|share| !stays[share.0 as usize]).for_each(|share| self.stop(share));
         picks
+    }
+
+    /// Where a share must lie if it is to have devices now: where it is, or where a job of it lies frozen. Asked only
+    /// where some job does.
+    fn spot(&self, share: ShareId, option: u16) -> Option<Placement> {
+        if self.homes.resting.is_empty() {
+            return None;
+        }
+        let entry = self.book.entry(share);
+        let stays = entry.lease.is_some() && entry.held() == option;
+        if stays { Some(self.placement_of(share).clone()) } else { self.home(share) }
     }
 
     /// Whether a share has its place in the order but may not run: in Gavel's simulator jobs that came after the

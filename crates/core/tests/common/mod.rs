@@ -134,6 +134,8 @@ pub(crate) struct World {
     pub(crate) failures_max: u32,
     pub(crate) pausable: bool,
     pub(crate) not_before: Option<Time>,
+    /// Whether jobs that are stopped for others lie frozen.
+    pub(crate) freezes: bool,
     commands: Vec<Command>,
     /// The executor's own account of who holds what.
     held: BTreeMap<LeaseId, (Vec<JobId>, Placement)>,
@@ -182,6 +184,7 @@ impl World {
             failures_max: 0,
             pausable: true,
             not_before: None,
+            freezes: false,
             commands: Vec::new(),
             held: BTreeMap::new(),
             newest: BTreeMap::new(),
@@ -244,7 +247,9 @@ impl World {
                 (lease, jobs, News::Started)
             }
             Command::Revoke { lease, jobs, why } => {
-                let outcome = if *why == Why::Lost { Outcome::Lost } else { Outcome::Saved };
+                let frozen = self.freezes && *why == Why::Preempted;
+                let saved = if frozen { Outcome::Frozen } else { Outcome::Saved };
+                let outcome = if *why == Why::Lost { Outcome::Lost } else { saved };
                 (lease, jobs, News::Stopped { steps: 0.0, outcome })
             }
         };

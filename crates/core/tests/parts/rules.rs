@@ -512,7 +512,7 @@ fn the_whole_ends_as_its_parts_explain() {
     let cases = [
         ([Finished, Saved], Saved),
         ([Paused, Saved], Saved),
-        ([Paused, Paused], Saved),
+        ([Paused, Paused], Paused),
         ([Refused, Saved], Lost),
         ([Crashed, Lost], Lost),
         ([Crashed, Expired], Expired),

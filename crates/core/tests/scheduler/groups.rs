@@ -297,3 +297,51 @@ fn a_job_of_several_shares_joins_none_while_it_has_devices_through_another() {
     world.replan();
     answer(&mut world, vec![share(&[0, 2], 0.5), share(&[1, 2], 0.5)]);
 }
+
+#[test]
+fn a_frozen_job_goes_on_where_it_lies_and_nowhere_else() {
+    let mut world = World::manual("a:1 b:1");
+    world.script("submit 1 1; submit 1 rank -1");
+    [0, 1].into_iter().for_each(|job| world.started(job));
+    assert_eq!(world.picture(), "a: 0 | b: 1 | stops 1 | waits 2");
+    world.stopped(1, Outcome::Frozen);
+    world.started(2);
+    assert_eq!(world.picture(), "a: 0 | b: 2 | waits 1");
+    // A device is free, but not the one where it lies.
+    world.script("end 0");
+    assert_eq!(world.picture(), "a: . | b: 2 | waits 1");
+    world.script("end 2");
+    assert_eq!(world.picture(), "a: . | b: 1");
+}
+
+#[test]
+fn a_frozen_job_whose_home_is_lost_begins_anew_elsewhere() {
+    for script in ["fail b", "leave b", "bad b 1"] {
+        let mut world = World::manual("a:1 b:1");
+        world.script("submit 1 1; submit 1 rank -1");
+        [0, 1].into_iter().for_each(|job| world.started(job));
+        world.stopped(1, Outcome::Frozen);
+        world.started(2);
+        world.script(&format!("end 0; rank 1 -2; {script}"));
+        assert!(world.picture().starts_with("a: 1"), "{script}: {}", world.picture());
+        world.engine.check();
+    }
+}
+
+#[test]
+fn jobs_that_take_turns_do_so_where_they_lie() {
+    let mut world = World::with_rounds("a:1 b:1");
+    world.policy.mode = Mode::Fractions;
+    world.freezes = true;
+    world.policy.fractions = (0..5).map(|job| (job, 0.4)).collect();
+    world.script("submit 1 1 1 1 1");
+    let mut turns = [0; 5];
+    for _ in 0..200 {
+        world.wait(60.0);
+        world.engine.check();
+        world.running().into_iter().for_each(|job| turns[job as usize] += 1);
+    }
+    assert!(turns.iter().all(|turns| *turns > 40), "{turns:?}");
+    let moves = (0..5).filter_map(|job| world.engine.job(JobId(job))).map(|run| run.migrations);
+    assert_eq!(moves.sum::<u32>(), 0);
+}

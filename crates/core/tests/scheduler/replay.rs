@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
 use yard_core::turns::{GavelTurns, Turns};
 use yard_core::view::View;
@@ -95,11 +95,21 @@ fn steps() -> impl Strategy<Value = f64> {
 }
 
 fn news() -> impl Strategy<Value = News> {
-    use Outcome::{Crashed, Expired, Finished, Lost, Saved};
-    let outcome = prop_oneof![Just(Finished), Just(Saved), Just(Lost), Just(Crashed), Just(Expired)];
+    use Outcome::{Crashed, Expired, Finished, Frozen, Lost, Saved};
+    let outcome =
+        prop_oneof![Just(Finished), Just(Saved), Just(Frozen), Just(Lost), Just(Crashed), Just(Expired)];
+    let usage = (steps(), any::<u32>()).prop_map(|(busy, memory_mib)| Usage { busy, memory_mib });
+    let costs = (0u64..9, 0u64..9).prop_map(|(save, load)| Costs {
+        save: Span::from_whole_secs(save),
+        load: Span::from_whole_secs(load),
+        start: Span::ZERO,
+    });
     prop_oneof![
         3 => Just(News::Started),
         1 => steps().prop_map(|steps| News::Progress { steps }),
+        1 => usage.prop_map(News::Usage),
+        1 => costs.prop_map(News::Costs),
+        1 => any::<bool>().prop_map(News::Stuck),
         4 => (steps(), outcome).prop_map(|(steps, outcome)| News::Stopped { steps, outcome }),
     ]
 }

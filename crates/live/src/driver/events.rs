@@ -92,6 +92,7 @@ impl Driver {
         let outcome = match outcome {
             Outcome::Finished => "finished",
             Outcome::Saved => "saved",
+            Outcome::Frozen => "frozen",
             Outcome::Lost => "lost",
             Outcome::Crashed => "crashed",
             Outcome::Expired => "expired",

@@ -204,7 +204,8 @@ impl Driver {
     fn stopped(&mut self, now: Time, job: JobId, ending: Ending) -> Option<News> {
         let outcome = match ending.how {
             How::Finished => Outcome::Finished,
-            How::Saved | How::Paused => Outcome::Saved,
+            How::Saved => Outcome::Saved,
+            How::Paused => Outcome::Frozen,
             How::Crashed => Outcome::Crashed,
             How::Expired => Outcome::Expired,
             How::Lost | How::Refused => Outcome::Lost,
@@ -222,7 +223,7 @@ impl Driver {
         let steps = match outcome {
             Outcome::Finished => spec.steps,
             // One that says nothing of steps is taken at its word that it saved what it did.
-            Outcome::Saved if !record.facts.talks => run.done_at(now),
+            Outcome::Saved | Outcome::Frozen if !record.facts.talks => run.done_at(now),
             _ => safe.unwrap_or(0.0),
         };
         Some(News::Stopped { steps, outcome })
