@@ -35,6 +35,8 @@ pub enum Reason {
     Share,
     /// No node with devices that it may use is up.
     Nodes,
+    /// It lies frozen, and others have the devices on which alone it can go on.
+    Frozen,
     /// No plan names it yet, or the next round will start it.
     Policy,
 }
@@ -159,7 +161,7 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
     let reason = case.reason();
     let (mut ahead, remedies) = match reason {
         Reason::Running | Reason::Starting | Reason::Stopping | Reason::Held => Default::default(),
-        Reason::Policy => (case.ahead(), Vec::new()),
+        Reason::Policy | Reason::Frozen => (case.ahead(), Vec::new()),
         _ => (case.ahead(), case.remedies()),
     };
     let n_ahead = ahead.len();
@@ -219,6 +221,7 @@ impl<'a> Case<'a> {
             JobState::Suspending => Reason::Stopping,
             _ if run.held_until.is_some() => Reason::Held,
             _ if self.standing.promised => Reason::Starting,
+            _ if run.home.is_some() => Reason::Frozen,
             _ => self.reason_to_wait(),
         }
     }

@@ -58,6 +58,7 @@ fn word(reason: Reason) -> &'static str {
         Reason::Priority => "priority",
         Reason::Share => "share",
         Reason::Nodes => "nodes",
+        Reason::Frozen => "frozen",
         Reason::Policy => "policy",
     }
 }
@@ -81,6 +82,11 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
             told.share * 100.0
         ),
         Reason::Nodes => format!("No node with devices it may use is up: {kinds}."),
+        Reason::Frozen => {
+            "It lies frozen where it ran, and goes on there when others give its devices back; elsewhere it would \
+             have to begin anew."
+                .into()
+        }
         Reason::Policy => {
             "The next decision will see to it: no plan names it yet, or the round has not begun.".into()
         }

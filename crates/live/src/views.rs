@@ -208,7 +208,7 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, starting, stopping, capacity, gang, priority, share, fragmented, nodes, policy`.
+    /// `running, over, held, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,

@@ -2,6 +2,7 @@
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
+use yard_core::explain::Reason;
 use yard_core::ids::{JobId, JobIdx, KindId, ProfileId};
 use yard_core::job::{JobSpec, JobState, Rank, Usage};
 use yard_core::message::{Event, Input, News, Outcome, Report};
@@ -310,6 +311,7 @@ fn a_frozen_job_goes_on_where_it_lies_and_nowhere_else() {
     // A device is free, but not the one where it lies.
     world.script("end 0");
     assert_eq!(world.picture(), "a: . | b: 2 | waits 1");
+    assert_eq!(world.engine.explain(JobId(1)).map(|told| told.reason), Some(Reason::Frozen));
     world.script("end 2");
     assert_eq!(world.picture(), "a: . | b: 1");
 }
