@@ -56,6 +56,13 @@ pub enum FromAgent {
         /// Memory it holds on each device.
         memory_mib: u32,
     },
+    /// A part is stopped for a moment because it slows a guaranteed one, or goes on. Nothing is decided by it.
+    Hushed {
+        /// The part.
+        part: PartId,
+        /// Whether it is.
+        hushed: bool,
+    },
     /// Part of the answer to `ToAgent::Logs`.
     Logs {
         /// Which request.

@@ -55,6 +55,9 @@ fn an_opportunistic_job_sleeps_while_it_would_slow_a_guaranteed_one() {
     let args = ["other", "one", "0", "0", "0", "beat"];
     let second = cluster.python("--class opportunistic --gpu-memory 8GiB", "neighbour.py", &args);
     cluster.until("it joins the guaranteed one", || both_run(&cluster, [first, second]));
+    cluster.until("people are told why it sleeps", || {
+        cluster.job(second)["reason"].as_str().is_some_and(|reason| reason.contains("guaranteed job"))
+    });
     cluster.wait(first, "succeeded");
     let log = cluster.log(first);
     let slow: u32 = log.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect(&log);

@@ -4,6 +4,7 @@
 //! server, the keeper, jobs and the clock, takes all that is there at once, persists what was decided, and acts.
 
 mod acts;
+mod beats;
 mod cards;
 mod cgroup;
 pub(crate) mod clock;
@@ -14,6 +15,7 @@ mod keeper;
 mod layout;
 mod link;
 mod logs;
+mod looks;
 mod moving;
 mod mps;
 mod nvml;

@@ -8,7 +8,7 @@ use yard_core::part::PartId;
 
 use super::keeper::Ask;
 use super::serve::Agent;
-use crate::wire::CardNow;
+use crate::wire::{CardNow, FromAgent};
 
 /// Work of a part that does not say how far it is: seconds in which it computed, up to when.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,7 @@ impl Agent {
             let word = if hushed { "hushed, it slows a guaranteed job" } else { "woken" };
             tracing::info!(job = part.job.0, "{word}");
             self.keeper.ask(&Ask::Hush { part, hushed });
+            self.say(FromAgent::Hushed { part, hushed });
         }
     }
 

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use yard_core::guard::{Guard, Watch};
 use yard_core::holder::{Act, Happening};
-use yard_core::part::{Order, PartId, Told};
+use yard_core::part::{Order, PartId};
 use yard_core::{Span, Time};
 
 use super::AgentConfig;
-use super::cards::{Cards, Found, Live};
+use super::beats::Beats;
+use super::cards::{Cards, Found};
 use super::cgroup::Cgroups;
 use super::devices::{Devices, Offer};
 use super::env;
 use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
-use super::logs;
 use super::moving::{MoveEnd, Moving};
 use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
@@ -36,9 +36,6 @@ const LISTING: Duration = Duration::from_secs(60);
 
 /// What is taken in at once before it is acted upon.
 const BATCH: usize = 256;
-
-/// How often a beat is sent until the server has said how often.
-const BEAT: Duration = Duration::from_secs(2);
 
 /// The agent.
 pub(super) struct Agent {
@@ -78,15 +75,6 @@ struct Inboxes {
     keeper_end: mpsc::UnboundedSender<Option<Say>>,
     moved: mpsc::UnboundedReceiver<MoveEnd>,
     sockets: mpsc::UnboundedReceiver<(u64, SocketNews)>,
-}
-
-/// Beats that were not answered yet, and what an answer is worth.
-struct Beats {
-    every: Interval,
-    lease: Span,
-    seq: u64,
-    hello: Time,
-    sent: BTreeMap<u64, Time>,
 }
 
 /// What woke the loop.
@@ -420,73 +408,6 @@ impl Agent {
         }
     }
 
-    /// Looks at what nobody tells of: cards, times that pass, logs that grow.
-    fn look(&mut self) {
-        self.cards.look(self.now(), Span(self.config.look.as_micros() as u64));
-        self.examine();
-        self.mps.look(self.now());
-        for (group, device) in self.quarantine.released(self.now()) {
-            let problem = self.cards.problem((group, device)).map(str::to_owned);
-            self.health(group, device, problem);
-        }
-        for (part, rank) in self.ranks() {
-            for stderr in [false, true] {
-                let path = self.spawner.layout.log(part.job, rank, stderr);
-                if let Err(error) = logs::rotate(&path, logs::LOG_MAX) {
-                    tracing::warn!(%error, path = %path.display(), "a log was not rotated");
-                }
-            }
-        }
-    }
-
-    /// Some cards were read. Once all were, the server is told.
-    fn cards_read(&mut self, found: Found) {
-        let whole = self.cards.take(found);
-        self.examine();
-        if whole && self.up {
-            let live = self.live();
-            for news in self.cards.news(&live) {
-                if let FromAgent::Looked { cards } = &news {
-                    self.watch_cards(cards);
-                    self.measure(cards);
-                }
-                self.say(news);
-            }
-        }
-    }
-
-    /// Cards whose problems are others than before. One that fails jobs stays out of service, however well it looks.
-    fn examine(&mut self) {
-        for ((group, device), problem) in self.cards.problems() {
-            let quarantined = || self.quarantine.reason((group, device)).map(str::to_owned);
-            self.health(group, device, problem.or_else(quarantined));
-        }
-    }
-
-    /// The parts that have not ended, with their devices.
-    fn live(&self) -> Vec<Live> {
-        // Of what is known of a part, the last counts.
-        let parts: BTreeMap<PartId, Told> = self.state.holder.parts().into_iter().collect();
-        let live =
-            parts.into_iter().filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
-        live.filter_map(|part| Some((part, self.state.holder.start(part)?.devices.clone()))).collect()
-    }
-
-    /// The ranks that run here.
-    fn ranks(&self) -> Vec<(PartId, u32)> {
-        let starts = self.started.keys().filter_map(|part| self.state.holder.start(*part));
-        let all = |ranks: yard_core::part::Ranks| ranks.first..ranks.first + ranks.count;
-        starts.flat_map(|start| all(start.ranks).map(|rank| (start.part, rank))).collect()
-    }
-
-    /// Notes what is wrong with a device, and says so where that is news.
-    pub(super) fn health(&mut self, group: u32, device: u32, problem: Option<String>) {
-        if self.devices.set_problem(group, device, problem.clone()) {
-            tracing::warn!(group, device, ?problem, "device");
-            self.say(FromAgent::Health { group, device, problem });
-        }
-    }
-
     /// Leaves. Where jobs were taken along and none lies stopped, the keeper has nothing more to do.
     async fn leave(mut self) {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
@@ -509,26 +430,4 @@ async fn find(offer: Offer, before: Vec<String>) -> anyhow::Result<Devices> {
         )
     })?;
     found.context("the cards' driver broke down; boot the machine anew, or use --cpu-slots")
-}
-
-impl Beats {
-    fn new() -> Beats {
-        let every = Beats::interval(BEAT);
-        Beats { every, lease: Span::ZERO, seq: 0, hello: Time::ZERO, sent: BTreeMap::new() }
-    }
-
-    fn interval(every: Duration) -> Interval {
-        let mut interval = interval(every);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        interval
-    }
-
-    /// The server says how long answers count and how often it wants to be asked.
-    fn welcome(&mut self, lease_s: f64, beat_s: f64) {
-        self.lease = Span::from_secs(lease_s);
-        let every = Duration::from_micros(Span::from_secs(beat_s.clamp(0.01, 3_600.0)).0);
-        if every != self.every.period() {
-            self.every = Beats::interval(every);
-        }
-    }
 }

@@ -124,6 +124,16 @@ impl Driver {
         }
     }
 
+    /// A job is stopped on its card for a moment, or goes on, if it is this agent that runs it.
+    pub(super) fn hushed(&mut self, agent: AgentId, part: PartId, hushed: bool) {
+        let PartId { lease, job, .. } = part;
+        let runs = self.gangs.agents(lease, job).any(|known| known == agent);
+        if let Some(record) = self.records.all.get_mut(&job).filter(|_| runs) {
+            record.hushed = hushed;
+            self.changed_jobs.insert(job);
+        }
+    }
+
     /// For how long a job has used none of the devices it holds, where that is long enough to be shown.
     pub(super) fn idle(&self, job: JobId) -> Option<Span> {
         let now = self.clock.elapsed();

@@ -37,6 +37,8 @@ pub(super) struct Record {
     outcome: Option<Outcome>,
     /// When it last said how far it is.
     heard: Option<Time>,
+    /// Its agent has stopped it for a moment.
+    pub(super) hushed: bool,
     /// When the engine was last told.
     pub(super) reported: Option<Time>,
 }
@@ -72,7 +74,17 @@ impl Record {
             request: None,
         };
         let facts = Facts::default();
-        Record { view, request, facts, held: None, why: None, outcome: None, heard: None, reported: None }
+        Record {
+            view,
+            request,
+            facts,
+            held: None,
+            why: None,
+            outcome: None,
+            heard: None,
+            hushed: false,
+            reported: None,
+        }
     }
 
     pub(super) fn restore(row: JobRow) -> Record {
@@ -142,7 +154,7 @@ impl Record {
             None => {
                 self.view.gpus = self.request.gpus.or(self.request.min_gpus).unwrap_or(1);
                 (self.view.nodes, self.view.kind, self.view.rate) = (Vec::new(), None, None);
-                self.heard = None;
+                (self.heard, self.hushed) = (None, false);
             }
         }
         self.view.reason = self.waits_for(engine, run, spec);
@@ -170,6 +182,9 @@ impl Record {
                 Some(format!("failure {at} of {most}: {}", self.exit()))
             }
             JobState::Suspended => self.why.map(|why| because(why).to_owned()),
+            JobState::Running if self.hushed => {
+                Some("sleeps on its card: it slows a guaranteed job there".into())
+            }
             _ => None,
         }
     }

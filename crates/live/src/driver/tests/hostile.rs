@@ -70,6 +70,7 @@ fn message() -> impl Strategy<Value = FromAgent> {
     prop_oneof![
         4 => (part(), told()).prop_map(|(part, told)| FromAgent::Told { part, told }),
         1 => any::<u64>().prop_map(|seq| FromAgent::Beat { seq }),
+        1 => (part(), any::<bool>()).prop_map(|(part, hushed)| FromAgent::Hushed { part, hushed }),
         1 => (any::<u32>(), any::<u32>(), any::<Option<String>>())
             .prop_map(|(group, device, problem)| FromAgent::Health { group, device, problem }),
         1 => (0..3_u32, 0..5_u32, any::<Option<String>>())
