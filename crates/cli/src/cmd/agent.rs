@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use yard_live::request::amounts::memory;
+
 const AGENT_EXAMPLES: &str = "Examples:
   yard agent --server https://head:7411 --join-token join-token
   yard agent --server https://head:7411            # once it has joined, its certificate is enough
@@ -43,8 +45,8 @@ pub(crate) struct DeviceOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024), help_heading = "Devices")]
     pub(crate) cpu_slots: Option<u32>,
     /// Memory of this machine that frozen jobs may hold, as 64GiB [default: half of what is free at the start]
-    #[arg(long, value_name = "SIZE", help_heading = "Devices")]
-    pub(crate) freeze_room: Option<Room>,
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Devices")]
+    pub(crate) freeze_room: Option<u64>,
 }
 
 /// The parent of an agent's jobs, which outlives the agent. Agents start it; nobody else does.
@@ -64,21 +66,6 @@ pub(crate) struct FreezerArgs {
     /// Only pretend, for pretend devices
     #[arg(long)]
     pub(crate) fake: bool,
-}
-
-/// Memory in MiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room(pub(crate) u64);
-
-impl std::str::FromStr for Room {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Room, String> {
-        let units = [("MiB", 1), ("GiB", 1 << 10), ("TiB", 1 << 20)];
-        let found = units.iter().find_map(|(unit, mib)| Some((text.strip_suffix(unit)?, *mib)));
-        let size = found.and_then(|(number, mib)| number.trim().parse::<u64>().ok()?.checked_mul(mib));
-        size.map(Room).ok_or_else(|| format!("{text:?} is no whole number of MiB, GiB or TiB, such as 64GiB"))
-    }
 }
 
 /// Pretend devices of one kind.
@@ -108,15 +95,6 @@ impl std::str::FromStr for FakeGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn room_is_a_number_with_a_unit() {
-        assert_eq!("64GiB".parse(), Ok(Room(64 << 10)));
-        assert_eq!(["0MiB", "2TiB"].map(|text| text.parse()), [Ok(Room(0)), Ok(Room(2 << 20))]);
-        for wrong in ["", "64", "GiB", "-1GiB", "1.5GiB", "64GB", "99999999999999999TiB"] {
-            assert!(wrong.parse::<Room>().is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn fake_devices_have_a_kind_and_a_number() {

@@ -23,8 +23,7 @@ pub(super) fn config(
     let program = std::env::current_exe().context("this program's own file cannot be found")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
-    let (offer, freezer, freeze_room_mib) =
-        (offer(devices), itself("freezer"), devices.freeze_room.map(|room| room.0));
+    let (offer, freezer, freeze_room_mib) = (offer(devices), itself("freezer"), devices.freeze_room);
     // Jobs are told of files in here, wherever they run.
     let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
     Ok(AgentConfig {
