@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 
 use crate::job::Claim;
-use crate::part::{Held, PartId};
+use crate::part::{Held, PartId, overlap};
 use crate::units::{Span, Time};
 
 /// Time and reports alone after which a part's own speed is known.
@@ -132,17 +132,6 @@ impl Guard {
         let guarded = self.parts.iter().filter(|(_, part)| part.claim == Claim::Guaranteed);
         let wanted = guarded.filter(|(id, _)| self.neighbours(**id).next().is_some());
         wanted.filter_map(|(id, part)| part.pace.deadline(self.disturbs(*id), part.loss_max)).min()
-    }
-
-    /// Whether an opportunistic part is hushed.
-    pub fn is_hushed(&self, part: PartId) -> bool {
-        self.parts.get(&part).is_some_and(|part| part.quiet == Some(true))
-    }
-
-    /// What a guaranteed part has lost to its neighbours, as a part of the time it ran.
-    pub fn loss(&self, part: PartId, now: Time) -> Option<f64> {
-        let part = self.parts.get(&part).filter(|part| part.claim == Claim::Guaranteed)?;
-        Some(part.pace.loss(now))
     }
 
     /// Opportunistic parts on the same devices.
@@ -289,11 +278,6 @@ impl Pace {
         }
         self.overdue(loss_max).filter(|_| disturbed)
     }
-}
-
-fn overlap(some: &[Held], others: &[Held]) -> bool {
-    let shared = |held: &Held, other: &Held| held.group == other.group && held.mask & other.mask != 0;
-    some.iter().any(|held| others.iter().any(|other| shared(held, other)))
 }
 
 #[cfg(test)]

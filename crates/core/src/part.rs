@@ -86,6 +86,12 @@ pub struct Held {
     pub mask: Mask,
 }
 
+/// Whether any device is in both.
+pub(crate) fn overlap(some: &[Held], others: &[Held]) -> bool {
+    let shared = |held: &Held, other: &Held| held.group == other.group && held.mask & other.mask != 0;
+    some.iter().any(|held| others.iter().any(|other| shared(held, other)))
+}
+
 /// What is needed to run a part, as far as decisions go; what its processes are is no matter here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {

@@ -3,7 +3,7 @@
 use super::part::{Part, Phase};
 use super::{Act, Cause, Holder, devices};
 use crate::ids::JobId;
-use crate::part::{Ending, Held, How, Master, Order, PartId, Ranks, Start, Told};
+use crate::part::{Ending, How, Master, Order, PartId, Ranks, Start, Told, overlap};
 use crate::units::Time;
 
 /// Most ranks of one part; more is a mistake and no order.
@@ -154,11 +154,6 @@ impl Holder {
             out.push(Act::Drop { part: frozen.part });
         }
     }
-}
-
-fn overlap(some: &[Held], others: &[Held]) -> bool {
-    let shared = |held: &Held, other: &Held| held.group == other.group && held.mask & other.mask != 0;
-    some.iter().any(|held| others.iter().any(|other| shared(held, other)))
 }
 
 /// The end of what never ran here.
