@@ -80,16 +80,29 @@ def stopped(pid: str) -> bool:
 
 
 def alone(jobs: list[tuple[str, str, float, int]]) -> dict[str, float]:
-    """The last loss of each job without any scheduler."""
+    """The last loss of each job without any scheduler; kept in the file ALONE, where one is named."""
+    kept = Path(os.environ["ALONE"]) if "ALONE" in os.environ else None
+    if kept and kept.exists():
+        return json.loads(kept.read_text())
     line = lambda model, gib, count: [sys.executable, str(JOB), model, "--gib", str(gib), "--steps", str(count)]
     running = {name: subprocess.Popen(line(model, gib, count), stdout=subprocess.PIPE, text=True) for name, model, gib, count in jobs}
-    return {name: json.loads(process.communicate()[0].strip().splitlines()[-1])["loss"] for name, process in running.items()}
+    losses = {name: json.loads(process.communicate()[0].strip().splitlines()[-1])["loss"] for name, process in running.items()}
+    if kept:
+        kept.write_text(json.dumps(losses))
+    return losses
+
+
+def frozen_jobs() -> list[tuple[str, str, float, int]]:
+    """The four jobs, the largest first. FREEZE_SECONDS: of work, one number for all, or one for each by size."""
+    given = [float(part) for part in os.environ.get("FREEZE_SECONDS", "60").split()]
+    seconds = given if len(given) == len(SIZES) else given[:1] * len(SIZES)
+    jobs = [(name, model, gib, steps(model, work)) for (name, model, gib), work in zip(SIZES, seconds)]
+    return jobs[::-1]
 
 
 def freeze() -> None:
     """Four jobs that know of nothing take turns on one card."""
-    seconds = float(os.environ.get("FREEZE_SECONDS", "60"))
-    jobs = [(name, model, gib, steps(model, seconds)) for name, model, gib in SIZES]
+    jobs = frozen_jobs()
     expected = alone(jobs)
     for round_s in map(int, os.environ.get("FREEZE_ROUNDS", "20 60").split()):
         share(jobs, expected, round_s, kills=round_s == 20)
