@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
     use crate::ids::KindId;
-    use crate::job::{Costs, Shape};
+    use crate::job::{Costs, Late, Shape};
 
     fn job(seconds: f64, restart: f64) -> JobSpec {
         JobSpec {
@@ -53,6 +53,10 @@ mod tests {
             pausable: true,
             not_before: None,
             sharing: None,
+            training: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::message::Why;
+use crate::training::{Batch, Training};
 use crate::units::{Span, Time};
 
 /// How many devices of one kind.
@@ -150,6 +151,26 @@ impl Sharing {
     };
 }
 
+/// What it is worth to be done by a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reward {
+    /// The time.
+    pub by: Time,
+    /// The worth, above zero.
+    pub worth: f64,
+}
+
+/// What becomes of a job whose deadline cannot be promised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Late {
+    /// It runs as well as it can.
+    #[default]
+    Try,
+    /// It is refused, with the earliest deadline that would work.
+    Refuse,
+}
+
 /// What a user submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -184,6 +205,15 @@ pub struct JobSpec {
     pub not_before: Option<Time>,
     /// What it says of sharing; nothing: `Sharing::PLAIN`. Shared between like jobs.
     pub sharing: Option<Arc<Sharing>>,
+    /// How it trains, where its speeds follow from that; nothing: the speeds are as they stand.
+    pub training: Option<Arc<Training>>,
+    /// What it is worth to be done by later and later times, where the deadline is soft: the first is the deadline
+    /// and worth most.
+    pub rewards: Option<Arc<[Reward]>>,
+    /// What becomes of it if its deadline cannot be promised.
+    pub late: Late,
+    /// Jobs that must have succeeded before it may start.
+    pub after: Box<[JobId]>,
 }
 
 impl JobSpec {
@@ -323,6 +353,10 @@ pub struct JobRun {
     pub stuck: bool,
     /// Where it lies frozen: elsewhere it would have to begin anew.
     pub home: Option<Box<Placement>>,
+    /// The time by which it was promised to be done; kept whatever else is submitted later.
+    pub promise: Option<Time>,
+    /// What its steps are made of, where that is the scheduler's choice.
+    pub batch: Option<Batch>,
 }
 
 impl JobRun {
@@ -355,6 +389,8 @@ impl JobRun {
             usage: None,
             stuck: false,
             home: None,
+            promise: None,
+            batch: None,
         }
     }
 

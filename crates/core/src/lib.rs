@@ -21,6 +21,7 @@ pub mod part;
 pub mod policy;
 mod rounds;
 pub mod state;
+pub mod training;
 pub mod turns;
 pub mod units;
 pub mod view;

@@ -10,6 +10,7 @@ use crate::cluster::{Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
 use crate::job::{Costs, JobSpec, JobState, Usage};
 use crate::state::Settings;
+use crate::training::{Batch, Noise, Timing};
 use crate::units::Time;
 use crate::view::View;
 
@@ -90,6 +91,15 @@ pub enum News {
     Usage(Usage),
     /// What stopping and starting it turned out to cost.
     Costs(Costs),
+    /// How long its steps take, and how noisy its gradients are.
+    Trained {
+        /// Steps done in all.
+        steps: f64,
+        /// How long the parts of a step took since it last said so.
+        timing: Option<Timing>,
+        /// Its gradients, as last estimated.
+        noise: Option<Noise>,
+    },
     /// Whether it cannot be paused where it runs: it then keeps its devices until it is done.
     Stuck(bool),
     /// It gave its devices back.
@@ -145,6 +155,8 @@ pub enum Command {
         jobs: SmallVec<[JobId; 1]>,
         /// Which of its own shapes each of them holds.
         shapes: SmallVec<[u16; 1]>,
+        /// What the steps of each are made of, where that is the scheduler's choice.
+        batches: SmallVec<[Option<Batch>; 1]>,
         /// Where.
         placement: Placement,
         /// Until when, unless renewed.
@@ -156,6 +168,15 @@ pub enum Command {
         lease: LeaseId,
         /// Until when.
         until: Time,
+    },
+    /// Make steps of another size from now on.
+    Tune {
+        /// The lease.
+        lease: LeaseId,
+        /// The job.
+        job: JobId,
+        /// What its steps are made of.
+        batch: Batch,
     },
     /// Save, stop and report.
     Revoke {
@@ -210,12 +231,23 @@ pub enum Event {
         /// The job.
         job: JobId,
     },
+    /// A job with a deadline was promised to be done by then.
+    Promised {
+        /// The job.
+        job: JobId,
+        /// By when.
+        by: Time,
+        /// The most devices it will need at a time.
+        devices: u32,
+    },
     /// A job was not accepted.
     Rejected {
         /// The job.
         job: JobId,
         /// Why, in a sentence.
         reason: String,
+        /// The earliest deadline that would work, where it was the deadline that did not.
+        earliest: Option<Time>,
     },
     /// Devices were handed to a group.
     Granted {

@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 5;
+pub const STATE_VERSION: u32 = 6;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct Settings {
     /// How long a job is held back after its first failure, twice as long after each further one; see
     /// `Settings::hold_after`.
     pub backoff: Span,
+    /// Whether deadlines are promised: what was promised is kept before anybody's order, and a deadline that cannot
+    /// be is not.
+    pub promises: bool,
 }
 
 /// Doublings of the back-off after which it grows no longer.
@@ -69,6 +72,7 @@ impl Default for Settings {
             plan_gap: Span::ZERO,
             lease,
             backoff: Span::ZERO,
+            promises: false,
         }
     }
 }

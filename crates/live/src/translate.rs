@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
+use yard_core::job::{Costs, JobSpec, Late, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
@@ -85,6 +85,10 @@ pub fn translate(
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
+        training: None,
+        rewards: None,
+        late: Late::Try,
+        after: Box::default(),
     })
 }
 

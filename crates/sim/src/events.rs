@@ -56,9 +56,15 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
     seconds(out, now);
     match event {
         Event::Submitted { job } => one_job(out, "submitted", *job),
-        Event::Rejected { job, reason } => {
+        Event::Promised { job, by, devices } => {
+            one_job(out, "promised", *job);
+            number(out, "by_us", by.0);
+            number(out, "devices", u64::from(*devices));
+        }
+        Event::Rejected { job, reason, earliest } => {
             one_job(out, "rejected", *job);
             text(out, "reason", reason);
+            earliest.iter().for_each(|time| number(out, "earliest_us", time.0));
         }
         Event::Granted { lease, jobs, placement } => {
             head(out, "granted");
@@ -229,7 +235,7 @@ mod tests {
         write_event(
             &mut out,
             Time(12_000_034),
-            &Event::Rejected { job: JobId(3), reason: "too \"large\"".into() },
+            &Event::Rejected { job: JobId(3), reason: "too \"large\"".into(), earliest: None },
         );
         let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!((value["t"].as_f64(), value["job"].as_u64()), (Some(12.000034), Some(3)));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::NodeSpec;
 use yard_core::ids::{JobId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, JobState, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Shape, Spread};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
 use yard_core::turns::{GavelTurns, Turns};
@@ -170,7 +170,7 @@ impl Scenario {
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
         let (lease, backoff) = (Span::from_whole_secs(1_000), self.upsets.backoff);
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff }
+        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises: false }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
@@ -248,6 +248,10 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             pausable: true,
             not_before: None,
             sharing: None,
+            training: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
         };
         jobs.push((Time::from_secs(now), spec));
     }

@@ -205,7 +205,11 @@ impl Record {
                 self.last_failure = Some(reason.clone());
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
-            Event::Submitted { .. } | Event::Started { .. } | Event::Node { .. } | Event::Stale { .. } => {}
+            Event::Submitted { .. }
+            | Event::Promised { .. }
+            | Event::Started { .. }
+            | Event::Node { .. }
+            | Event::Stale { .. } => {}
         }
     }
 

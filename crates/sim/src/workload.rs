@@ -212,6 +212,10 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &
         pausable: true,
         not_before: None,
         sharing: job.sharing.clone(),
+        training: None,
+        rewards: job.rewards.clone(),
+        late: job.late,
+        after: Box::default(),
     }
 }
 

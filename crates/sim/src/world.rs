@@ -186,7 +186,7 @@ impl World {
                 let each = jobs.iter().zip(shapes);
                 each.for_each(|(job, shape)| self.start(now, *job, lease, shape, &placement));
             }
-            Command::Renew { .. } => {}
+            Command::Renew { .. } | Command::Tune { .. } => {}
             Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, why)),
         }
     }

@@ -7,7 +7,7 @@ use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::cluster::{Nodes, Placement, Slice};
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Claim, Costs, JobSpec, Rank, Shape, Sharing, Spread, Usage};
+use yard_core::job::{Claim, Costs, JobSpec, Late, Rank, Shape, Sharing, Spread, Usage};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
@@ -66,6 +66,10 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
         pausable: true,
         not_before: None,
         sharing: None,
+        training: None,
+        rewards: None,
+        late: Late::Try,
+        after: Box::default(),
     }
 }
 

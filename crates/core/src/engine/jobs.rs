@@ -18,7 +18,7 @@ impl Engine {
         state.ledger.submitted += 1;
         if let Err(reason) = admit(&spec, &state.nodes, &state.kinds) {
             state.ledger.ended += 1;
-            return out.push(Effect::Publish(Event::Rejected { job: id, reason }));
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
         }
         if state.belief.learns() {
             spec.speeds =

@@ -29,9 +29,10 @@ impl Engine {
         for (job, shape) in jobs.iter().zip(&shapes) {
             state.take_up(*job, lease, *shape, placement.devices());
         }
+        let batches = jobs.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = jobs.iter().map(|job| state.run(*job).id).collect();
         out.push(Effect::Publish(Event::Granted { lease, jobs: jobs.clone(), placement: placement.clone() }));
-        out.push(Effect::Execute(Command::Grant { lease, jobs, shapes, placement, until }));
+        out.push(Effect::Execute(Command::Grant { lease, jobs, shapes, batches, placement, until }));
     }
 
     /// The group of a lease in force has other jobs from now on: who left it stops, who came to it starts.
@@ -70,13 +71,14 @@ impl Engine {
             state.leases.get_mut(id).expect("it was just looked at").jobs.push(*job);
             state.take_up(*job, id, *shape, placement.devices());
         }
+        let batches = joiners.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = joiners.iter().map(|job| state.run(*job).id).collect();
         out.push(Effect::Publish(Event::Granted {
             lease: id,
             jobs: jobs.clone(),
             placement: placement.clone(),
         }));
-        out.push(Effect::Execute(Command::Grant { lease: id, jobs, shapes, placement, until }));
+        out.push(Effect::Execute(Command::Grant { lease: id, jobs, shapes, batches, placement, until }));
     }
 
     /// Ends a lease whose devices are already promised onwards or free.

@@ -22,6 +22,7 @@ impl Engine {
             News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
             News::Usage(usage) => self.used(row, usage),
+            News::Trained { steps, .. } => self.progress(row, steps),
             News::Costs(costs) => self.cost(row, costs),
             News::Stuck(stuck) => self.state.set_stuck(row, stuck),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec, Nodes, Placement, Slice};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread};
 use yard_core::message::{Command, Effect, Event, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::policy::Placer;
 use yard_core::view::View;
@@ -239,7 +239,7 @@ impl World {
 
     fn execute(&mut self, command: &Command, inputs: &mut VecDeque<Input>) {
         let (lease, jobs, news) = match command {
-            Command::Renew { .. } => return,
+            Command::Renew { .. } | Command::Tune { .. } => return,
             Command::Grant { lease, jobs, placement, .. } => {
                 self.fence(*lease, jobs, placement);
                 let held = self.held.entry(*lease).or_insert_with(|| (Vec::new(), placement.clone()));
@@ -326,6 +326,10 @@ impl World {
             pausable: self.pausable,
             not_before: self.not_before,
             sharing: None,
+            training: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
         }
     }
 
@@ -506,6 +510,7 @@ fn order(command: &Command) -> String {
     match command {
         Command::Grant { jobs, .. } => format!("grant {}", names(jobs)),
         Command::Renew { lease, .. } => format!("renew lease {lease}"),
+        Command::Tune { job, batch, .. } => format!("tune {job} {}x{}", batch.local, batch.extra + 1),
         Command::Revoke { jobs, why, .. } => {
             format!("revoke {} {}", names(jobs), format!("{why:?}").to_lowercase())
         }

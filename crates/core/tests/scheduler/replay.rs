@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread, Usage};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
 use yard_core::turns::{GavelTurns, Turns};
 use yard_core::view::View;
@@ -86,6 +86,10 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             pausable,
             not_before: not_before.map(|seconds| Time::ZERO + Span::from_whole_secs(seconds)),
             sharing: None,
+            training: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
         },
     )
 }
@@ -171,6 +175,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         plan_gap,
         lease: Span::from_whole_secs(100),
         backoff,
+        promises: false,
     })
 }
 

@@ -82,7 +82,7 @@ impl Driver {
                 jobs.iter().for_each(|job| self.take_up(*job, *lease, placement));
             }
             Event::Stopped { job, .. } => self.put_down(*job),
-            Event::Rejected { job, reason } => {
+            Event::Rejected { job, reason, .. } => {
                 self.end_job(now, *job, None, JobState::Rejected, Some(reason.clone()));
             }
             Event::Ended { job, state } => {
@@ -96,7 +96,7 @@ impl Driver {
                 }
                 self.changed_jobs.insert(*job);
             }
-            Event::Submitted { job } | Event::Started { job } => {
+            Event::Submitted { job } | Event::Promised { job, .. } | Event::Started { job } => {
                 self.changed_jobs.insert(*job);
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),

@@ -47,7 +47,12 @@ impl Driver {
         let job = |name, job: &JobId, detail| vec![(name, Some(*job), None, detail)];
         match event {
             Event::Submitted { job: id } => job("submitted", id, json!({})),
-            Event::Rejected { job: id, reason } => job("rejected", id, json!({ "reason": reason })),
+            Event::Promised { job: id, by, devices } => {
+                job("promised", id, json!({ "by": by.secs(), "gpus": devices }))
+            }
+            Event::Rejected { job: id, reason, earliest } => {
+                job("rejected", id, json!({ "reason": reason, "earliest": earliest.map(Time::secs) }))
+            }
             Event::Granted { lease, jobs, placement } => {
                 let detail = json!({
                     "lease": lease.0,

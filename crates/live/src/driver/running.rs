@@ -29,7 +29,7 @@ impl Driver {
                 self.gangs_step(now, ToGang::Revoked { lease, jobs: jobs.to_vec(), why });
             }
             // Agents hold one lease for the whole node, which their beats extend.
-            Command::Renew { .. } => {}
+            Command::Renew { .. } | Command::Tune { .. } => {}
         }
     }
 

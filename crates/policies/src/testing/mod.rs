@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use yard_core::cluster::Nodes;
 use yard_core::ids::KindId;
-use yard_core::job::{Costs, JobSpec, Shape};
+use yard_core::job::{Costs, JobSpec, Late, Shape};
 use yard_core::policy::Policy;
 
 pub(crate) use cases::{cases, mixed, speeds_of, stored};
@@ -105,5 +105,9 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         pausable: true,
         not_before: None,
         sharing: None,
+        training: None,
+        rewards: None,
+        late: Late::Try,
+        after: Box::default(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use yard_core::Time;
-use yard_core::job::Sharing;
+use yard_core::job::{Late, Sharing};
 
 use super::{TraceJob, Work};
 
@@ -47,6 +47,9 @@ impl Jobs {
             max_gpus: None,
             kinds,
             sharing: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
             line,
         });
         self.list.last_mut().expect("a job was pushed")

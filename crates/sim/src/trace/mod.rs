@@ -14,7 +14,7 @@ mod write;
 use std::sync::Arc;
 
 use yard_core::Time;
-use yard_core::job::Sharing;
+use yard_core::job::{Late, Reward, Sharing};
 
 pub use error::{BadField, TraceError};
 pub use formats::{FORMATS, Format, open_nodes};
@@ -60,6 +60,12 @@ pub struct TraceJob {
     pub kinds: Arc<[Arc<str>]>,
     /// What it says of sharing its devices; none: nothing. Shared between like jobs.
     pub sharing: Option<Arc<Sharing>>,
+    /// What it is worth to be done by later and later times, where the deadline is soft.
+    pub rewards: Option<Arc<[Reward]>>,
+    /// What becomes of it if its deadline cannot be promised.
+    pub late: Late,
+    /// Names of the jobs that must be done before it.
+    pub after: Box<[Box<str>]>,
     /// The line of the file it came from, for messages.
     pub line: u64,
 }

@@ -6,7 +6,7 @@ use expect_test::expect;
 use proptest::option;
 use proptest::prelude::*;
 use yard_core::Time;
-use yard_core::job::{Claim, Sharing, Usage};
+use yard_core::job::{Claim, Late, Sharing, Usage};
 
 use super::samples::{SAMPLES, opened};
 use crate::trace::{Trace, TraceJob, Work, read, write};
@@ -118,6 +118,9 @@ fn job() -> impl Strategy<Value = TraceJob> {
                 max_gpus: more.map(|more| gpus + more),
                 kinds: kinds.into_iter().map(Arc::from).collect(),
                 sharing,
+                rewards: None,
+                late: Late::Try,
+                after: Box::default(),
                 line: 0,
             }
         },
