@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use serde::Serialize;
 
-use super::sim::SimArgs;
+use crate::cmd::sim::SimArgs;
 use crate::output;
 use crate::results;
 use crate::runner::{self, Plan, Run};
