@@ -10,6 +10,7 @@ mod jobs;
 mod leasing;
 mod nodes;
 mod planning;
+mod regimes;
 mod reports;
 
 pub(crate) use believing::Stint;

@@ -327,6 +327,7 @@ impl World {
             not_before: self.not_before,
             sharing: None,
             training: None,
+            regimes: None,
             rewards: None,
             late: Late::Try,
             after: Box::default(),

@@ -6,6 +6,7 @@ use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
 use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
+use yard_core::training::Regime;
 use yard_core::turns::{GavelTurns, Turns};
 use yard_core::view::View;
 use yard_core::{Engine, Settings, Span, State, Time};
@@ -87,6 +88,8 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             not_before: not_before.map(|seconds| Time::ZERO + Span::from_whole_secs(seconds)),
             sharing: None,
             training: None,
+            regimes: (failures_max == 1)
+                .then(|| [30.0, 60.0].map(|seconds| Regime { batch: 8, seconds }).into()),
             rewards: None,
             late: Late::Try,
             after: Box::default(),
@@ -114,6 +117,7 @@ fn news() -> impl Strategy<Value = News> {
         1 => usage.prop_map(News::Usage),
         1 => costs.prop_map(News::Costs),
         1 => any::<bool>().prop_map(News::Stuck),
+        1 => (steps(), 0u16..3).prop_map(|(steps, regime)| News::Regime { steps, regime }),
         4 => (steps(), outcome).prop_map(|(steps, outcome)| News::Stopped { steps, outcome }),
     ]
 }

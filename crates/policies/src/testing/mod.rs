@@ -106,6 +106,7 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         not_before: None,
         sharing: None,
         training: None,
+        regimes: None,
         rewards: None,
         late: Late::Try,
         after: Box::default(),
