@@ -6,6 +6,7 @@
 //! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
 //! line in `ALL`.
 
+mod afs;
 mod allox;
 mod antman;
 mod backfill;
@@ -38,6 +39,7 @@ mod makespan;
 mod max_min;
 mod max_throughput;
 mod nash;
+mod optimus;
 mod packs;
 mod params;
 pub mod placers;
@@ -47,6 +49,7 @@ mod ranked;
 mod round_robin;
 mod salus;
 mod seats;
+mod sizes;
 mod sjf;
 mod srsf;
 mod srtf;
@@ -109,6 +112,8 @@ pub const ALL: &[Entry] = &[
     salus::ENTRY,
     lucid::ENTRY,
     lpjf::ENTRY,
+    afs::ENTRY,
+    optimus::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,
