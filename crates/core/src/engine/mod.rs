@@ -11,9 +11,11 @@ mod leasing;
 mod nodes;
 mod planning;
 mod reports;
+mod training;
 
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
+pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;
