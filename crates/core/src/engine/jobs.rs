@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use crate::cluster::{Kinds, Nodes};
+use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
 use crate::message::{Effect, Event, Why};
@@ -20,12 +21,16 @@ impl Engine {
             state.ledger.ended += 1;
             return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
         }
-        if state.belief.learns() {
+        let guesses = spec.speeds.clone();
+        if let Some(speeds) = state.first_speeds(&spec) {
+            spec.speeds = speeds;
+        } else if state.belief.learns() {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
         let later = spec.not_before.filter(|time| *time > state.now);
         let row = state.add_row(spec, JobRun::new(id, state.now));
+        state.begin_training(row, guesses);
         match later {
             Some(time) => state.hold_back(row, time),
             None => state.enter(row),
@@ -51,6 +56,7 @@ impl Engine {
         state.withdraw(job);
         state.forget_delay(job);
         state.stints.remove(&job);
+        state.trainees.remove(&job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);
@@ -102,6 +108,7 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
+    spec.training.as_ref().map_or(Ok(()), |training| checks::check(training, &spec.shapes, kinds))?;
     let most = |shape: &Shape, kind| match shape.spread {
         Spread::Node => nodes.largest(kind),
         Spread::Any | Spread::Rack => nodes.total(kind),

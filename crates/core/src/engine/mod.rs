@@ -12,9 +12,11 @@ mod nodes;
 mod planning;
 mod regimes;
 mod reports;
+mod training;
 
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
+pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;

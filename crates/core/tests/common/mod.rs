@@ -459,6 +459,17 @@ impl World {
         commands.iter().map(order).collect::<Vec<_>>().join(", ")
     }
 
+    /// The same as they were given.
+    pub(crate) fn commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Nodes join, written as a cluster is.
+    pub(crate) fn join(&mut self, nodes: &str) {
+        let (_, nodes) = parse_cluster(nodes);
+        nodes.into_iter().for_each(|node| self.step(Input::Node(NodeChange::Join(node))));
+    }
+
     /// The jobs told to stop since orders were last asked for.
     pub(crate) fn revoked(&mut self) -> BTreeSet<u64> {
         let commands = std::mem::take(&mut self.commands).into_iter();

@@ -17,4 +17,5 @@ mod properties;
 mod regressions;
 mod replay;
 mod rounds;
+mod training;
 mod turns;
