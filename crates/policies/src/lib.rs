@@ -13,6 +13,7 @@ mod backfill;
 mod buyers;
 #[cfg(test)]
 mod cases;
+mod choosing;
 mod cost;
 mod cost_slo;
 mod counts;
@@ -36,6 +37,7 @@ mod ljf;
 mod lpjf;
 mod lucid;
 mod makespan;
+mod market;
 mod max_min;
 mod max_throughput;
 mod nash;
@@ -49,6 +51,7 @@ mod ranked;
 mod round_robin;
 mod salus;
 mod seats;
+mod sia;
 mod sizes;
 mod sjf;
 mod srsf;
@@ -114,6 +117,8 @@ pub const ALL: &[Entry] = &[
     lpjf::ENTRY,
     afs::ENTRY,
     optimus::ENTRY,
+    sia::ENTRY,
+    market::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,
