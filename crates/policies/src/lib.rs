@@ -43,6 +43,7 @@ mod optimus;
 mod packs;
 mod params;
 pub mod placers;
+mod pollux;
 #[cfg(test)]
 mod properties;
 mod ranked;
@@ -114,6 +115,7 @@ pub const ALL: &[Entry] = &[
     lpjf::ENTRY,
     afs::ENTRY,
     optimus::ENTRY,
+    pollux::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,
