@@ -26,6 +26,7 @@ mod finish_time;
 mod gandiva;
 mod gandiva_fair;
 mod gittins;
+mod heet_like;
 mod hierarchical;
 mod index;
 mod isolated;
@@ -35,6 +36,7 @@ mod leftovers;
 mod ljf;
 mod lpjf;
 mod lucid;
+mod lyra;
 mod makespan;
 mod max_min;
 mod max_throughput;
@@ -50,6 +52,7 @@ mod ranked;
 mod round_robin;
 mod salus;
 mod seats;
+mod shockwave;
 mod sizes;
 mod sjf;
 mod srsf;
@@ -116,6 +119,9 @@ pub const ALL: &[Entry] = &[
     afs::ENTRY,
     optimus::ENTRY,
     pollux::ENTRY,
+    lyra::ENTRY,
+    heet_like::ENTRY,
+    shockwave::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,
