@@ -3,6 +3,7 @@
 //! restored state, must end in the same state; and every job must end.
 
 mod sharing;
+mod training;
 mod upsets;
 
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Scenario {
         let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
-        let script = script(&mut random, &cluster, jobs.len() as u64);
+        let mut script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
@@ -86,6 +87,7 @@ impl Scenario {
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
+        script.extend(training::add(seed, &cluster, &mut jobs));
         Scenario {
             cluster,
             jobs,
