@@ -4,6 +4,7 @@
 
 mod after;
 mod sharing;
+mod training;
 mod upsets;
 
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Scenario {
         let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
-        let script = script(&mut random, &cluster, jobs.len() as u64);
+        let mut script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
@@ -88,6 +89,7 @@ impl Scenario {
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
+        script.extend(training::add(seed, &cluster, &mut jobs));
         Scenario {
             cluster,
             jobs,

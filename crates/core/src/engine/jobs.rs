@@ -123,19 +123,13 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
     spec.training.as_ref().map_or(Ok(()), |training| checks::check(training, &spec.shapes, kinds))?;
-    let most = |shape: &Shape, kind| match shape.spread {
-        Spread::Node => nodes.largest(kind),
-        Spread::Any | Spread::Rack => nodes.total(kind),
-    };
-    let fits = |shape: &Shape| {
-        shape.devices() > 0 && shape.needs.iter().all(|need| most(shape, need.kind) >= need.devices)
-    };
-    if nodes.is_empty() || spec.shapes.iter().any(fits) {
+    if nodes.is_empty() || spec.shapes.iter().any(|shape| nodes.could_hold(shape)) {
         return Ok(());
     }
     let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
-        let (kind, have) = (kinds.get(need.kind).unwrap_or("an unknown kind"), most(smallest, need.kind));
+        let (kind, have) =
+            (kinds.get(need.kind).unwrap_or("an unknown kind"), nodes.most(smallest, need.kind));
         let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))

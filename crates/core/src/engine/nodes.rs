@@ -35,11 +35,8 @@ impl Engine {
     }
 
     fn add_node(&mut self, spec: NodeSpec) -> NodeId {
-        let (kind, before) = (spec.kind, self.state.nodes.largest(spec.kind));
         let node = self.state.nodes_mut().add(spec);
-        if self.state.nodes.largest(kind) != before {
-            self.state.respeed_all();
-        }
+        self.state.respeed_all();
         node
     }
 

@@ -1,5 +1,7 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
+mod goodput;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,8 +126,14 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 5] =
-    [("tiresias", tiresias), ("muri", muri), ("muri testbed", testbed), ("blox", blox), ("gavel", gavel)];
+pub(crate) const SUITES: [(&str, Suite); 6] = [
+    ("tiresias", tiresias),
+    ("muri", muri),
+    ("muri testbed", testbed),
+    ("blox", blox),
+    ("gavel", gavel),
+    ("goodput", goodput::suite),
+];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
 fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
