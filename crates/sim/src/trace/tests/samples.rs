@@ -6,11 +6,12 @@ use std::io::Write as _;
 use expect_test::{Expect, expect};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use yard_core::job::Late;
 
 use crate::trace::{FORMATS, Opened, TraceError, TraceJob, read};
 
 /// Format, file.
-pub(super) const SAMPLES: [(&str, &str); 10] = [
+pub(super) const SAMPLES: [(&str, &str); 14] = [
     (
         "yard",
         "# by hand\njob_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,\
@@ -59,6 +60,25 @@ pub(super) const SAMPLES: [(&str, &str); 10] = [
         "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n965d,1932025,45775,resnet50,1933904,256,64,2429\n",
     ),
     (
+        "sia",
+        "name,time,application,num_replicas,batch_size\ncifar10-0,401.0,cifar10,12,4096\nbert-1,30,bert,6,384\n",
+    ),
+    (
+        "sia",
+        "name,time,application,num_replicas,batch_size,category\na,0,bert,6,384,rigid\nb,1,bert,6,384,scale-gpus\nc,2,bert,6,384,\n",
+    ),
+    (
+        "shockwave",
+        r#"[{"job_id": 3, "submit_s": 55.0, "gpus": 2, "model": "LM", "mode": "gns", "epochs": 3, "regimes":
+            [{"batch_size": 10, "epochs": 2, "epoch_s": 60.5}, {"batch_size": 20, "epochs": 1, "epoch_s": 40}]}]"#,
+    ),
+    (
+        "yard",
+        "job_id,submit_s,gpus,duration_s,model,batch_size,mode,batch_max,regimes,rewards,late\n\
+         a,0,4,,bert,48,adaptive,384,,,\nb,1,2,90,,,strong,,,200:10|300.5:4,refuse\n\
+         c,2,1,,LM,,,,10:2:60.5|20:1:40,,try\n",
+    ),
+    (
         "openb",
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n\
          pod-0,12000,16384,2,1000,V100M16|V100M32,LS,Running,10,500,20\n\
@@ -91,6 +111,17 @@ fn line(job: &TraceJob) -> String {
     let counts = [("batch", job.batch_size), ("min", job.min_gpus), ("max", job.max_gpus)];
     counts.iter().for_each(|(what, count)| count.iter().for_each(|n| write!(line, " {what} {n}").unwrap()));
     job.deadline.iter().for_each(|deadline| write!(line, " by {deadline}").unwrap());
+    job.mode.iter().for_each(|mode| write!(line, " {}", mode.name()).unwrap());
+    job.batch_max.iter().for_each(|size| write!(line, " up to {size}").unwrap());
+    job.regimes.iter().flat_map(|phases| phases.iter()).for_each(|phase| {
+        write!(line, " {}x{}x{}s", phase.batch_size, phase.epochs, phase.epoch_s).unwrap();
+    });
+    job.rewards.iter().flat_map(|rewards| rewards.iter()).for_each(|reward| {
+        write!(line, " {} by {}", reward.worth, reward.by).unwrap();
+    });
+    if job.late != Late::Try {
+        write!(line, " or not at all").unwrap();
+    }
     if (job.weight, job.priority, job.kinds.len()) != (1.0, 0, 0) {
         write!(line, " weight {} priority {} kinds {:?}", job.weight, job.priority, job.kinds).unwrap();
     }
@@ -169,6 +200,22 @@ fn tiresias() {
         1: line 3 at 30s gpus 8 Seconds(147.0) model vgg11
     "#]],
     );
+}
+
+#[test]
+fn growing() {
+    check("yard", 1, expect![[r#""#]]);
+}
+
+#[test]
+fn sia() {
+    check("sia", 0, expect![[r#""#]]);
+    check("sia", 1, expect![[r#""#]]);
+}
+
+#[test]
+fn shockwave() {
+    check("shockwave", 0, expect![[r#""#]]);
 }
 
 #[test]
