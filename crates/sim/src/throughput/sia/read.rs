@@ -93,7 +93,7 @@ fn read_run(text: Text<'_>) -> Result<Vec<(f64, Noise)>, TraceError> {
     let mut run = Vec::new();
     while let Some(row) = table.next_row()? {
         let number = |column: &Column, what: &str| {
-            row.number(column, true, f64::MAX, || format!("{what} is a number above 0"))
+            row.number(column, false, f64::MAX, || format!("{what} is a number from 0 up"))
         };
         let noise =
             Noise { sqr: number(&sqr, "a gradient's square")?, var: number(&var, "a gradient's variance")? };

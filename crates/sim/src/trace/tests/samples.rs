@@ -204,18 +204,31 @@ fn tiresias() {
 
 #[test]
 fn growing() {
-    check("yard", 1, expect![[r#""#]]);
+    check("yard", 1, expect![[r#"
+        a: line 2 at 0s gpus 4 Profile model bert batch 48 adaptive up to 384
+        b: line 3 at 1s gpus 2 Seconds(90.0) by 200s strong 10 by 200s 4 by 300.5s or not at all
+        c: line 4 at 2s gpus 1 Seconds(161.0) model LM 10x2x60.5s 20x1x40s
+    "#]]);
 }
 
 #[test]
 fn sia() {
-    check("sia", 0, expect![[r#""#]]);
-    check("sia", 1, expect![[r#""#]]);
+    check("sia", 0, expect![[r#"
+        bert-1: line 3 at 30s gpus 6 Profile model bert batch 384 adaptive
+        cifar10-0: line 2 at 401s gpus 12 Profile model cifar10 batch 4096 adaptive
+    "#]]);
+    check("sia", 1, expect![[r#"
+        a: line 2 at 0s gpus 6 Profile model bert batch 384 rigid
+        b: line 3 at 1s gpus 6 Profile model bert batch 384 strong
+        c: line 4 at 2s gpus 6 Profile model bert batch 384 adaptive
+    "#]]);
 }
 
 #[test]
 fn shockwave() {
-    check("shockwave", 0, expect![[r#""#]]);
+    check("shockwave", 0, expect![[r#"
+        3: line 1 at 55s gpus 2 Seconds(161.0) model LM batch 10 10x2x60.5s 20x1x40s
+    "#]]);
 }
 
 #[test]
@@ -224,10 +237,10 @@ fn chronus() {
         "chronus",
         0,
         expect![[r#"
-        0: line 2 at 336060s gpus 1 Seconds(5760.0) model mobilenet_v2 user vc_ed69ec tenant vc_ed69ec by 345600s
-        2: line 3 at 860460s gpus 1 Seconds(1800.0) model alexnet user vc_ee9e8c tenant vc_ee9e8c
-        note: 1 of 3 rows left out: num_gpu is 0
-    "#]],
+            0: line 2 at 336060s gpus 1 Seconds(5760.0) model mobilenet_v2 user vc_ed69ec tenant vc_ed69ec by 345600s 10 by 345600s 8 by 347400s 5 by 349800s 2 by 353400s
+            2: line 3 at 860460s gpus 1 Seconds(1800.0) model alexnet user vc_ee9e8c tenant vc_ee9e8c
+            note: 1 of 3 rows left out: num_gpu is 0
+        "#]],
     );
 }
 
@@ -237,15 +250,15 @@ fn elasticflow() {
         "elasticflow",
         0,
         expect![[r#"
-        0: line 2 at 3715485s gpus 1 Seconds(5644.0) model cifar10 batch 4096 by 3719996s
-    "#]],
+            0: line 2 at 3715485s gpus 1 Seconds(5644.0) model cifar10 batch 4096 by 3719996s or not at all
+        "#]],
     );
     check(
         "elasticflow",
         1,
         expect![[r#"
-        965d: line 2 at 1932025s gpus 64 Seconds(2429.0) model resnet50 batch 256 by 1933904s
-    "#]],
+            965d: line 2 at 1932025s gpus 64 Seconds(2429.0) model resnet50 batch 256 by 1933904s or not at all
+        "#]],
     );
 }
 
