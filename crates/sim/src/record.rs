@@ -222,7 +222,11 @@ impl Record {
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
-            Event::Submitted { .. } | Event::Started { .. } | Event::Node { .. } | Event::Stale { .. } => {}
+            Event::Submitted { .. }
+            | Event::Orphaned { .. }
+            | Event::Started { .. }
+            | Event::Node { .. }
+            | Event::Stale { .. } => {}
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use yard_core::belief::Belief;
-use yard_core::ids::{KindId, ProfileId};
+use yard_core::ids::{JobId, KindId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Need, Shape, Spread};
 use yard_core::training::{Regime, Training};
 
@@ -115,6 +115,31 @@ impl Profiles {
     }
 }
 
+/// The numbers that jobs will have, by name; of an archive's jobs of one name the last before counts.
+struct Numbers<'a> {
+    trace: &'a Trace,
+    known: BTreeMap<&'a str, JobId>,
+    next: u64,
+}
+
+impl<'a> Numbers<'a> {
+    /// The jobs that the next job comes after.
+    fn after(&mut self, job: &'a TraceJob) -> Result<Box<[JobId]>, WorkloadError> {
+        let number = |name: &Box<str>| {
+            self.known.get(&**name).copied().ok_or_else(|| WorkloadError::NoPredecessor {
+                source_name: self.trace.source.clone(),
+                line: job.line,
+                job: job.name.to_string(),
+                after: name.to_string(),
+            })
+        };
+        let after = job.after.iter().map(number).collect();
+        self.known.insert(&job.name, JobId(self.next));
+        self.next += 1;
+        after
+    }
+}
+
 impl Workload {
     /// Makes a trace ready, or says which line cannot run and why.
     pub fn new(
@@ -125,13 +150,16 @@ impl Workload {
         let mut lists = Lists { known: Vec::new() };
         let mut profiles = Profiles { list: vec![None], ..Profiles::default() };
         let site = Site::new(trace, cluster, options);
+        let mut numbers = Numbers { trace, known: BTreeMap::new(), next: 0 };
         let mut trainings = Trainings::default();
         let (mut specs, mut courses) = (Vec::with_capacity(trace.jobs.len()), Vec::new());
         for job in &trace.jobs {
             let made = site.make(job, &mut trainings)?;
             let profile = if made.profiled { profiles.number(job) } else { ProfileId::default() };
             courses.push(made.course.clone());
-            specs.push(spec(job, lists.share(made.ways.0.clone(), made.ways.1.clone()), profile, made));
+            let after = numbers.after(job)?;
+            let ways = lists.share(made.ways.0.clone(), made.ways.1.clone());
+            specs.push(JobSpec { after, ..spec(job, ways, profile, made) });
         }
         if courses.iter().all(Option::is_none) {
             courses.clear();

@@ -10,7 +10,7 @@ use yard_core::ids::KindId;
 use yard_core::job::{Costs, JobSpec, Late, Shape};
 use yard_core::policy::Policy;
 
-pub(crate) use cases::{cases, mixed, speeds_of, stored};
+pub(crate) use cases::{cases, elastic, mixed, speeds_of, stored};
 pub(crate) use world::World;
 
 /// A node of a test cluster, with what is free of it.

@@ -53,6 +53,20 @@ pub enum WorkloadError {
         /// The job.
         job: String,
     },
+    /// A job that comes after one that is not there before it.
+    #[error(
+        "{source_name}, line {line}, field after: job {job} comes after {after}, which no job before it is called"
+    )]
+    NoPredecessor {
+        /// The trace.
+        source_name: String,
+        /// The line.
+        line: u64,
+        /// The job.
+        job: String,
+        /// The one it comes after.
+        after: String,
+    },
     /// A model that the table does not know for any kind of this cluster.
     #[error(
         "{source_name}, line {line}, field model: the throughput table has no speed for {model} on {gpus} GPUs of any kind of the cluster ({kinds})"

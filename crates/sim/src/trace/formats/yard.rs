@@ -2,9 +2,11 @@
 //!
 //! `job_id`, `submit_s`, `gpus`, and `duration_s` or `steps`; all others are optional. Where both
 //! `duration_s` and `steps` are columns, each row fills one of them. `deadline_s` is an instant on
-//! the clock of `submit_s`; `kinds` are separated by `|`. What jobs say of growing and of sharing stands in columns of
-//! its own. A row with a `mode` may give neither duration nor steps: it trains to the end of its model's profile.
+//! the clock of `submit_s`; `kinds` are separated by `|`, and so are the jobs that one comes `after`. What jobs say of
+//! growing and of sharing stands in columns of its own. A row with a `mode` may give neither duration nor steps: it
+//! trains to the end of its model's profile.
 
+use super::super::after;
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
 use super::super::scaling::{self, ScalingColumns};
@@ -14,7 +16,7 @@ use super::super::{TraceError, TraceJob, Work};
 use super::Head;
 
 /// The columns, in the order in which they are written; those of growing and of sharing follow.
-pub(crate) const COLUMNS: [&str; 15] = [
+pub(crate) const COLUMNS: [&str; 16] = [
     "job_id",
     "submit_s",
     "gpus",
@@ -30,6 +32,7 @@ pub(crate) const COLUMNS: [&str; 15] = [
     "min_gpus",
     "max_gpus",
     "kinds",
+    "after",
 ];
 
 /// All columns.
@@ -49,7 +52,10 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     while let Some(row) = table.next_row()? {
         columns.add_job(&row, jobs)?;
     }
-    refuse_repeated(text.file, &jobs.list[before..])
+    refuse_repeated(text.file, &jobs.list[before..])?;
+    let read = jobs.list.split_off(before);
+    jobs.list.extend(after::order(text.file, read)?);
+    Ok(())
 }
 
 struct Columns {
@@ -68,6 +74,7 @@ struct Columns {
     min_gpus: Option<Column>,
     max_gpus: Option<Column>,
     kinds: Option<Column>,
+    after: Option<Column>,
     scaling: ScalingColumns,
     sharing: SharingColumns,
 }
@@ -94,6 +101,7 @@ impl Columns {
             min_gpus: table.optional("min_gpus"),
             max_gpus: table.optional("max_gpus"),
             kinds: table.optional("kinds"),
+            after: table.optional("after"),
             scaling: ScalingColumns::of(table),
             sharing: SharingColumns::of(table),
         })
@@ -111,6 +119,8 @@ impl Columns {
         let job = jobs.add(row.name(&self.job_id)?, submit, gpus, self.work(row)?, row.line);
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
         job.sharing = sharing;
+        job.after =
+            row.filled(self.after.as_ref())?.map_or_else(Box::default, |(_, list)| after::names(list));
         self.fill_numbers(row, job)?;
         self.scaling.read(row, job)
     }

@@ -194,7 +194,9 @@ fn rows_and_columns() {
     );
     check(
         row(",colour,size", "a,0,1,5,red,2"),
-        expect![[r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion"#]],
+        expect![[
+            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion"#
+        ]],
     );
     check(
         "job_id,submit_s,gpus\na,0,1\n",
@@ -220,12 +222,16 @@ fn whole_files() {
     check("job_id,submit_s,gpus,duration_s\n", expect!["jobs.csv: there are no jobs in it"]);
     check(
         "when,what\n1,2\n",
-        expect![[r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#]],
+        expect![[
+            r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#
+        ]],
     );
     check_as(
         Some("slurm"),
         "when,what\n1,2\n",
-        expect![[r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#]],
+        expect![[
+            r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#
+        ]],
     );
     check_as(
         Some("itp"),
@@ -276,7 +282,9 @@ fn other_formats() {
     );
     check(
         SAMPLES[6].1.replace("159-", "-159-"),
-        expect![[r#"jobs.csv, line 2, field expect_time_list: "-159-189-229-289" is no list of them; deadlines are minutes above 0, with - between"#]],
+        expect![[
+            r#"jobs.csv, line 2, field expect_time_list: "-159-189-229-289" is no list of them; deadlines are minutes above 0, with - between"#
+        ]],
     );
     check(
         SAMPLES[6].1.replace(",96,", ",-96,"),

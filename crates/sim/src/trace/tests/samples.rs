@@ -204,31 +204,47 @@ fn tiresias() {
 
 #[test]
 fn growing() {
-    check("yard", 1, expect![[r#"
+    check(
+        "yard",
+        1,
+        expect![[r#"
         a: line 2 at 0s gpus 4 Profile model bert batch 48 adaptive up to 384
         b: line 3 at 1s gpus 2 Seconds(90.0) by 200s strong 10 by 200s 4 by 300.5s or not at all
         c: line 4 at 2s gpus 1 Seconds(161.0) model LM 10x2x60.5s 20x1x40s
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn sia() {
-    check("sia", 0, expect![[r#"
+    check(
+        "sia",
+        0,
+        expect![[r#"
         bert-1: line 3 at 30s gpus 6 Profile model bert batch 384 adaptive
         cifar10-0: line 2 at 401s gpus 12 Profile model cifar10 batch 4096 adaptive
-    "#]]);
-    check("sia", 1, expect![[r#"
+    "#]],
+    );
+    check(
+        "sia",
+        1,
+        expect![[r#"
         a: line 2 at 0s gpus 6 Profile model bert batch 384 rigid
         b: line 3 at 1s gpus 6 Profile model bert batch 384 strong
         c: line 4 at 2s gpus 6 Profile model bert batch 384 adaptive
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn shockwave() {
-    check("shockwave", 0, expect![[r#"
+    check(
+        "shockwave",
+        0,
+        expect![[r#"
         3: line 1 at 55s gpus 2 Seconds(161.0) model LM batch 10 10x2x60.5s 20x1x40s
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
