@@ -1,7 +1,9 @@
-//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; and `yard bench live`.
+//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; `yard bench sia` and
+//! `yard bench live`.
 
 mod instance;
 mod live;
+mod sia;
 
 use std::io::Write;
 
@@ -33,6 +35,8 @@ pub(crate) struct BenchArgs {
 enum Bench {
     /// Solve one random market: max-min shares of a capacity-bound cluster
     Market(MarketArgs),
+    /// Solve Sia's assignment for many rounds: one configuration for each job
+    Sia(sia::SiaArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -85,6 +89,7 @@ impl Figures {
 pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (figures, output) = match &args.bench {
         Bench::Market(args) => (market(args)?, args.output),
+        Bench::Sia(args) => (sia::measure(args)?, args.output),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {
