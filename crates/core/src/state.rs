@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
-use crate::engine::{FirstFits, Stint, Trainee};
+use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
@@ -132,6 +132,8 @@ pub struct State {
     pub(crate) newcomers: Vec<JobIdx>,
     /// Jobs that are held back, by when they come in.
     pub(crate) delayed: BTreeSet<(Time, JobIdx)>,
+    /// Jobs that wait for others.
+    pub(crate) after: After,
     /// Jobs that lie frozen somewhere.
     pub(crate) resting: BTreeSet<JobIdx>,
     pub(crate) replan_at: Option<Time>,
@@ -183,6 +185,7 @@ impl State {
             loose: false,
             newcomers: Vec::new(),
             delayed: BTreeSet::new(),
+            after: After::default(),
             resting: BTreeSet::new(),
             replan_at: None,
             last_plan: None,

@@ -27,6 +27,7 @@ mod finish_time;
 mod gandiva;
 mod gandiva_fair;
 mod gittins;
+mod heet_like;
 mod hierarchical;
 mod index;
 mod isolated;
@@ -36,6 +37,7 @@ mod leftovers;
 mod ljf;
 mod lpjf;
 mod lucid;
+mod lyra;
 mod makespan;
 mod market;
 mod max_min;
@@ -45,12 +47,14 @@ mod optimus;
 mod packs;
 mod params;
 pub mod placers;
+mod pollux;
 #[cfg(test)]
 mod properties;
 mod ranked;
 mod round_robin;
 mod salus;
 mod seats;
+mod shockwave;
 mod sia;
 mod sizes;
 mod sjf;
@@ -119,6 +123,10 @@ pub const ALL: &[Entry] = &[
     optimus::ENTRY,
     sia::ENTRY,
     market::ENTRY,
+    pollux::ENTRY,
+    lyra::ENTRY,
+    heet_like::ENTRY,
+    shockwave::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,

@@ -25,6 +25,11 @@ impl Size {
     }
 }
 
+/// The size whose devices each do more; of equals the first.
+fn better(best: Size, next: Size) -> Size {
+    if next.per_device() > best.per_device() { next } else { best }
+}
+
 /// The usable sizes of a job, one ladder for each kind: more devices from rung to rung, and more speed. A size that
 /// is no faster than a smaller one is left out.
 pub(crate) fn ladders(view: &View, job: JobIdx) -> Vec<Vec<Size>> {
@@ -77,6 +82,31 @@ impl Row {
     /// What it was given so far.
     pub(crate) fn size(&self) -> Option<Size> {
         self.at.map(|(ladder, rung)| self.ladders[ladder][rung])
+    }
+
+    /// All its sizes.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = &Size> {
+        self.ladders.iter().flatten()
+    }
+
+    /// The smallest size of the ladder whose devices do most for it.
+    pub(crate) fn base(&self) -> Option<Size> {
+        self.ladders.iter().map(|ladder| ladder[0]).reduce(better)
+    }
+
+    /// The sizes above the one it was given, on the same ladder.
+    pub(crate) fn above(&self) -> &[Size] {
+        self.at.map_or(&[], |(ladder, rung)| &self.ladders[ladder][rung + 1..])
+    }
+
+    /// Its speed in the best of its sizes.
+    pub(crate) fn best_speed(&self) -> f64 {
+        self.sizes().map(|size| size.speed).fold(0.0, f64::max)
+    }
+
+    /// Whether it keeps what it has.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned.is_some()
     }
 
     /// Its speed there; 0 where it has nothing.
@@ -167,6 +197,13 @@ impl<'a> Growth<'a> {
         false
     }
 
+    /// Takes all steps up to this size of the ladder it is on, as far as devices reach.
+    pub(crate) fn grow_to(&mut self, row: usize, size: Size) {
+        while let Some(step) = self.step(row).filter(|step| step.size.devices <= size.devices) {
+            self.take(row, step);
+        }
+    }
+
     /// Devices that nobody was given.
     pub(crate) fn free(&self) -> &Counts {
         &self.free
@@ -182,15 +219,9 @@ impl<'a> Growth<'a> {
 
 fn share(view: &View, row: &Row) -> Option<Share> {
     let given = row.pinned.or(row.size().map(|size| size.shape));
-    let foot = || {
-        row.ladders
-            .iter()
-            .map(|ladder| ladder[0])
-            .reduce(|best, next| if next.per_device() > best.per_device() { next } else { best })
-    };
     match given {
         Some(shape) => Some(chosen(view, row.job, shape)),
-        None => Some(behind(view, row.job, foot()?.shape)),
+        None => Some(behind(view, row.job, row.base()?.shape)),
     }
 }
 

@@ -72,9 +72,11 @@ fn shape() -> impl Strategy<Value = Shape> {
 
 fn spec() -> impl Strategy<Value = JobSpec> {
     let numbers = (-0.5f64..20.0, 0u64..20, 0u32..3, -0.2f64..4.0);
-    let bounds = (prop::bool::weighted(0.7), prop::option::weighted(0.2, 0u64..2_000));
+    // Also after jobs that are over, that failed, and that do not exist.
+    let after = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(0u64..12, 1..4)];
+    let bounds = (prop::bool::weighted(0.7), prop::option::weighted(0.2, 0u64..2_000), after);
     (prop::collection::vec(shape(), 0..3), numbers, bounds).prop_map(
-        |(shapes, (steps, cost, failures_max, weight), (pausable, not_before))| JobSpec {
+        |(shapes, (steps, cost, failures_max, weight), (pausable, not_before, after))| JobSpec {
             name: "job".into(),
             user: None,
             tenant: None,
@@ -95,7 +97,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
                 .then(|| [30.0, 60.0].map(|seconds| Regime { batch: 8, seconds }).into()),
             rewards: None,
             late: Late::Try,
-            after: Box::default(),
+            after: after.into_iter().map(JobId).collect(),
         },
     )
 }
