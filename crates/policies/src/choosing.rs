@@ -36,6 +36,15 @@ pub(crate) fn keeps(view: &View, job: JobIdx) -> Option<u16> {
     pinned(view, job).or(starting.then_some(run.shape))
 }
 
+/// Speed for each device in the slowest usable shape.
+pub(crate) fn unit(view: &View, job: JobIdx) -> f64 {
+    let spec = view.spec(job);
+    let slower = |a: u16, b: u16| if view.speed(job, b) < view.speed(job, a) { b } else { a };
+    let slowest = spec.usable().reduce(slower);
+    slowest
+        .map_or(1.0, |shape| view.speed(job, shape) / f64::from(spec.shapes[shape as usize].devices().max(1)))
+}
+
 /// Whether nodes that are up could hold a shape.
 fn fits(view: &View, shape: &Shape) -> bool {
     let together = shape.spread == Spread::Node;
@@ -46,10 +55,12 @@ fn fits(view: &View, shape: &Shape) -> bool {
 }
 
 impl<'v> Choosing<'v> {
-    /// `value` says what a shape is worth to a job, in any unit that is the same for all.
-    pub(crate) fn new(
+    /// `of` says what counts for all shapes of a job, and `value` what a shape is then worth to it, in any unit that is
+    /// the same for all jobs.
+    pub(crate) fn new<T>(
         view: &'v View,
-        mut value: impl FnMut(JobIdx, u16) -> f64,
+        of: impl Fn(JobIdx) -> T,
+        value: impl Fn(&T, u16) -> f64,
     ) -> Result<Choosing<'v>, PolicyError> {
         let capacity = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let mut choosing =
@@ -57,24 +68,25 @@ impl<'v> Choosing<'v> {
         let jobs = || view.active().filter(|job| !view.run(*job).cancelled);
         for job in jobs() {
             if let Some(shape) = keeps(view, job) {
-                let worth = value(job, shape);
+                let worth = value(&of(job), shape);
                 choosing.choice.pin(worth, &uses(view, job, shape)).map_err(broken)?;
                 choosing.kept.push((job, shape));
             }
         }
         for job in jobs().filter(|job| keeps(view, *job).is_none()) {
-            choosing.add(job, &mut value).map_err(broken)?;
+            let own = of(job);
+            choosing.add(job, |shape| value(&own, shape)).map_err(broken)?;
         }
         Ok(choosing)
     }
 
-    fn add(&mut self, job: JobIdx, value: &mut impl FnMut(JobIdx, u16) -> f64) -> Result<(), SolveError> {
+    fn add(&mut self, job: JobIdx, value: impl Fn(u16) -> f64) -> Result<(), SolveError> {
         let spec = self.view.spec(job);
         let usable = spec.usable().filter(|shape| fits(self.view, &spec.shapes[*shape as usize]));
         let shapes: SmallVec<[u16; 8]> = usable.collect();
         self.choice.row();
         for shape in &shapes {
-            self.choice.option(value(job, *shape), &uses(self.view, job, *shape))?;
+            self.choice.option(value(*shape), &uses(self.view, job, *shape))?;
         }
         self.rows.push((job, shapes));
         Ok(())

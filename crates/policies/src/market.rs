@@ -24,7 +24,7 @@ use yard_core::units::Time;
 use yard_core::view::View;
 use yard_solver::choice::Limits;
 
-use crate::choosing::Choosing;
+use crate::choosing::{Choosing, unit};
 use crate::ranked::finite;
 use crate::{Entry, ParamError, Params};
 
@@ -61,6 +61,12 @@ struct Worth {
     unit: f64,
     /// By when it should be done, and what that is worth to a job with a deadline.
     due: Option<(Time, f64)>,
+}
+
+/// What a job with a deadline adds to the shapes that keep it.
+struct Bonus {
+    due: Time,
+    value: f64,
 }
 
 impl Market {
@@ -103,6 +109,14 @@ impl Market {
         }
     }
 
+    /// What it is worth to keep a job's deadline: more than the fewest devices that do so could be to others.
+    fn bonus(&self, view: &View, job: JobIdx, worth: &Worth, dearest: f64) -> Option<Bonus> {
+        let (due, part) = worth.due?;
+        let keeping = view.spec(job).usable().filter(|shape| self.keeps(view, job, *shape, due));
+        let least = keeping.map(|shape| devices(view, job, shape)).reduce(f64::min)?;
+        Some(Bonus { due, value: KEPT * part * dearest * least })
+    }
+
     /// Whether a job's deadline is kept in a shape, and only by what is decided now.
     fn keeps(&self, view: &View, job: JobIdx, shape: u16, due: Time) -> bool {
         let spec = view.spec(job);
@@ -118,19 +132,14 @@ impl Market {
     }
 }
 
-/// Speed for each device in the slowest usable shape.
-fn unit(view: &View, job: JobIdx) -> f64 {
-    let spec = view.spec(job);
-    let slower = |a: u16, b: u16| if view.speed(job, b) < view.speed(job, a) { b } else { a };
-    let slowest = spec.usable().reduce(slower);
-    slowest
-        .map_or(1.0, |shape| view.speed(job, shape) / f64::from(spec.shapes[shape as usize].devices().max(1)))
-}
-
 /// Seconds since it was submitted in which it had no devices.
 fn waited(view: &View, job: JobIdx) -> f64 {
     let run = view.run(job);
     ((view.now - run.submitted).secs() - run.executed_at(view.now).secs()).max(0.0)
+}
+
+fn devices(view: &View, job: JobIdx, shape: u16) -> f64 {
+    f64::from(view.spec(job).shapes[shape as usize].devices().max(1))
 }
 
 /// When it would be done in a shape from now on.
@@ -156,22 +165,15 @@ impl Policy for Market {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let worths = self.worths(view);
         let plain = |job: JobIdx, shape: u16| self.value(view, job, shape, &worths[job.index()]);
-        let devices = |job: JobIdx, shape: u16| f64::from(view.spec(job).shapes[shape as usize].devices());
-        let dearest = view
-            .active()
-            .flat_map(|job| view.spec(job).usable().map(move |shape| (job, shape)))
-            .map(|(job, shape)| plain(job, shape) / devices(job, shape).max(1.0))
-            .fold(0.0, f64::max);
-        let kept = |job: JobIdx, shape: u16| {
-            let (by, worth) = worths[job.index()].due?;
-            let least = |other: &u16| self.keeps(view, job, *other, by);
-            self.keeps(view, job, shape, by).then_some(())?;
-            let least =
-                view.spec(job).usable().filter(least).map(|other| devices(job, other)).reduce(f64::min)?;
-            Some(KEPT * worth * dearest * least)
+        let each = |(job, shape)| plain(job, shape) / devices(view, job, shape);
+        let all = view.active().flat_map(|job| view.spec(job).usable().map(move |shape| (job, shape)));
+        let dearest = all.map(each).fold(0.0, f64::max);
+        let bonus = |job: JobIdx| (job, self.bonus(view, job, &worths[job.index()], dearest));
+        let value = |(job, bonus): &(JobIdx, Option<Bonus>), shape: u16| {
+            let kept = bonus.as_ref().filter(|bonus| self.keeps(view, *job, shape, bonus.due));
+            plain(*job, shape) + kept.map_or(0.0, |bonus| bonus.value)
         };
-        let value = |job: JobIdx, shape: u16| plain(job, shape) + kept(job, shape).unwrap_or(0.0);
-        let choosing = Choosing::new(view, value)?;
+        let choosing = Choosing::new(view, bonus, value)?;
         let solved = choosing.solve(&Limits::default());
         let mut allocation = choosing.allocation(&solved, solved.objective, solved.bound);
         if let Some(proof) = &mut allocation.certificate {

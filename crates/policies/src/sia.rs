@@ -17,7 +17,7 @@ use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::choice::Limits;
 
-use crate::choosing::Choosing;
+use crate::choosing::{Choosing, unit};
 use crate::params::bad;
 use crate::{Entry, ParamError, Params};
 
@@ -69,10 +69,10 @@ impl Sia {
         self.lambda + self.lambda.signum() * self.ageing * hours
     }
 
-    /// By how much a shape costs less than waiting; where p is above 0 costs are gains.
-    fn value(&self, view: &View, job: JobIdx, shape: u16) -> f64 {
-        let cost = self.cost(kept(view, job, shape) * goodput(view, job, shape));
-        -self.p.signum() * (self.waiting(view, job) - cost)
+    /// By how much a shape costs a job less than waiting; where p is above 0 costs are gains.
+    fn value(&self, view: &View, own: &Own, shape: u16) -> f64 {
+        let cost = self.cost(own.kept(shape) * own.goodput(view, shape));
+        -self.p.signum() * (self.waiting(view, own.job) - cost)
     }
 }
 
@@ -89,33 +89,42 @@ fn number(
     number.ok_or_else(|| bad(key, text, allowed))
 }
 
-/// Speed in a shape over that in the slowest one, times the devices of that one.
-fn goodput(view: &View, job: JobIdx, shape: u16) -> f64 {
-    let spec = view.spec(job);
-    let devices = |shape: u16| f64::from(spec.shapes[shape as usize].devices());
-    if spec.training.is_some() && view.run(job).starts == 0 {
-        return devices(shape);
-    }
-    let slower = |a: u16, b: u16| if view.speed(job, b) < view.speed(job, a) { b } else { a };
-    let slowest = spec.usable().reduce(slower).unwrap_or(shape);
-    view.speed(job, shape) / view.speed(job, slowest) * devices(slowest)
+/// What counts for all shapes of a job.
+struct Own {
+    job: JobIdx,
+    /// Its speed for each device in the slowest of its shapes; none where nothing is known of it yet.
+    unit: Option<f64>,
+    /// The shape it has, and the part of its time that a restart would leave it, as things went so far.
+    has: Option<u16>,
+    kept: f64,
 }
 
-/// The part of its time that a restart would leave a job, as things went so far.
-fn kept(view: &View, job: JobIdx, shape: u16) -> f64 {
-    let (run, costs) = (view.run(job), view.spec(job).costs.restart().secs());
-    let age = (view.now - run.submitted).secs();
-    let stays = run.lease.is_none() || run.shape == shape;
-    if stays || age < costs {
-        return 1.0;
+impl Own {
+    fn new(view: &View, job: JobIdx) -> Own {
+        let (run, spec) = (view.run(job), view.spec(job));
+        let unknown = spec.training.is_some() && run.starts == 0;
+        let (age, costs) = ((view.now - run.submitted).secs(), spec.costs.restart().secs());
+        let restarts = f64::from(run.starts.saturating_sub(1));
+        let kept = if age < costs { 1.0 } else { (age - restarts * costs).max(0.0) / (age + costs) };
+        let unit = (!unknown).then(|| unit(view, job));
+        Own { job, unit, has: run.lease.map(|_| run.shape), kept }
     }
-    let restarts = f64::from(run.starts.saturating_sub(1));
-    (age - restarts * costs).max(0.0) / (age + costs)
+
+    fn kept(&self, shape: u16) -> f64 {
+        if self.has.is_none_or(|has| has == shape) { 1.0 } else { self.kept }
+    }
+
+    /// In devices of the slowest shape.
+    fn goodput(&self, view: &View, shape: u16) -> f64 {
+        let devices = || f64::from(view.spec(self.job).shapes[shape as usize].devices());
+        self.unit.map_or_else(devices, |unit| view.speed(self.job, shape) / unit)
+    }
 }
 
 impl Policy for Sia {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let choosing = Choosing::new(view, |job, shape| self.value(view, job, shape))?;
+        let choosing =
+            Choosing::new(view, |job| Own::new(view, job), |own, shape| self.value(view, own, shape))?;
         let solved = choosing.solve(&Limits::default());
         let jobs = choosing.kept.iter().map(|(job, _)| job).chain(choosing.rows.iter().map(|(job, _)| job));
         let queued: f64 = jobs.map(|job| self.waiting(view, *job)).sum();

@@ -1,9 +1,10 @@
-//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; `yard bench fit`, and
+//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; `yard bench fit`, `yard bench sia`, and
 //! `yard bench live`.
 
 mod fit;
 mod instance;
 mod live;
+mod sia;
 
 use std::io::Write;
 
@@ -37,6 +38,8 @@ enum Bench {
     Market(MarketArgs),
     /// Fit a throughput model to what a job measured, and choose its batch size
     Fit(fit::FitArgs),
+    /// Solve Sia's assignment for many rounds: one configuration for each job
+    Sia(sia::SiaArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -90,6 +93,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (figures, output) = match &args.bench {
         Bench::Market(args) => (market(args)?, args.output),
         Bench::Fit(args) => (fit::measure(args)?, args.output()),
+        Bench::Sia(args) => (sia::measure(args)?, args.output),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {
