@@ -2,6 +2,7 @@
 
 mod instance;
 mod live;
+mod pollux;
 
 use std::io::Write;
 
@@ -33,6 +34,8 @@ pub(crate) struct BenchArgs {
 enum Bench {
     /// Solve one random market: max-min shares of a capacity-bound cluster
     Market(MarketArgs),
+    /// Sizes of elastic jobs against the genetic algorithm of Pollux
+    Pollux(pollux::PolluxArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -85,6 +88,7 @@ impl Figures {
 pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (figures, output) = match &args.bench {
         Bench::Market(args) => (market(args)?, args.output),
+        Bench::Pollux(args) => (pollux::measure(args)?, args.output),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {

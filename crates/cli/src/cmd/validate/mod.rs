@@ -1,5 +1,7 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
+mod shockwave;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,8 +126,14 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 5] =
-    [("tiresias", tiresias), ("muri", muri), ("muri testbed", testbed), ("blox", blox), ("gavel", gavel)];
+pub(crate) const SUITES: [(&str, Suite); 6] = [
+    ("tiresias", tiresias),
+    ("muri", muri),
+    ("muri testbed", testbed),
+    ("blox", blox),
+    ("gavel", gavel),
+    ("shockwave", shockwave::suite),
+];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
 fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
@@ -289,6 +297,7 @@ fn simulate(
     simulate_with(trace, cluster, policies, compat, &[])
 }
 
+/// The same with further options; no compat: as `yard sim` runs by itself.
 fn simulate_with(
     trace: &Path,
     cluster: &str,
@@ -305,8 +314,9 @@ fn simulate_with(
         return Ok(None);
     }
     let trace = trace.to_string_lossy();
-    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies, "--compat", compat];
-    let args = Line::try_parse_from(line.iter().chain(more))?.sim;
+    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies];
+    let compat: &[&str] = if compat.is_empty() { &[] } else { &["--compat", compat] };
+    let args = Line::try_parse_from(line.iter().chain(compat).chain(more))?.sim;
     let plan = Plan::new(&args)?;
     let runs = runner::run_all(&plan, &args)?;
     Ok(Some((plan, runs)))
