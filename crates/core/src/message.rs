@@ -256,6 +256,13 @@ pub enum Event {
         /// The earliest deadline that would work, where it was the deadline that did not.
         earliest: Option<Time>,
     },
+    /// A job will never start, because one that it comes after did not succeed; that it ended follows.
+    Orphaned {
+        /// The job.
+        job: JobId,
+        /// The one that did not succeed.
+        after: JobId,
+    },
     /// Devices were handed to a group.
     Granted {
         /// The lease.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
-use yard_core::ids::{KindId, ProfileId};
+use yard_core::ids::{JobId, KindId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Late, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
@@ -89,7 +89,7 @@ pub fn translate(
         regimes: None,
         rewards: None,
         late: Late::Try,
-        after: Box::default(),
+        after: request.after.iter().copied().map(JobId).collect(),
     })
 }
 

@@ -13,6 +13,7 @@ mod backfill;
 mod buyers;
 #[cfg(test)]
 mod cases;
+mod choosing;
 mod cost;
 mod cost_slo;
 mod counts;
@@ -38,6 +39,7 @@ mod lpjf;
 mod lucid;
 mod lyra;
 mod makespan;
+mod market;
 mod max_min;
 mod max_throughput;
 mod nash;
@@ -53,6 +55,7 @@ mod round_robin;
 mod salus;
 mod seats;
 mod shockwave;
+mod sia;
 mod sizes;
 mod sjf;
 mod srsf;
@@ -118,6 +121,8 @@ pub const ALL: &[Entry] = &[
     lpjf::ENTRY,
     afs::ENTRY,
     optimus::ENTRY,
+    sia::ENTRY,
+    market::ENTRY,
     pollux::ENTRY,
     lyra::ENTRY,
     heet_like::ENTRY,

@@ -2,6 +2,7 @@
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
 //! restored state, must end in the same state; and every job must end.
 
+mod after;
 mod sharing;
 mod upsets;
 
@@ -86,6 +87,7 @@ impl Scenario {
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
+        after::add(seed, &mut jobs);
         Scenario {
             cluster,
             jobs,

@@ -207,6 +207,7 @@ impl Record {
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Submitted { .. }
             | Event::Promised { .. }
+            | Event::Orphaned { .. }
             | Event::Started { .. }
             | Event::Node { .. }
             | Event::Stale { .. } => {}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use yard_core::belief::Belief;
-use yard_core::ids::{KindId, ProfileId};
+use yard_core::ids::{JobId, KindId, ProfileId};
 use yard_core::job::{JobSpec, Need, Shape, Spread};
 
 use crate::cluster::ClusterSpec;
@@ -93,6 +93,20 @@ pub enum WorkloadError {
         /// The job.
         job: String,
     },
+    /// A job that comes after one that is not there before it.
+    #[error(
+        "{source_name}, line {line}, field after: job {job} comes after {after}, which no job before it is called"
+    )]
+    NoPredecessor {
+        /// The trace.
+        source_name: String,
+        /// The line.
+        line: u64,
+        /// The job.
+        job: String,
+        /// The one it comes after.
+        after: String,
+    },
     /// A model that the table does not know for any kind of this cluster.
     #[error(
         "{source_name}, line {line}, field model: the throughput table has no speed for {model} on {gpus} GPUs of any kind of the cluster ({kinds})"
@@ -154,6 +168,31 @@ impl Profiles {
     }
 }
 
+/// The numbers that jobs will have, by name; of an archive's jobs of one name the last before counts.
+struct Numbers<'a> {
+    trace: &'a Trace,
+    known: BTreeMap<&'a str, JobId>,
+    next: u64,
+}
+
+impl<'a> Numbers<'a> {
+    /// The jobs that the next job comes after.
+    fn after(&mut self, job: &'a TraceJob) -> Result<Box<[JobId]>, WorkloadError> {
+        let number = |name: &Box<str>| {
+            self.known.get(&**name).copied().ok_or_else(|| WorkloadError::NoPredecessor {
+                source_name: self.trace.source.clone(),
+                line: job.line,
+                job: job.name.to_string(),
+                after: name.to_string(),
+            })
+        };
+        let after = job.after.iter().map(number).collect();
+        self.known.insert(&job.name, JobId(self.next));
+        self.next += 1;
+        after
+    }
+}
+
 impl Workload {
     /// Makes a trace ready, or says which line cannot run and why.
     pub fn new(
@@ -164,11 +203,13 @@ impl Workload {
         let mut lists = Lists { known: Vec::new() };
         let mut profiles = Profiles { list: vec![None], ..Profiles::default() };
         let site = Site::new(trace, cluster, options);
+        let mut numbers = Numbers { trace, known: BTreeMap::new(), next: 0 };
         let specs = trace.jobs.iter().map(|job| {
             let (shapes, speeds) = site.shapes_of(job)?;
             let (shapes, speeds) = lists.share(shapes, speeds);
             let profile = profiles.number(job);
-            Ok(spec(job, (shapes, speeds), profile, options.overheads))
+            let after = numbers.after(job)?;
+            Ok(JobSpec { after, ..spec(job, (shapes, speeds), profile, options.overheads) })
         });
         let specs = specs.collect::<Result<_, WorkloadError>>()?;
         let pairs = options.table.map_or_else(Belief::default, |table| pairs(table, cluster, &profiles.list));

@@ -1,6 +1,6 @@
 //! One option a row under capacities: against trying all, against a general solver, and against Sia's own answers.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
 

@@ -22,8 +22,11 @@ impl Engine {
             News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
             News::Usage(usage) => self.used(row, usage),
-            News::Trained { steps, .. } => self.progress(row, steps),
             News::Regime { steps, regime } => self.turn(row, steps, regime),
+            News::Trained { steps, timing, noise } => {
+                self.progress(row, steps);
+                self.trained(row, lease, timing, noise, out);
+            }
             News::Costs(costs) => self.cost(row, costs),
             News::Stuck(stuck) => self.state.set_stuck(row, stuck),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),

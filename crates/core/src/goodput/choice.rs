@@ -65,7 +65,7 @@ impl Limits {
     }
 
     /// The ways to split each size over the devices that memory allows.
-    fn batches(&self, devices: u32) -> impl Iterator<Item = Batch> + use<'_> {
+    pub(crate) fn batches(&self, devices: u32) -> impl Iterator<Item = Batch> + use<'_> {
         let mut last = None;
         let splits = self.sizes(devices).filter_map(move |size| self.split(size, devices));
         splits.filter(move |batch| last.replace(*batch) != Some(*batch))

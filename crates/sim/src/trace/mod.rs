@@ -1,5 +1,6 @@
 //! Traces: jobs as somebody recorded or imagined them, in one form whatever file they came from.
 
+mod after;
 mod bytes;
 mod error;
 mod formats;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use yard_core::Time;
 
 use super::formats::YARD_COLUMNS;
-use super::{Trace, TraceJob, Work, sharing};
+use super::{Trace, TraceJob, Work, after, sharing};
 
 /// Writes `trace` in the native format, with the columns that some job uses.
 ///
@@ -63,6 +63,7 @@ fn used_columns(jobs: &[TraceJob]) -> Vec<usize> {
         any(|job| job.min_gpus.is_some()),
         any(|job| job.max_gpus.is_some()),
         any(|job| !job.kinds.is_empty()),
+        any(|job| !job.after.is_empty()),
     ];
     (0..YARD_COLUMNS.len()).filter(|&column| used[column]).collect()
 }
@@ -89,7 +90,8 @@ fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<(
         ("deadline_s", _) => job.deadline.map_or(Ok(()), |deadline| write_time(out, deadline)),
         ("min_gpus", _) => write_count(out, job.min_gpus),
         ("max_gpus", _) => write_count(out, job.max_gpus),
-        (_, _) => out.write_all(job.kinds.join("|").as_bytes()),
+        ("kinds", _) => out.write_all(job.kinds.join("|").as_bytes()),
+        (_, _) => out.write_all(after::field(&job.after).as_bytes()),
     }
 }
 

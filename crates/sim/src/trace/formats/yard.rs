@@ -2,8 +2,9 @@
 //!
 //! `job_id`, `submit_s`, `gpus`, and `duration_s` or `steps`; all others are optional. Where both
 //! `duration_s` and `steps` are columns, each row fills one of them. `deadline_s` is an instant on
-//! the clock of `submit_s`; `kinds` are separated by `|`. What jobs say of sharing stands in columns of its own.
+//! the clock of `submit_s`; `kinds` are separated by `|`, and so are the jobs that one comes `after`. What jobs say of sharing stands in columns of its own.
 
+use super::super::after;
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
 use super::super::sharing::{self, SharingColumns};
@@ -12,7 +13,7 @@ use super::super::{TraceError, TraceJob, Work};
 use super::Head;
 
 /// The columns, in the order in which they are written; those of sharing follow.
-pub(crate) const COLUMNS: [&str; 15] = [
+pub(crate) const COLUMNS: [&str; 16] = [
     "job_id",
     "submit_s",
     "gpus",
@@ -28,6 +29,7 @@ pub(crate) const COLUMNS: [&str; 15] = [
     "min_gpus",
     "max_gpus",
     "kinds",
+    "after",
 ];
 
 /// All columns.
@@ -47,7 +49,10 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     while let Some(row) = table.next_row()? {
         columns.add_job(&row, jobs)?;
     }
-    refuse_repeated(text.file, &jobs.list[before..])
+    refuse_repeated(text.file, &jobs.list[before..])?;
+    let read = jobs.list.split_off(before);
+    jobs.list.extend(after::order(text.file, read)?);
+    Ok(())
 }
 
 struct Columns {
@@ -66,6 +71,7 @@ struct Columns {
     min_gpus: Option<Column>,
     max_gpus: Option<Column>,
     kinds: Option<Column>,
+    after: Option<Column>,
     sharing: SharingColumns,
 }
 
@@ -89,6 +95,7 @@ impl Columns {
             min_gpus: table.optional("min_gpus"),
             max_gpus: table.optional("max_gpus"),
             kinds: table.optional("kinds"),
+            after: table.optional("after"),
             sharing: SharingColumns::of(table),
         })
     }
@@ -105,6 +112,8 @@ impl Columns {
         let job = jobs.add(row.name(&self.job_id)?, submit, gpus, self.work(row)?, row.line);
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
         job.sharing = sharing;
+        job.after =
+            row.filled(self.after.as_ref())?.map_or_else(Box::default, |(_, list)| after::names(list));
         self.fill_numbers(row, job)
     }
 
