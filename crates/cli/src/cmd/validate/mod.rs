@@ -1,6 +1,7 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
 mod goodput;
+mod shockwave;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -133,6 +134,7 @@ pub(crate) const SUITES: [(&str, Suite); 6] = [
     ("blox", blox),
     ("gavel", gavel),
     ("goodput", goodput::suite),
+    ("shockwave", shockwave::suite),
 ];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
@@ -297,6 +299,7 @@ fn simulate(
     simulate_with(trace, cluster, policies, compat, &[])
 }
 
+/// The same with further options; no compat: as `yard sim` runs by itself.
 fn simulate_with(
     trace: &Path,
     cluster: &str,
@@ -313,8 +316,9 @@ fn simulate_with(
         return Ok(None);
     }
     let trace = trace.to_string_lossy();
-    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies, "--compat", compat];
-    let args = Line::try_parse_from(line.iter().chain(more))?.sim;
+    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies];
+    let compat: &[&str] = if compat.is_empty() { &[] } else { &["--compat", compat] };
+    let args = Line::try_parse_from(line.iter().chain(compat).chain(more))?.sim;
     let plan = Plan::new(&args)?;
     let runs = runner::run_all(&plan, &args)?;
     Ok(Some((plan, runs)))
