@@ -36,6 +36,8 @@ pub struct JobRecord {
     pub migrations: u32,
     /// Its finish-time fairness, once it is over.
     pub rho: Option<f64>,
+    /// By when it was promised to be done.
+    pub promise: Option<Time>,
     /// Device-seconds of that time that count for others on the same devices.
     pub shared: f64,
     held_since: Option<Time>,
@@ -176,6 +178,7 @@ impl Record {
             preemptions: 0,
             migrations: 0,
             rho: None,
+            promise: None,
             shared: 0.0,
             held_since: None,
             lease: LeaseId::default(),
@@ -205,8 +208,10 @@ impl Record {
                 self.last_failure = Some(reason.clone());
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
+            Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
             Event::Submitted { .. }
-            | Event::Promised { .. }
+            | Event::Unpromised { .. }
+            | Event::AtRisk { .. }
             | Event::Started { .. }
             | Event::Node { .. }
             | Event::Stale { .. } => {}

@@ -35,6 +35,10 @@ pub struct Summary {
     pub deadline_met: usize,
     /// Fraction that was not; null without deadlines.
     pub deadline_miss_ratio: Option<f64>,
+    /// Jobs that were promised to be done by a time.
+    pub promised: usize,
+    /// Of these, done by then.
+    pub promises_kept: usize,
     /// Mean finish-time fairness.
     pub avg_rho: Option<f64>,
     /// Its worst.
@@ -67,6 +71,11 @@ impl Summary {
             deadline_total: total,
             deadline_met: met,
             deadline_miss_ratio: (total > 0).then(|| 1.0 - met as f64 / total as f64),
+            promised: jobs.clone().filter(|(job, _)| job.promise.is_some()).count(),
+            promises_kept: done
+                .clone()
+                .filter(|(job, _)| job.promise.is_some_and(|by| job.end <= Some(by)))
+                .count(),
             avg_rho: mean(&rhos),
             max_rho: rhos.iter().copied().reduce(f64::max),
             gpu_hours: jobs.map(|(job, _)| job.held.secs() * job.gpus as f64 - job.shared).sum::<f64>()

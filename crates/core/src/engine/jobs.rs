@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
+use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
@@ -24,6 +25,11 @@ impl Engine {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
+        let answer = state.answer(&spec);
+        if let Answer::Refused { reason, earliest } = answer {
+            state.ledger.ended += 1;
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest }));
+        }
         let later = spec.not_before.filter(|time| *time > state.now);
         let row = state.add_row(spec, JobRun::new(id, state.now));
         match later {
@@ -31,6 +37,7 @@ impl Engine {
             None => state.enter(row),
         }
         out.push(Effect::Publish(Event::Submitted { job: id }));
+        out.extend(state.note_answer(row, answer).map(Effect::Publish));
     }
 
     pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
@@ -51,6 +58,7 @@ impl Engine {
         state.withdraw(job);
         state.forget_delay(job);
         state.stints.remove(&job);
+        state.forget_promise(job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);

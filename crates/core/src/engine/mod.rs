@@ -10,10 +10,12 @@ mod jobs;
 mod leasing;
 mod nodes;
 mod planning;
+mod promises;
 mod reports;
 
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
+pub(crate) use promises::check as check_promises;
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;
@@ -109,6 +111,7 @@ impl Engine {
         let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
         let fill = state.fills().then_some(state.now);
         let wishes = self.next_round().into_iter().chain(lapse).chain(fill).chain(self.next_entry());
+        let wishes = wishes.chain(state.next_promise());
         wishes.min().map(|time| time.max(state.now))
     }
 
