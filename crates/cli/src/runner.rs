@@ -68,6 +68,7 @@ pub(crate) struct Choice {
     quirks: Quirks,
     repack: bool,
     fill: bool,
+    promises: bool,
 }
 
 /// One finished run.
@@ -199,7 +200,7 @@ impl Plan {
         policy: &'a mut dyn Policy,
     ) -> anyhow::Result<Simulation<'a>> {
         let every_round = policy.cadence() == Cadence::EveryRound;
-        let Choice { round, repack, fill, .. } = *choice;
+        let Choice { round, repack, fill, promises, .. } = *choice;
         let turns = self.compat.map(|compat| compat.turns(policy, self.seed)).unwrap_or_default();
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
         Ok(Simulation {
@@ -210,7 +211,16 @@ impl Plan {
                 courses: self.workload.courses.clone(),
             },
             cluster: &self.cluster,
-            settings: Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() },
+            settings: Settings {
+                round,
+                every_round,
+                repack,
+                fill,
+                turns,
+                plan_gap,
+                promises,
+                ..Settings::default()
+            },
             policy,
             placer: yard_policies::placer(&choice.placer)?,
             checkpoint_every: self.overheads.checkpoint_every,
@@ -322,7 +332,8 @@ impl Choice {
         let repack = compat.is_some_and(|compat| compat.repack);
         // The papers' simulators decide at beats and at no other time.
         let fill = compat.is_none() && !args.strict_rounds;
-        Ok(Choice { name: name.to_owned(), spec, round, placer: placer.to_owned(), quirks, repack, fill })
+        let (name, placer, promises) = (name.to_owned(), placer.to_owned(), args.promises);
+        Ok(Choice { name, spec, round, placer, quirks, repack, fill, promises })
     }
 }
 

@@ -20,6 +20,7 @@ mod leases;
 pub mod message;
 pub mod part;
 pub mod policy;
+pub mod promise;
 mod rounds;
 pub mod state;
 pub mod training;

@@ -224,6 +224,8 @@ impl Record {
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
             Event::Submitted { .. }
             | Event::Orphaned { .. }
+            | Event::Unpromised { .. }
+            | Event::AtRisk { .. }
             | Event::Started { .. }
             | Event::Node { .. }
             | Event::Stale { .. } => {}

@@ -50,6 +50,9 @@ pub(crate) struct SimArgs {
     /// Leave devices that fall free within a round idle until the next, as the papers' simulators do
     #[arg(long)]
     pub(crate) strict_rounds: bool,
+    /// Promise deadlines at submission and keep them before the policy's order; a deadline that cannot be kept is not promised
+    #[arg(long)]
+    pub(crate) promises: bool,
     /// How devices are chosen: count, pack, spread or yarn [default: pack]
     #[arg(long, value_name = "NAME")]
     pub(crate) placer: Option<String>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
+use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
@@ -33,6 +34,12 @@ impl Engine {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
+        let answer = state.answer(&spec);
+        if let Answer::Refused { reason, earliest } = answer {
+            state.ledger.ended += 1;
+            state.after.note_failed(id);
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest }));
+        }
         let later = spec.not_before;
         let row = state.add_row(spec, JobRun::new(id, state.now));
         state.begin_training(row, guesses);
@@ -42,6 +49,7 @@ impl Engine {
             state.hold_for(row, &awaited);
         }
         out.push(Effect::Publish(Event::Submitted { job: id }));
+        out.extend(state.note_answer(row, answer).map(Effect::Publish));
     }
 
     pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
@@ -71,6 +79,7 @@ impl Engine {
         state.forget_awaited(job);
         state.stints.remove(&job);
         state.trainees.remove(&job);
+        state.forget_promise(job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);

@@ -101,7 +101,11 @@ impl Driver {
                 }
                 self.changed_jobs.insert(*job);
             }
-            Event::Submitted { job } | Event::Promised { job, .. } | Event::Started { job } => {
+            Event::Submitted { job }
+            | Event::Promised { job, .. }
+            | Event::Unpromised { job, .. }
+            | Event::AtRisk { job, .. }
+            | Event::Started { job } => {
                 self.changed_jobs.insert(*job);
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),
