@@ -40,6 +40,7 @@ mod max_throughput;
 mod nash;
 mod packs;
 mod params;
+mod perotin;
 pub mod placers;
 #[cfg(test)]
 mod properties;
@@ -113,6 +114,7 @@ pub const ALL: &[Entry] = &[
     water_filling::ENTRY,
     finish_time::ENTRY,
     makespan::ENTRY,
+    perotin::ENTRY,
     max_throughput::ENTRY,
     hierarchical::ENTRY,
     nash::ENTRY,

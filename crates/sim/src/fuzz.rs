@@ -124,7 +124,7 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned() },
+            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned(), said: None },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,

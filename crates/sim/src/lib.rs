@@ -4,6 +4,7 @@
 pub mod chaos;
 pub mod cluster;
 mod company;
+pub mod estimates;
 mod events;
 mod fairness;
 pub mod faults;

@@ -65,6 +65,8 @@ pub struct Speeds {
     pub pairs: Belief,
     /// What the engine believes instead of the truth.
     pub learned: Option<Learned>,
+    /// How many steps each job says that it has to do, where that is not the truth.
+    pub said: Option<Vec<f64>>,
 }
 
 /// A belief to begin with.
@@ -160,6 +162,7 @@ struct Run<'a> {
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
     guesses: Option<Vec<Arc<[f64]>>>,
+    said: Option<Vec<f64>>,
     errors: Errors,
 }
 
@@ -196,6 +199,7 @@ impl<'a> Run<'a> {
             progress: simulation.progress,
             probe: simulation.probe,
             guesses: None,
+            said: speeds.said,
             errors: Errors::default(),
         };
         run.world.talks = speeds.learned.is_some();
@@ -262,6 +266,9 @@ impl<'a> Run<'a> {
             let mut spec = JobSpec::clone(spec);
             if let Some(guesses) = &self.guesses {
                 spec.speeds = guesses[self.arrived - 1].clone();
+            }
+            if let Some(said) = &self.said {
+                spec.steps = said[self.arrived - 1];
             }
             self.step(Input::Submit(Box::new(spec)));
         }

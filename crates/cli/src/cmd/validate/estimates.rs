@@ -1,0 +1,58 @@
+//! How often estimates hold: at random instants of a run all jobs are foretold from the state of the scheduler, and the
+//! share of starts and ends inside the 90 % intervals is compared with 0.9. Who comes later is not known to the
+//! forecast, and in a second pass neither is how long jobs take: they say up to three times too much or too little.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::{Check, plan};
+
+/// Instants in each run.
+const INSTANTS: usize = 20;
+
+/// Traces, with the cluster that is about as large as they need.
+const RUNS: [(&str, &str); 3] = [
+    ("traces/muri/cluster_trace.csv", "gpu:8x8"),
+    ("traces/tiresias/60_job.csv", "gpu:2x4"),
+    ("traces/elasticflow/philly_103959.csv", "gpu:16x8"),
+];
+
+const POLICIES: [&str; 4] = ["fifo-fit", "srtf", "las", "tiresias"];
+
+/// What should hold nine times in ten, and how far from that is good enough.
+const HELD: (f64, f64) = (0.9, 0.05);
+
+pub(super) fn estimates(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
+    let mut checks = Vec::new();
+    for (trace, cluster) in RUNS {
+        let path = data.join(trace);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let (plan, _) = plan(&path, cluster, &POLICIES.join(","), &[])?;
+        for choice in &plan.choices {
+            for (off, figures) in [(None, EXACT), (Some(3.0), WRONG)] {
+                let told = plan.calibrate(choice, INSTANTS, off).with_context(|| trace.to_owned())?;
+                checks.extend(figures.iter().zip([told.starts_held(), told.ends_held()]).filter_map(
+                    |(figure, held)| Some(check(&format!("{} {}", name(trace), choice.name), figure, held?)),
+                ));
+            }
+        }
+    }
+    Ok(Some(checks))
+}
+
+const EXACT: [&str; 2] = ["starts inside", "ends inside"];
+const WRONG: [&str; 2] = ["starts inside, durations ×⅓–3", "ends inside, durations ×⅓–3"];
+
+fn name(trace: &str) -> &str {
+    trace.split('/').nth(1).unwrap_or(trace)
+}
+
+/// Too often is no fault: where the future does not matter, the interval is a point that is always right.
+fn check(run: &str, figure: &'static str, held: f64) -> Check {
+    let (wanted, slack) = HELD;
+    let ok = held >= wanted - slack;
+    Check { ok, ..Check::new("estimates", run, figure, wanted, held, slack / wanted) }
+}
