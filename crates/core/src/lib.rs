@@ -11,6 +11,7 @@ pub mod engine;
 pub mod explain;
 pub mod forecast;
 pub mod gang;
+pub mod goodput;
 pub mod guard;
 pub mod holder;
 pub mod ids;

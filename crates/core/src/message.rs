@@ -100,6 +100,13 @@ pub enum News {
         /// Its gradients, as last estimated.
         noise: Option<Noise>,
     },
+    /// It makes its steps in another way from now on.
+    Regime {
+        /// Steps done in all.
+        steps: f64,
+        /// Which of its regimes.
+        regime: u16,
+    },
     /// Whether it cannot be paused where it runs: it then keeps its devices until it is done.
     Stuck(bool),
     /// It gave its devices back.

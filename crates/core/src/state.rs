@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
-use crate::engine::{After, Stint};
+use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
@@ -105,6 +105,10 @@ pub struct State {
     pub(crate) belief: Arc<Belief>,
     /// Stretches of work that are being measured, where the belief learns.
     pub(crate) stints: BTreeMap<JobIdx, Stint>,
+    /// What jobs that train are known by.
+    pub(crate) trainees: BTreeMap<JobIdx, Trainee>,
+    #[serde(skip)]
+    pub(crate) first_fits: FirstFits,
     /// What devices cost in the allocation in force.
     pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
@@ -163,6 +167,8 @@ impl State {
             nodes: Arc::default(),
             belief: Arc::default(),
             stints: BTreeMap::new(),
+            trainees: BTreeMap::new(),
+            first_fits: FirstFits::default(),
             prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),

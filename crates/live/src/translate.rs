@@ -86,6 +86,7 @@ pub fn translate(
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
         training: None,
+        regimes: None,
         rewards: None,
         late: Late::Try,
         after: request.after.iter().copied().map(JobId).collect(),

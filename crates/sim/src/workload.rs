@@ -254,6 +254,7 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &
         not_before: None,
         sharing: job.sharing.clone(),
         training: None,
+        regimes: None,
         rewards: job.rewards.clone(),
         late: job.late,
         after: Box::default(),

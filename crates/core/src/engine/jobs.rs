@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use crate::cluster::{Kinds, Nodes};
+use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
 use crate::message::{Effect, Event, Why};
@@ -25,12 +26,16 @@ impl Engine {
                 return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
             }
         };
-        if state.belief.learns() {
+        let guesses = spec.speeds.clone();
+        if let Some(speeds) = state.first_speeds(&spec) {
+            spec.speeds = speeds;
+        } else if state.belief.learns() {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
         let later = spec.not_before;
         let row = state.add_row(spec, JobRun::new(id, state.now));
+        state.begin_training(row, guesses);
         if awaited.is_empty() {
             state.enter_or_hold(row, later);
         } else {
@@ -65,6 +70,7 @@ impl Engine {
         state.forget_delay(job);
         state.forget_awaited(job);
         state.stints.remove(&job);
+        state.trainees.remove(&job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);
@@ -116,6 +122,7 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
+    spec.training.as_ref().map_or(Ok(()), |training| checks::check(training, &spec.shapes, kinds))?;
     let most = |shape: &Shape, kind| match shape.spread {
         Spread::Node => nodes.largest(kind),
         Spread::Any | Spread::Rack => nodes.total(kind),

@@ -11,11 +11,14 @@ mod jobs;
 mod leasing;
 mod nodes;
 mod planning;
+mod regimes;
 mod reports;
+mod training;
 
 pub(crate) use after::After;
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
+pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;

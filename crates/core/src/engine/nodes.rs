@@ -1,7 +1,7 @@
 //! Nodes join, drain, come back, leave and fail; and devices go out of service and come back.
 
 use super::Engine;
-use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeState, Placement, Slice};
+use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
@@ -12,7 +12,7 @@ impl Engine {
             return;
         }
         let (node, news) = match change {
-            NodeChange::Join(spec) => (self.state.nodes_mut().add(spec), NodeNews::Joined),
+            NodeChange::Join(spec) => (self.add_node(spec), NodeNews::Joined),
             NodeChange::Drain(node) => (node, NodeNews::Draining),
             NodeChange::Resume(node) => (node, NodeNews::Resumed),
             NodeChange::Leave(node) => (node, NodeNews::Left),
@@ -32,6 +32,15 @@ impl Engine {
         (self.state.changed.nodes, self.state.hopeless) = (true, None);
         (self.state.dirty, self.state.loose) = (true, true);
         out.push(Effect::Publish(Event::Node { node, change: news }));
+    }
+
+    fn add_node(&mut self, spec: NodeSpec) -> NodeId {
+        let (kind, before) = (spec.kind, self.state.nodes.largest(spec.kind));
+        let node = self.state.nodes_mut().add(spec);
+        if self.state.nodes.largest(kind) != before {
+            self.state.respeed_all();
+        }
+        node
     }
 
     /// Whether it is a change at all, of a node that joined or can.

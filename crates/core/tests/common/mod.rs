@@ -329,6 +329,7 @@ impl World {
             not_before: self.not_before,
             sharing: None,
             training: None,
+            regimes: None,
             rewards: None,
             late: Late::Try,
             after: self.after.iter().copied().map(JobId).collect(),
@@ -460,6 +461,17 @@ impl World {
     pub(crate) fn orders(&mut self) -> String {
         let commands = std::mem::take(&mut self.commands);
         commands.iter().map(order).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same as they were given.
+    pub(crate) fn commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Nodes join, written as a cluster is.
+    pub(crate) fn join(&mut self, nodes: &str) {
+        let (_, nodes) = parse_cluster(nodes);
+        nodes.into_iter().for_each(|node| self.step(Input::Node(NodeChange::Join(node))));
     }
 
     /// The jobs told to stop since orders were last asked for.

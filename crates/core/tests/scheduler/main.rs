@@ -18,4 +18,5 @@ mod properties;
 mod regressions;
 mod replay;
 mod rounds;
+mod training;
 mod turns;
