@@ -49,12 +49,14 @@ impl Calibration {
     }
 }
 
-/// Whoever answers and places in forecasts; each has to be new.
-pub struct Makers<'a> {
+/// How forecasts are made. Whoever answers and places in them has to be new.
+pub struct How<'a> {
     /// Makes the policy.
     pub policy: &'a dyn Fn() -> Box<dyn Policy>,
     /// Makes the placer.
     pub placer: &'a dyn Fn() -> Box<dyn Placer>,
+    /// Whether jobs like those of the past are expected to come.
+    pub recurs: bool,
 }
 
 /// What is foretold counts as true if it is off by no more: decisions wait for beats, and beats for each other.
@@ -63,7 +65,7 @@ const SLACK: Span = Span::from_whole_secs(1);
 /// Runs a simulation, foretells its jobs at so many instants, and compares.
 pub fn calibrate(
     simulation: Simulation<'_>,
-    makers: &Makers<'_>,
+    how: &How<'_>,
     instants: usize,
     seed: u64,
 ) -> io::Result<(Calibration, Outcome)> {
@@ -72,16 +74,17 @@ pub fn calibrate(
     let times = moments(jobs, instants, &mut random);
     let mut kept: Vec<State> = Vec::new();
     let mut probe = |engine: &Engine, now: Time, _: &Input| {
-        // What is there when the instant has passed is what was there at it.
-        if times.get(kept.len()).is_some_and(|time| now >= *time) {
+        // When the instant has passed all that happened at it is known.
+        if times.get(kept.len()).is_some_and(|time| now > *time) {
             kept.push(engine.state().clone());
         }
     };
     let outcome = run(Simulation { probe: Some(&mut probe), ..simulation })?;
     let mut sums = Sums::default();
     for state in &kept {
-        let past = past(state.now(), jobs, said.as_deref(), &outcome.record.jobs);
-        let foretold = foretell(state, &past, makers, &mut random);
+        let mut past = past(state.now(), jobs, said.as_deref(), &outcome.record.jobs);
+        past.arrivals.retain(|_| how.recurs);
+        let foretold = foretell(state, &past, how, &mut random);
         sums.add(state, &foretold, &outcome.record.jobs);
     }
     Ok((sums.calibration(kept.len()), outcome))
@@ -118,18 +121,13 @@ fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobR
 }
 
 /// The estimates of all jobs that are there.
-fn foretell(
-    state: &State,
-    past: &Past,
-    makers: &Makers<'_>,
-    random: &mut Random,
-) -> BTreeMap<JobId, Estimate> {
+fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> BTreeMap<JobId, Estimate> {
     let limits = Limits::default();
     let runs: Vec<_> = (0..RUNS)
         .map(|_| {
             let scenario = past.scenario(state, limits.horizon, &mut |below| random.below(below));
-            let mut policy = (makers.policy)();
-            forecast::run(state, (makers.placer)(), &mut *policy, &scenario, limits)
+            let mut policy = (how.policy)();
+            forecast::run(state, (how.placer)(), &mut *policy, &scenario, limits)
                 .expect("a state of this version")
         })
         .collect();
