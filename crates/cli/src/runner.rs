@@ -16,6 +16,7 @@ use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
+use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
@@ -209,6 +210,7 @@ impl Plan {
                 pairs: self.workload.pairs.clone(),
                 learned: self.learned.clone(),
                 courses: self.workload.courses.clone(),
+                said: None,
             },
             cluster: &self.cluster,
             settings: Settings {
@@ -234,6 +236,31 @@ impl Plan {
             steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
             probe: None,
         })
+    }
+
+    /// How often estimates made at so many instants of a run held. Where `off` is given, jobs say up to so many times
+    /// too much or too little of their length. `recurs`: jobs like those of the past are expected to come.
+    pub(crate) fn calibrate(
+        &self,
+        choice: &Choice,
+        instants: usize,
+        off: Option<f64>,
+        recurs: bool,
+    ) -> anyhow::Result<Calibration> {
+        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
+        let mut policy = make()?;
+        yard_policies::placer(&choice.placer)?;
+        let submits = self.trace.jobs.iter().map(|job| job.submit);
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
+        let again = "it was made before";
+        let how = How {
+            policy: &|| make().expect(again),
+            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            recurs,
+        };
+        let mut simulation = self.simulation(choice, &jobs, &mut *policy)?;
+        simulation.speeds.said = off.map(|most| estimates::misjudged(&self.workload.specs, most, self.seed));
+        Ok(estimates::calibrate(simulation, &how, instants, self.seed)?.0)
     }
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,

@@ -9,6 +9,7 @@ mod book;
 pub mod cluster;
 pub mod engine;
 pub mod explain;
+pub mod forecast;
 pub mod gang;
 pub mod goodput;
 pub mod guard;

@@ -221,6 +221,11 @@ impl State {
         }
     }
 
+    /// The instant it is of.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// A row for a new job. In place while no view is alive; else the columns are copied once.
     pub(crate) fn add_row(&mut self, spec: JobSpec, run: JobRun) -> JobIdx {
         let (specs, runs) = (Arc::make_mut(&mut self.specs), Arc::make_mut(&mut self.runs));

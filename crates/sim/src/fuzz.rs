@@ -132,7 +132,12 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned(), courses: Vec::new() },
+            speeds: Speeds {
+                pairs: self.pairs.clone(),
+                learned: self.learned(),
+                courses: Vec::new(),
+                said: None,
+            },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,

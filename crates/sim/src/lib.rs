@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod cluster;
 mod company;
 mod course;
+pub mod estimates;
 mod events;
 mod fairness;
 pub mod faults;

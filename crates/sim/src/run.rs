@@ -59,6 +59,51 @@ pub struct Simulation<'a> {
     pub probe: Option<Probe<'a>>,
 }
 
+impl<'a> Simulation<'a> {
+    /// The same, watched by a probe that need not live as long as the rest.
+    pub(crate) fn probed<'b>(self, probe: Probe<'b>) -> Simulation<'b>
+    where
+        'a: 'b,
+    {
+        let Simulation {
+            jobs,
+            speeds,
+            cluster,
+            settings,
+            policy,
+            placer,
+            checkpoint_every,
+            quirks,
+            faults,
+            script,
+            seed,
+            keep,
+            events,
+            progress,
+            steps_max,
+            ..
+        } = self;
+        Simulation {
+            jobs,
+            speeds,
+            cluster,
+            settings,
+            policy,
+            placer,
+            checkpoint_every,
+            quirks,
+            faults,
+            script,
+            seed,
+            keep,
+            events,
+            progress,
+            steps_max,
+            probe: Some(probe),
+        }
+    }
+}
+
 /// What is true and what is believed of speeds, beyond what the jobs say themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Speeds {
@@ -68,6 +113,8 @@ pub struct Speeds {
     pub learned: Option<Learned>,
     /// How jobs really go, one for each, where that is not by the speeds they say; empty: all go by those.
     pub courses: Vec<Option<Arc<Course>>>,
+    /// How many steps each job says that it has to do, where that is not the truth.
+    pub said: Option<Vec<f64>>,
 }
 
 /// A belief to begin with.
@@ -164,6 +211,7 @@ struct Run<'a> {
     probe: Option<Probe<'a>>,
     guesses: Option<Vec<Arc<[f64]>>>,
     courses: Vec<Option<Arc<Course>>>,
+    said: Option<Vec<f64>>,
     errors: Errors,
 }
 
@@ -201,6 +249,7 @@ impl<'a> Run<'a> {
             probe: simulation.probe,
             guesses: None,
             courses: speeds.courses,
+            said: speeds.said,
             errors: Errors::default(),
         };
         run.world.talks = speeds.learned.is_some();
@@ -268,6 +317,9 @@ impl<'a> Run<'a> {
             let mut spec = JobSpec::clone(spec);
             if let Some(guesses) = &self.guesses {
                 spec.speeds = guesses[self.arrived - 1].clone();
+            }
+            if let Some(said) = &self.said {
+                spec.steps = said[self.arrived - 1];
             }
             self.step(Input::Submit(Box::new(spec)));
         }
