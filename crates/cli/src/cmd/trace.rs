@@ -252,9 +252,11 @@ impl Shown {
             |(what, count): (_, usize), text: &str| (count > 0).then(|| (what, format!("{count}{text}")));
         rows.extend(some(
             ("in steps", stats.jobs_in_steps),
-            " jobs, whose durations depend on a throughput table",
+            " jobs, or to the end of a profile: durations depend on a throughput table",
         ));
         rows.extend(some(("deadlines", stats.deadlines), " jobs"));
+        rows.extend(some(("soft deadlines", stats.soft_deadlines), " of them"));
+        rows.extend(names(&stats.modes).map(|modes| ("modes", modes)));
         rows.extend(some(("users", stats.users), ""));
         rows.extend(names(&stats.models).map(|models| ("models", models)));
         rows.extend(names(&stats.tenants).map(|tenants| ("tenants", tenants)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Trace, TraceJob, Work};
+use super::{Scaling, Trace, TraceJob, Work};
 
 /// Bins of [`Stats::arrivals`].
 const BINS: usize = 60;
@@ -42,6 +42,10 @@ pub struct Stats {
     pub arrivals: Vec<usize>,
     /// Jobs with a deadline.
     pub deadlines: usize,
+    /// Jobs whose deadline is soft.
+    pub soft_deadlines: usize,
+    /// What is the scheduler's choice, most jobs first; jobs that do not say are not counted.
+    pub modes: Vec<Named>,
     /// Models, most jobs first.
     pub models: Vec<Named>,
     /// Tenants, most jobs first.
@@ -107,11 +111,18 @@ impl Stats {
             sizes: sizes(jobs),
             arrivals: arrivals(jobs, first, span_s),
             deadlines: jobs.iter().filter(|job| job.deadline.is_some()).count(),
+            soft_deadlines: jobs.iter().filter(|job| soft(job)).count(),
+            modes: tally(jobs.iter().filter_map(|job| job.mode.map(Scaling::name))),
             models: tally(jobs.iter().filter_map(|job| job.model.as_deref())),
             tenants: tally(jobs.iter().filter_map(|job| job.tenant.as_deref())),
             users: tally(jobs.iter().filter_map(|job| job.user.as_deref())).len(),
         }
     }
+}
+
+/// Whether it is worth something to be done after the deadline too.
+fn soft(job: &TraceJob) -> bool {
+    job.rewards.as_ref().is_some_and(|rewards| rewards.len() > 1)
 }
 
 impl Quantiles {

@@ -4,6 +4,7 @@ mod estimates;
 mod goodput;
 mod perotin;
 mod shockwave;
+mod sia;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -129,13 +130,14 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 9] = [
+pub(crate) const SUITES: [(&str, Suite); 10] = [
     ("tiresias", tiresias),
     ("muri", muri),
     ("muri testbed", testbed),
     ("blox", blox),
     ("gavel", gavel),
     ("goodput", goodput::suite),
+    ("sia", sia::suite),
     ("shockwave", shockwave::suite),
     ("perotin", perotin::perotin),
     ("estimates", estimates::estimates),

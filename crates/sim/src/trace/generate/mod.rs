@@ -3,6 +3,7 @@
 mod arrivals;
 mod draw;
 mod gavel;
+mod mixed;
 mod philly;
 mod sharing;
 mod uniform;
@@ -31,6 +32,8 @@ pub enum Preset {
     Uniform,
     /// Jobs that leave much of their devices unused, of several classes.
     Sharing,
+    /// Rigid, strongly scaling and adaptive jobs, some with deadlines.
+    Mixed,
 }
 
 /// A preset as users see it.
@@ -64,6 +67,11 @@ pub const PRESETS: &[PresetInfo] = &[
         preset: Preset::Sharing,
         name: "sharing",
         about: "eight models that leave much of an H200 unused, guaranteed and opportunistic, with parts and memory",
+    },
+    PresetInfo {
+        preset: Preset::Mixed,
+        name: "mixed",
+        about: "rigid, strong and adaptive jobs of Sia's applications, a third with deadlines; needs its profiles to run",
     },
 ];
 
@@ -108,6 +116,7 @@ pub fn generate(spec: &GenSpec) -> Trace {
         Preset::Philly => philly::add(&mut jobs, submits, draw),
         Preset::Uniform => uniform::add(&mut jobs, submits, draw),
         Preset::Sharing => sharing::add(&mut jobs, submits, draw),
+        Preset::Mixed => mixed::add(&mut jobs, submits, draw),
     }
     let source = format!("generated: {} jobs, preset {}, seed {}", spec.jobs, spec.preset.name(), spec.seed);
     Trace { source, format: "yard", jobs: jobs.list }
@@ -117,6 +126,6 @@ pub fn generate(spec: &GenSpec) -> Trace {
 fn swing(preset: Preset) -> f64 {
     match preset {
         Preset::Philly => 0.5,
-        Preset::Gavel | Preset::Uniform | Preset::Sharing => 0.0,
+        Preset::Gavel | Preset::Uniform | Preset::Sharing | Preset::Mixed => 0.0,
     }
 }
