@@ -2,13 +2,17 @@
 //! every step under fuzz; assertions on single steps stand where the step is (`cluster`, `leases`,
 //! `job`). A broken invariant is a bug: better to stop than to give a device twice.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::book::ShareId;
 use crate::cluster::{Mask, Nodes};
-use crate::ids::JobId;
+use crate::engine::check_promises;
+use crate::ids::{JobId, JobIdx};
 use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
 use crate::policy::Placer;
 use crate::state::State;
+use crate::units::Time;
 
 /// Checks everything that can be read off a state.
 pub(crate) fn check(state: &State) {
@@ -17,8 +21,10 @@ pub(crate) fn check(state: &State) {
     shares_at_most_one(state);
     no_job_lost(state);
     held_back_ask_for_nothing(state);
+    followers_wait(state);
     work_conserved(state);
     homes_known(state);
+    check_promises(state);
 }
 
 /// No device is held twice or promised twice, and the nodes' account is the leases' account.
@@ -121,6 +127,30 @@ fn held_back_ask_for_nothing(state: &State) {
     assert!(held == state.delayed.len(), "a job that is not held back is to come in");
 }
 
+/// A job whose predecessors have not all succeeded is held back for ever, and each of them knows it; no other job
+/// names one that is on record.
+fn followers_wait(state: &State) {
+    let mut waits: Vec<(JobId, JobIdx)> = Vec::new();
+    for (id, row) in &state.rows {
+        let after = &state.specs[row.index()].after;
+        let awaited: BTreeSet<JobId> =
+            after.iter().copied().filter(|job| state.rows.contains_key(job)).collect();
+        assert!(awaited.is_empty() || state.after.awaits(*row), "job {id}: asks for devices before its time");
+        waits.extend(awaited.into_iter().map(|job| (job, *row)));
+    }
+    let mut counts: BTreeMap<JobIdx, usize> = BTreeMap::new();
+    waits.iter().for_each(|(_, row)| *counts.entry(*row).or_default() += 1);
+    for (row, left) in state.after.left() {
+        let run = state.run(row);
+        assert!(run.held_until == Some(Time::NEVER), "job {}: waits for others and is not held back", run.id);
+        let awaited = counts.get(&row).copied().unwrap_or(0);
+        assert!(awaited == left as usize && left > 0, "job {}: waits for {left}, not {awaited}", run.id);
+    }
+    let known = state.after.followers().flat_map(|(job, rows)| rows.iter().map(move |row| (job, *row)));
+    let known: BTreeSet<_> = known.collect();
+    assert!(known == waits.iter().copied().collect(), "a job waits for one that does not know it");
+}
+
 /// Jobs that lie frozen wait, and are known to.
 fn homes_known(state: &State) {
     for (id, row) in &state.rows {
@@ -146,7 +176,13 @@ pub(crate) fn waiting_head(state: &State, first: Option<ShareId>) -> Option<JobI
 
 /// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
 /// at the latest after the round that places everybody anew.
-pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareId>, repacked: bool) {
+pub(crate) fn head_runs(
+    state: &State,
+    placer: &dyn Placer,
+    first: Option<ShareId>,
+    repacked: bool,
+    barred: &BTreeSet<JobIdx>,
+) {
     let waits = waiting_head(state, first).is_some();
     let Some(first) = first.filter(|_| waits && ((state.preempts() && repacked) || state.leases.is_empty()))
     else {
@@ -154,6 +190,10 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
     };
     // Its job may run through another of its shares, on a node that drains and so keeps it.
     if state.book.taken_elsewhere(first) {
+        return;
+    }
+    // One that could not be stopped waits for what was promised to others.
+    if state.book.entry(first).jobs.iter().any(|job| barred.contains(job)) {
         return;
     }
     // One that lies frozen waits for its home.
@@ -170,7 +210,7 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
 /// The nodes as they would be with nothing on them but what may not be stopped.
 fn emptied(state: &State) -> Nodes {
     let mut empty = state.nodes.emptied();
-    let fixed = state.leases.iter().filter(|(_, lease)| lease.is_fixed(&state.specs));
+    let fixed = state.leases.iter().filter(|(_, lease)| state.is_kept(lease));
     fixed.for_each(|(_, lease)| empty.promise(&lease.placement));
     empty
 }

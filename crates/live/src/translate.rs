@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
-use yard_core::ids::{KindId, ProfileId};
+use yard_core::ids::{JobId, KindId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Late, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
@@ -87,9 +87,10 @@ pub fn translate(
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
         training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
+        regimes: None,
         rewards: None,
         late: Late::Try,
-        after: Box::default(),
+        after: request.after.iter().copied().map(JobId).collect(),
     })
 }
 

@@ -59,9 +59,34 @@ pub struct JobView {
     pub failures: u32,
     /// Its exit code, once it is over.
     pub exit_code: Option<i32>,
+    /// When it will probably start and end, once that was foretold.
+    #[serde(default)]
+    pub estimate: Option<EstimateView>,
     /// What was submitted; only where one job is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<JobRequest>,
+}
+
+/// When a job will probably start and end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EstimateView {
+    /// When it was foretold.
+    pub made_at: f64,
+    /// When it first gets devices; none where no forecast went so far.
+    pub start: Option<IntervalView>,
+    /// When it is over.
+    pub end: Option<IntervalView>,
+}
+
+/// An instant that is not known exactly: nine times in ten it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IntervalView {
+    /// Hardly earlier.
+    pub low: f64,
+    /// As likely before as after.
+    pub mid: f64,
+    /// Hardly later; none where some forecasts went on without end.
+    pub high: Option<f64>,
 }
 
 /// A page of jobs, newest last.
@@ -186,7 +211,7 @@ pub struct EventView {
     pub id: u64,
     /// When: seconds since 1970, UTC.
     pub time: f64,
-    /// `submitted, rejected, granted, started, stopping, stopped, ended, freed, node, planned, plan_failed, stale, told`.
+    /// `submitted, rejected, orphaned, granted, started, stopping, stopped, ended, freed, node, planned, plan_failed, stale, told`.
     pub event: String,
     /// The job it is about.
     pub job: Option<u64>,
@@ -208,7 +233,7 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
+    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,

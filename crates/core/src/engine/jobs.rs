@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
+use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
@@ -16,11 +17,16 @@ impl Engine {
     pub(super) fn submit(&mut self, mut spec: JobSpec, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         let id = JobId(state.ledger.submitted);
+        let admitted = admit(&spec, &state.nodes, &state.kinds).and_then(|()| state.awaited(&spec));
         state.ledger.submitted += 1;
-        if let Err(reason) = admit(&spec, &state.nodes, &state.kinds) {
-            state.ledger.ended += 1;
-            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
-        }
+        let awaited = match admitted {
+            Ok(awaited) => awaited,
+            Err(reason) => {
+                state.ledger.ended += 1;
+                state.after.note_failed(id);
+                return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
+            }
+        };
         let guesses = spec.speeds.clone();
         if let Some(speeds) = state.first_speeds(&spec) {
             spec.speeds = speeds;
@@ -28,14 +34,22 @@ impl Engine {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
-        let later = spec.not_before.filter(|time| *time > state.now);
+        let answer = state.answer(&spec);
+        if let Answer::Refused { reason, earliest } = answer {
+            state.ledger.ended += 1;
+            state.after.note_failed(id);
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest }));
+        }
+        let later = spec.not_before;
         let row = state.add_row(spec, JobRun::new(id, state.now));
         state.begin_training(row, guesses);
-        match later {
-            Some(time) => state.hold_back(row, time),
-            None => state.enter(row),
+        if awaited.is_empty() {
+            state.enter_or_hold(row, later);
+        } else {
+            state.hold_for(row, &awaited);
         }
         out.push(Effect::Publish(Event::Submitted { job: id }));
+        out.extend(state.note_answer(row, answer).map(Effect::Publish));
     }
 
     pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
@@ -50,13 +64,22 @@ impl Engine {
         }
     }
 
-    /// A job is over: it leaves the book and its row becomes free.
+    /// A job is over, and so is the wait of those that come after it.
     pub(super) fn end_job(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
+        let id = self.state.run(job).id;
+        self.end_row(job, end, out);
+        self.settle_followers(id, end, out);
+    }
+
+    /// A job leaves the book and its row becomes free.
+    pub(super) fn end_row(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         state.withdraw(job);
         state.forget_delay(job);
+        state.forget_awaited(job);
         state.stints.remove(&job);
         state.trainees.remove(&job);
+        state.forget_promise(job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);

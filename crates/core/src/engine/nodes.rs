@@ -31,6 +31,7 @@ impl Engine {
         }
         (self.state.changed.nodes, self.state.hopeless) = (true, None);
         (self.state.dirty, self.state.loose) = (true, true);
+        self.state.promises.stale = true;
         out.push(Effect::Publish(Event::Node { node, change: news }));
     }
 

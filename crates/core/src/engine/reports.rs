@@ -22,6 +22,7 @@ impl Engine {
             News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
             News::Usage(usage) => self.used(row, usage),
+            News::Regime { steps, regime } => self.turn(row, steps, regime),
             News::Trained { steps, timing, noise } => {
                 self.progress(row, steps);
                 self.trained(row, lease, timing, noise, out);
@@ -46,7 +47,7 @@ impl Engine {
         out.push(Effect::Publish(Event::Started { job: id }));
     }
 
-    fn progress(&mut self, job: JobIdx, steps: f64) {
+    pub(super) fn progress(&mut self, job: JobIdx, steps: f64) {
         let now = self.state.now;
         let run = self.state.run_mut(job);
         if steps.is_finite() && run.state == JobState::Running {

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod after;
 mod delays;
 mod explain;
 mod fixed;
