@@ -66,6 +66,7 @@ pub fn translate(
     let not_before = seconds(request.begin, "begin", false)?;
     let limit = seconds(request.time_limit_s, "time_limit_s", true)?;
     let duration = seconds(request.duration_s, "duration_s", true)?;
+    let steps = request.training.as_ref().map(|training| training.steps as f64);
     if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > sizes.most.max(1)) {
         return Err(invalid("nodes", "nodes is at least 1, and at most the devices of the job"));
     }
@@ -76,7 +77,7 @@ pub fn translate(
         weight: seconds(request.weight, "weight", true)?.unwrap_or(1.0),
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
-        steps: duration.or(limit).unwrap_or(DURATION_S),
+        steps: steps.or(duration).or(limit).unwrap_or(DURATION_S),
         profile: profile(user, request, &sizes, catalog),
         shapes: shapes.into(),
         speeds: speeds.into(),
@@ -85,7 +86,7 @@ pub fn translate(
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
-        training: None,
+        training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
         regimes: None,
         rewards: None,
         late: Late::Try,

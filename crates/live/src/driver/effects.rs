@@ -138,7 +138,7 @@ impl Driver {
     pub(super) fn take_up(&mut self, job: JobId, lease: LeaseId, placement: &Placement) {
         let Some(record) = self.records.all.get_mut(&job) else { return };
         record.held = Some((lease, placement.clone()));
-        record.reported = None;
+        (record.reported, record.trained) = (None, None);
         self.records.holding.insert(job);
         self.changed_jobs.insert(job);
         for slice in &placement.0 {

@@ -44,6 +44,8 @@ pub(super) struct Record {
     pub(super) hushed: bool,
     /// When the engine was last told.
     pub(super) reported: Option<Time>,
+    /// When the engine last heard of its steps.
+    pub(super) trained: Option<Time>,
 }
 
 impl Record {
@@ -89,6 +91,7 @@ impl Record {
             heard: None,
             hushed: false,
             reported: None,
+            trained: None,
         }
     }
 

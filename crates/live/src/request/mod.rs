@@ -6,6 +6,7 @@ pub mod check;
 pub mod sbatch;
 mod sharing;
 pub mod times;
+mod training;
 pub mod yaml;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use thiserror::Error;
 use utoipa::ToSchema;
 use yard_core::job::Claim;
 use yard_core::part::Pause;
+
+pub use self::training::TrainingRequest;
 
 /// A job to be run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -63,6 +66,8 @@ pub struct JobRequest {
     pub model: Option<String>,
     /// The batch size it trains with.
     pub batch_size: Option<u32>,
+    /// How it trains, where the scheduler works out its speed from its reports and may choose its batch size.
+    pub training: Option<TrainingRequest>,
     /// Failures after which it is given up.
     pub max_restarts: Option<u32>,
     /// How it gives its devices back while it is not done.

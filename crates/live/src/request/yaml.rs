@@ -10,7 +10,7 @@ use serde::Deserialize;
 use yard_core::job::Claim;
 use yard_core::part::Pause;
 
-use super::{Checkpoint, JobRequest, Mistake, Ranks, amounts, times};
+use super::{Checkpoint, JobRequest, Mistake, Ranks, TrainingRequest, amounts, times};
 
 /// Bytes of a job file.
 const BYTES_MAX: usize = 1 << 20;
@@ -43,6 +43,7 @@ struct JobFile {
     duration: Option<String>,
     model: Option<String>,
     batch_size: Option<u32>,
+    training: Option<TrainingRequest>,
     max_restarts: Option<u32>,
     pause: Pause,
     checkpoint: CheckpointFile,
@@ -126,6 +127,7 @@ impl JobFile {
             priority: self.priority,
             model: self.model,
             batch_size: self.batch_size,
+            training: self.training,
             after: self.after,
             max_restarts: self.max_restarts,
             pause: self.pause,
@@ -224,6 +226,7 @@ time: 2h
 duration: 90m
 model: ResNet-50
 batch_size: 64
+training: {batch: 64, steps: 1000, max: 512, accumulate: true, local_min: 8, local_max: 128}
 max_restarts: 3
 pause: checkpoint
 checkpoint: {dir: /ckpt, signal: USR1, grace: 2m}
@@ -267,6 +270,15 @@ exclusion: vision
             duration_s: Some(5400.0),
             model: Some("ResNet-50".into()),
             batch_size: Some(64),
+            training: Some(TrainingRequest {
+                batch: 64,
+                steps: 1000,
+                max: Some(512),
+                adapt: None,
+                accumulate: true,
+                local_min: Some(8),
+                local_max: Some(128),
+            }),
             max_restarts: Some(3),
             pause: Pause::Checkpoint,
             checkpoint: Checkpoint {
