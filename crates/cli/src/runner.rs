@@ -16,12 +16,13 @@ use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
 use yard_sim::cluster::ClusterSpec;
+use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
-use yard_sim::trace::{self, Trace, Work};
+use yard_sim::trace::{self, Scaling, Trace, Work};
 use yard_sim::workload::{Options, Workload};
 use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
 
@@ -52,6 +53,7 @@ pub(crate) struct Plan {
     pub(crate) notes: Vec<String>,
     workload: Workload,
     learned: Option<Learned>,
+    learns: bool,
     faults: Faults,
     keep: Keep,
     service: Arc<[f64]>,
@@ -67,6 +69,7 @@ pub(crate) struct Choice {
     quirks: Quirks,
     repack: bool,
     fill: bool,
+    promises: bool,
 }
 
 /// One finished run.
@@ -86,15 +89,21 @@ impl Plan {
     pub(crate) fn new(args: &SimArgs) -> anyhow::Result<Plan> {
         let compat = args.compat.as_deref().map(Compat::find).transpose()?;
         let cluster = ClusterSpec::parse(&args.cluster)?;
-        let overheads = args.overheads.as_deref().or(compat.map(|compat| compat.overheads)).unwrap_or("h200");
-        let overheads = Overheads::parse(overheads)?;
         let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
+        let by_app = table.as_ref().is_some_and(|table| table.apps().next().is_some());
+        let usual = if by_app { "sia" } else { "h200" };
+        let overheads = args.overheads.as_deref().or(compat.map(|compat| compat.overheads)).unwrap_or(usual);
+        let overheads = Overheads::parse(overheads)?;
         let placement_aware = match &args.placement {
             Some(placement) => placement == "aware",
             None => compat.is_none_or(|compat| compat.placement_aware),
         };
-        let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
+        let scaling = args.jobs_as.as_deref().and_then(Scaling::named);
+        let scaling = scaling.or(compat.and_then(|compat| compat.scaling));
+        let profiled = args.belief == "oracle";
+        let options =
+            Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         let service = service(&opened.trace);
@@ -106,9 +115,7 @@ impl Plan {
         let choices =
             args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
         let mut notes = opened.notes;
-        if opened.trace.jobs.iter().any(|job| job.min_gpus.is_some() || job.max_gpus.is_some()) {
-            notes.push("min_gpus and max_gpus are not used: these policies run each job on its gpus".into());
-        }
+        notes.append(&mut workload.notes);
         let keep =
             if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
         let plan = Plan {
@@ -122,6 +129,7 @@ impl Plan {
             notes,
             workload,
             learned,
+            learns: !profiled,
             faults: args.faults()?,
             keep,
             service,
@@ -148,7 +156,7 @@ impl Plan {
 
     /// What the scheduler believes of speeds, by name.
     pub(crate) fn belief(&self) -> &'static str {
-        if self.learned.is_some() { "learned" } else { "oracle" }
+        if self.learns { "learned" } else { "oracle" }
     }
 
     /// When the first job is submitted.
@@ -193,14 +201,28 @@ impl Plan {
         policy: &'a mut dyn Policy,
     ) -> anyhow::Result<Simulation<'a>> {
         let every_round = policy.cadence() == Cadence::EveryRound;
-        let Choice { round, repack, fill, .. } = *choice;
+        let Choice { round, repack, fill, promises, .. } = *choice;
         let turns = self.compat.map(|compat| compat.turns(policy, self.seed)).unwrap_or_default();
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
         Ok(Simulation {
             jobs,
-            speeds: Speeds { pairs: self.workload.pairs.clone(), learned: self.learned.clone() },
+            speeds: Speeds {
+                pairs: self.workload.pairs.clone(),
+                learned: self.learned.clone(),
+                courses: self.workload.courses.clone(),
+                said: None,
+            },
             cluster: &self.cluster,
-            settings: Settings { round, every_round, repack, fill, turns, plan_gap, ..Settings::default() },
+            settings: Settings {
+                round,
+                every_round,
+                repack,
+                fill,
+                turns,
+                plan_gap,
+                promises,
+                ..Settings::default()
+            },
             policy,
             placer: yard_policies::placer(&choice.placer)?,
             checkpoint_every: self.overheads.checkpoint_every,
@@ -214,6 +236,31 @@ impl Plan {
             steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
             probe: None,
         })
+    }
+
+    /// How often estimates made at so many instants of a run held. Where `off` is given, jobs say up to so many times
+    /// too much or too little of their length. `recurs`: jobs like those of the past are expected to come.
+    pub(crate) fn calibrate(
+        &self,
+        choice: &Choice,
+        instants: usize,
+        off: Option<f64>,
+        recurs: bool,
+    ) -> anyhow::Result<Calibration> {
+        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
+        let mut policy = make()?;
+        yard_policies::placer(&choice.placer)?;
+        let submits = self.trace.jobs.iter().map(|job| job.submit);
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
+        let again = "it was made before";
+        let how = How {
+            policy: &|| make().expect(again),
+            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            recurs,
+        };
+        let mut simulation = self.simulation(choice, &jobs, &mut *policy)?;
+        simulation.speeds.said = off.map(|most| estimates::misjudged(&self.workload.specs, most, self.seed));
+        Ok(estimates::calibrate(simulation, &how, instants, self.seed)?.0)
     }
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,
@@ -247,6 +294,9 @@ fn learned(
     }
     if !(0.0..=1.0).contains(&args.profiled) {
         bail!("--profiled {} is not a fraction from 0 to 1", args.profiled);
+    }
+    if !workload.courses.is_empty() {
+        return Ok(None);
     }
     let Some(table) = table else {
         bail!("--belief learned is about the speeds of a table; name one with --throughputs");
@@ -283,7 +333,7 @@ fn create(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
 fn service(trace: &Trace) -> Arc<[f64]> {
     let seconds = trace.jobs.iter().filter_map(|job| match job.work {
         Work::Seconds(seconds) => Some(seconds * job.gpus as f64),
-        Work::Steps(_) => None,
+        Work::Steps(_) | Work::Profile => None,
     });
     seconds.collect()
 }
@@ -309,7 +359,8 @@ impl Choice {
         let repack = compat.is_some_and(|compat| compat.repack);
         // The papers' simulators decide at beats and at no other time.
         let fill = compat.is_none() && !args.strict_rounds;
-        Ok(Choice { name: name.to_owned(), spec, round, placer: placer.to_owned(), quirks, repack, fill })
+        let (name, placer, promises) = (name.to_owned(), placer.to_owned(), args.promises);
+        Ok(Choice { name, spec, round, placer, quirks, repack, fill, promises })
     }
 }
 

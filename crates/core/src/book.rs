@@ -472,6 +472,19 @@ impl Book {
         }
     }
 
+    /// A share before all others, of a job that has none: what it was promised.
+    pub(crate) fn put_first(
+        &mut self,
+        job: JobIdx,
+        shape: u16,
+        now: Time,
+        specs: &[Arc<JobSpec>],
+        runs: &[JobRun],
+    ) -> ShareId {
+        let share = Share { shape: Some(shape), ..Share::whole(job, Rank(f64::MIN, f64::MIN)) };
+        self.insert(&share, now, specs, runs)
+    }
+
     fn insert(&mut self, share: &Share, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
         let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
         let row = self.vacant.pop().unwrap_or(ShareId(self.entries.len() as u32));

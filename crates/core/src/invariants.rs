@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::ShareId;
 use crate::cluster::{Mask, Nodes};
+use crate::engine::check_promises;
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
@@ -23,6 +24,7 @@ pub(crate) fn check(state: &State) {
     followers_wait(state);
     work_conserved(state);
     homes_known(state);
+    check_promises(state);
 }
 
 /// No device is held twice or promised twice, and the nodes' account is the leases' account.
@@ -174,7 +176,13 @@ pub(crate) fn waiting_head(state: &State, first: Option<ShareId>) -> Option<JobI
 
 /// A feasible job that nothing outranks runs: at once where it may stop others and devices lie together,
 /// at the latest after the round that places everybody anew.
-pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareId>, repacked: bool) {
+pub(crate) fn head_runs(
+    state: &State,
+    placer: &dyn Placer,
+    first: Option<ShareId>,
+    repacked: bool,
+    barred: &BTreeSet<JobIdx>,
+) {
     let waits = waiting_head(state, first).is_some();
     let Some(first) = first.filter(|_| waits && ((state.preempts() && repacked) || state.leases.is_empty()))
     else {
@@ -182,6 +190,10 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
     };
     // Its job may run through another of its shares, on a node that drains and so keeps it.
     if state.book.taken_elsewhere(first) {
+        return;
+    }
+    // One that could not be stopped waits for what was promised to others.
+    if state.book.entry(first).jobs.iter().any(|job| barred.contains(job)) {
         return;
     }
     // One that lies frozen waits for its home.
@@ -198,7 +210,7 @@ pub(crate) fn head_runs(state: &State, placer: &dyn Placer, first: Option<ShareI
 /// The nodes as they would be with nothing on them but what may not be stopped.
 fn emptied(state: &State) -> Nodes {
     let mut empty = state.nodes.emptied();
-    let fixed = state.leases.iter().filter(|(_, lease)| lease.is_fixed(&state.specs));
+    let fixed = state.leases.iter().filter(|(_, lease)| state.is_kept(lease));
     fixed.for_each(|(_, lease)| empty.promise(&lease.placement));
     empty
 }

@@ -247,6 +247,22 @@ pub enum Event {
         /// The most devices it will need at a time.
         devices: u32,
     },
+    /// A job with a deadline was accepted without a promise: it runs as well as it can.
+    Unpromised {
+        /// The job.
+        job: JobId,
+        /// The earliest deadline that could have been promised, if any.
+        earliest: Option<Time>,
+    },
+    /// What was promised may not be kept: nodes are gone, or a job is slower than it was believed to be.
+    AtRisk {
+        /// The job.
+        job: JobId,
+        /// By when it was promised to be done.
+        by: Time,
+        /// When it is likely to be done now, if ever.
+        likely: Option<Time>,
+    },
     /// A job was not accepted.
     Rejected {
         /// The job.

@@ -3,8 +3,10 @@
 //! alone. The work grows with what changes hands and the number of distinct demands, not with all jobs.
 //! Shares of time are another matter, see `sharing`: their order is new in each round.
 
+mod seating;
 mod sharing;
 
+pub(crate) use self::seating::seat;
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
@@ -46,6 +48,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) turning: Turning,
     /// Where jobs lie frozen.
     pub(crate) homes: Homes<'a>,
+    /// Jobs that may not start now: they could not be stopped when others have been promised their devices.
+    pub(crate) barred: &'a BTreeSet<JobIdx>,
 }
 
 /// Where jobs lie frozen: those go on there or not at all.
@@ -102,6 +106,7 @@ struct Round<'a> {
     fixed: &'a dyn Fn(&Lease) -> bool,
     turning: Turning,
     homes: Homes<'a>,
+    barred: &'a BTreeSet<JobIdx>,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -110,9 +115,9 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young, fixed, turning, homes } = parts;
+        let Parts { book, nodes, leases, placer, young, fixed, turning, homes, barred } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, fixed, turning, homes, repack, stopped, decision }
+        Round { book, nodes, leases, placer, young, fixed, turning, homes, barred, repack, stopped, decision }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
@@ -123,8 +128,8 @@ impl<'a> Round<'a> {
                 cursors[class] = Cursor::After(key);
             } else if !self.try_choose(key, preempt) {
                 // What does not fit here, fits no later share of this class: less is left for those. One that waits
-                // for its home says nothing about others.
-                let bound = self.home(key.share).is_some();
+                // for its home, or may not start, says nothing about others.
+                let bound = self.home(key.share).is_some() || self.is_barred(key.share);
                 cursors[class] = if bound { Cursor::After(key) } else { Cursor::Closed };
                 if !skip {
                     return;
@@ -145,6 +150,9 @@ impl<'a> Round<'a> {
 
     /// Gives a share devices, its own old ones if it can, and stops shares behind it if it may.
     fn try_choose(&mut self, key: Key, preempt: bool) -> bool {
+        if self.is_barred(key.share) {
+            return false;
+        }
         let class = self.book.class(self.book.entry(key.share).class);
         let (shapes, options) = (class.shapes.clone(), class.options.clone());
         if self.return_to_own(key.share) {
@@ -172,6 +180,12 @@ impl<'a> Round<'a> {
         self.book.choose(share, lease, shape);
         self.stopped.remove(&share);
         true
+    }
+
+    /// Whether a job of it may not start now. One that was stopped in this round has started.
+    fn is_barred(&self, share: ShareId) -> bool {
+        let barred = || self.book.entry(share).jobs.iter().any(|job| self.barred.contains(job));
+        !self.barred.is_empty() && !self.stopped.contains_key(&share) && barred()
     }
 
     /// Where a share must lie, because a job of it lies frozen there.

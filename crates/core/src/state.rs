@@ -13,6 +13,7 @@ use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
+use crate::promise::Stretch;
 use crate::turns::Turns;
 use crate::units::{Span, Time};
 use crate::view::Changed;
@@ -94,6 +95,29 @@ pub struct Ledger {
     pub plans: u64,
 }
 
+/// What was promised, and how it is kept; see `engine/promises`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Promises {
+    pub(crate) kept: BTreeMap<JobIdx, Promise>,
+    /// Who must have devices now, and in which shape.
+    pub(crate) due: BTreeMap<JobIdx, u16>,
+    /// When that changes next.
+    pub(crate) next: Option<Time>,
+    /// The longest that a job which is told to stop may hold its devices.
+    pub(crate) settle: Span,
+    /// Whether something happened that plans did not reckon with.
+    pub(crate) stale: bool,
+}
+
+/// One promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Promise {
+    /// When the job will have which devices, at the latest.
+    pub(crate) plan: Vec<Stretch>,
+    /// Whether it may not be kept.
+    pub(crate) at_risk: bool,
+}
+
 /// Everything the engine knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -136,6 +160,7 @@ pub struct State {
     pub(crate) after: After,
     /// Jobs that lie frozen somewhere.
     pub(crate) resting: BTreeSet<JobIdx>,
+    pub(crate) promises: Promises,
     pub(crate) replan_at: Option<Time>,
     /// When a plan was last asked for.
     pub(crate) last_plan: Option<Time>,
@@ -187,12 +212,18 @@ impl State {
             delayed: BTreeSet::new(),
             after: After::default(),
             resting: BTreeSet::new(),
+            promises: Promises::default(),
             replan_at: None,
             last_plan: None,
             last_round: None,
             blocked_rounds: 0,
             hopeless: None,
         }
+    }
+
+    /// The instant it is of.
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     /// A row for a new job. In place while no view is alive; else the columns are copied once.

@@ -1,5 +1,7 @@
 //! Batch sizes and fits as the artifact of Sia has them (`../shared/data/sia/golden`); skipped without it.
 
+#![expect(clippy::print_stderr, reason = "a test that says what it skipped")]
+
 use std::path::PathBuf;
 
 use serde_json::Value;

@@ -217,6 +217,7 @@ mod tests {
             Devices are shared by turns and it is another's; its part is 25 % of the time.
             The job is held back for another 30 s: until its begin time, or after a failure.
             Enough devices do not lie together, or there are too few in all: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            It comes after other jobs and starts once jobs 4, 5 succeed.
         "#]]
         .assert_eq(&lines);
     }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod driver;
 pub mod enroll;
 pub mod explain;
+mod forecaster;
 pub mod handle;
 pub mod history;
 mod likeness;
@@ -28,4 +29,5 @@ pub mod translate;
 pub mod views;
 pub mod wire;
 
+pub use forecaster::{Estimating, MakePlacer};
 pub use planner::MakePolicy;

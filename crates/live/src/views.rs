@@ -59,9 +59,34 @@ pub struct JobView {
     pub failures: u32,
     /// Its exit code, once it is over.
     pub exit_code: Option<i32>,
+    /// When it will probably start and end, once that was foretold.
+    #[serde(default)]
+    pub estimate: Option<EstimateView>,
     /// What was submitted; only where one job is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<JobRequest>,
+}
+
+/// When a job will probably start and end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EstimateView {
+    /// When it was foretold.
+    pub made_at: f64,
+    /// When it first gets devices; none where no forecast went so far.
+    pub start: Option<IntervalView>,
+    /// When it is over.
+    pub end: Option<IntervalView>,
+}
+
+/// An instant that is not known exactly: nine times in ten it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IntervalView {
+    /// Hardly earlier.
+    pub low: f64,
+    /// As likely before as after.
+    pub mid: f64,
+    /// Hardly later; none where some forecasts went on without end.
+    pub high: Option<f64>,
 }
 
 /// A page of jobs, newest last.

@@ -46,6 +46,7 @@ mod nash;
 mod optimus;
 mod packs;
 mod params;
+mod perotin;
 pub mod placers;
 mod pollux;
 #[cfg(test)]
@@ -131,6 +132,7 @@ pub const ALL: &[Entry] = &[
     water_filling::ENTRY,
     finish_time::ENTRY,
     makespan::ENTRY,
+    perotin::ENTRY,
     max_throughput::ENTRY,
     hierarchical::ENTRY,
     nash::ENTRY,

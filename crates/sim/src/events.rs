@@ -61,6 +61,15 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
             number(out, "by_us", by.0);
             number(out, "devices", u64::from(*devices));
         }
+        Event::Unpromised { job, earliest } => {
+            one_job(out, "unpromised", *job);
+            earliest.iter().for_each(|time| number(out, "earliest_us", time.0));
+        }
+        Event::AtRisk { job, by, likely } => {
+            one_job(out, "at_risk", *job);
+            number(out, "by_us", by.0);
+            likely.iter().for_each(|time| number(out, "likely_us", time.0));
+        }
         Event::Rejected { job, reason, earliest } => {
             one_job(out, "rejected", *job);
             text(out, "reason", reason);

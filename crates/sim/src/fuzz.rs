@@ -3,7 +3,9 @@
 //! restored state, must end in the same state; and every job must end.
 
 mod after;
+mod promises;
 mod sharing;
+mod training;
 mod upsets;
 
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use crate::random::Random;
 use crate::record::Keep;
 use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
+use promises::Promises;
 use upsets::Upsets;
 
 /// Steps within which a scenario must end; most need a few hundred.
@@ -44,6 +47,7 @@ pub struct Scenario {
     plan_gap: Span,
     checkpoint_every: Span,
     upsets: Upsets,
+    promises: Promises,
     seed: u64,
 }
 
@@ -67,7 +71,7 @@ impl Scenario {
         let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
-        let script = script(&mut random, &cluster, jobs.len() as u64);
+        let mut script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
@@ -88,7 +92,8 @@ impl Scenario {
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
-        Scenario {
+        script.extend(training::add(seed, &cluster, &mut jobs));
+        let mut scenario = Scenario {
             cluster,
             jobs,
             pairs,
@@ -101,8 +106,11 @@ impl Scenario {
             plan_gap,
             checkpoint_every,
             upsets,
+            promises: Promises::default(),
             seed,
-        }
+        };
+        promises::add(seed, &mut scenario);
+        scenario
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy
@@ -124,7 +132,12 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned() },
+            speeds: Speeds {
+                pairs: self.pairs.clone(),
+                learned: self.learned(),
+                courses: Vec::new(),
+                said: None,
+            },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,
@@ -142,13 +155,16 @@ impl Scenario {
         });
         let record = outcome.map_err(|error| error.to_string())?.record;
         self.replay(settings, &journal, &last.expect("nodes join before anything else"), placer)?;
-        if let Some(reason) = record.last_failure.filter(|reason| reason != NO_SENSE) {
+        if let Some(reason) = record.last_failure.as_ref().filter(|reason| *reason != NO_SENSE) {
             return Err(format!("a plan was refused: {reason}"));
         }
         let open = record.jobs.iter().filter(|job| job.end.is_none()).count();
         if open > 0 && sense {
             let (jobs, steps) = (record.jobs.len(), journal.len());
             return Err(format!("{open} of {jobs} jobs had not ended after {steps} steps"));
+        }
+        if let Some(broken) = self.broken(&record) {
+            return Err(broken);
         }
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
@@ -164,7 +180,8 @@ impl Scenario {
     fn learned(&self) -> Option<Learned> {
         let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
         let belief = Belief::default();
-        (self.seed % 3 == 1).then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
+        (self.seed % 3 == 1 && !self.promises.calm)
+            .then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
     }
 
     fn settings(&self, policy: &dyn Policy) -> Settings {
@@ -172,7 +189,8 @@ impl Scenario {
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
         let (lease, backoff) = (Span::from_whole_secs(1_000), self.upsets.backoff);
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises: false }
+        let promises = self.promises.on;
+        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.

@@ -17,6 +17,7 @@ use yard_core::view::{Changed, View};
 use yard_core::{Engine, Settings, Span, Time};
 
 use crate::cluster::ClusterSpec;
+use crate::course::Course;
 use crate::events::EventLog;
 use crate::faults::Faults;
 use crate::record::{Keep, Record};
@@ -58,6 +59,51 @@ pub struct Simulation<'a> {
     pub probe: Option<Probe<'a>>,
 }
 
+impl<'a> Simulation<'a> {
+    /// The same, watched by a probe that need not live as long as the rest.
+    pub(crate) fn probed<'b>(self, probe: Probe<'b>) -> Simulation<'b>
+    where
+        'a: 'b,
+    {
+        let Simulation {
+            jobs,
+            speeds,
+            cluster,
+            settings,
+            policy,
+            placer,
+            checkpoint_every,
+            quirks,
+            faults,
+            script,
+            seed,
+            keep,
+            events,
+            progress,
+            steps_max,
+            ..
+        } = self;
+        Simulation {
+            jobs,
+            speeds,
+            cluster,
+            settings,
+            policy,
+            placer,
+            checkpoint_every,
+            quirks,
+            faults,
+            script,
+            seed,
+            keep,
+            events,
+            progress,
+            steps_max,
+            probe: Some(probe),
+        }
+    }
+}
+
 /// What is true and what is believed of speeds, beyond what the jobs say themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Speeds {
@@ -65,6 +111,10 @@ pub struct Speeds {
     pub pairs: Belief,
     /// What the engine believes instead of the truth.
     pub learned: Option<Learned>,
+    /// How jobs really go, one for each, where that is not by the speeds they say; empty: all go by those.
+    pub courses: Vec<Option<Arc<Course>>>,
+    /// How many steps each job says that it has to do, where that is not the truth.
+    pub said: Option<Vec<f64>>,
 }
 
 /// A belief to begin with.
@@ -160,6 +210,8 @@ struct Run<'a> {
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
     guesses: Option<Vec<Arc<[f64]>>>,
+    courses: Vec<Option<Arc<Course>>>,
+    said: Option<Vec<f64>>,
     errors: Errors,
 }
 
@@ -196,6 +248,8 @@ impl<'a> Run<'a> {
             progress: simulation.progress,
             probe: simulation.probe,
             guesses: None,
+            courses: speeds.courses,
+            said: speeds.said,
             errors: Errors::default(),
         };
         run.world.talks = speeds.learned.is_some();
@@ -256,12 +310,16 @@ impl<'a> Run<'a> {
 
     fn arrive(&mut self, now: Time) {
         while let Some((_, spec)) = self.jobs.get(self.arrived).filter(|(time, _)| *time <= now) {
+            let course = self.courses.get(self.arrived).cloned().flatten();
             self.arrived += 1;
-            self.world.add(spec);
-            self.record.add(now, spec.shapes[0].devices());
+            self.world.add(spec, course);
+            self.record.add(now, spec);
             let mut spec = JobSpec::clone(spec);
             if let Some(guesses) = &self.guesses {
                 spec.speeds = guesses[self.arrived - 1].clone();
+            }
+            if let Some(said) = &self.said {
+                spec.steps = said[self.arrived - 1];
             }
             self.step(Input::Submit(Box::new(spec)));
         }
@@ -316,8 +374,11 @@ impl<'a> Run<'a> {
             Effect::Publish(event) => {
                 self.log.record(self.now, &event);
                 let before = self.record.ended();
-                let jobs = self.jobs;
-                self.record.event(self.now, &event, |job| ideal(jobs[job.index()].1));
+                let (jobs, courses) = (self.jobs, &self.courses);
+                self.record.event(self.now, &event, |job| {
+                    let course = courses.get(job.index()).and_then(Option::as_ref);
+                    course.map_or_else(|| ideal(jobs[job.index()].1), |course| course.ideal_s)
+                });
                 if let Some(progress) = &self.progress {
                     progress.fetch_add((self.record.ended() - before) as u64, Ordering::Relaxed);
                 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use yard_live::views::{JobList, JobView};
+use yard_live::views::{IntervalView, JobList, JobView};
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
@@ -110,8 +110,18 @@ fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result
 
 const COLUMNS: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
 
-const MORE_COLUMNS: [&str; 8] =
-    ["tenant", "priority", "submitted", "deadline", "starts", "preempted", "moved", "failures"];
+const MORE_COLUMNS: [&str; 10] = [
+    "tenant",
+    "priority",
+    "submitted",
+    "deadline",
+    "will start",
+    "will end",
+    "starts",
+    "preempted",
+    "moved",
+    "failures",
+];
 
 fn header(wide: bool, none: bool) -> Vec<&'static str> {
     let more = if wide { MORE_COLUMNS.as_slice() } else { &[] };
@@ -136,6 +146,8 @@ fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
             job.priority.to_string(),
             clock::written(job.submitted_at),
             job.deadline.map_or_else(String::new, clock::written),
+            will_start(job),
+            will_end(job),
             job.starts.to_string(),
             job.preemptions.to_string(),
             job.migrations.to_string(),
@@ -143,6 +155,25 @@ fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
         ]);
     }
     row
+}
+
+/// When a job that waits will probably start.
+pub(super) fn will_start(job: &JobView) -> String {
+    let waits = job.started_at.is_none() && job.ended_at.is_none();
+    job.estimate.filter(|_| waits).map_or_else(String::new, |told| about(told.start))
+}
+
+/// When a job that is not over will probably be.
+pub(super) fn will_end(job: &JobView) -> String {
+    let lives = job.ended_at.is_none();
+    job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end))
+}
+
+/// An estimate, and between which times it lies nine times in ten.
+fn about(when: Option<IntervalView>) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return "not within weeks".into() };
+    let high = high.map_or_else(|| "…".to_owned(), clock::written);
+    format!("{} ({} – {high})", clock::written(mid), clock::written(low))
 }
 
 /// Where a job runs.

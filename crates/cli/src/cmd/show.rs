@@ -67,6 +67,8 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("submitted", clock::written(job.submitted_at)),
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at)),
+        ("will start", jobs::will_start(job)),
+        ("will end", jobs::will_end(job)),
         ("deadline", moment(job.deadline)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use yard_core::policy::Policy;
-use yard_live::MakePolicy;
+use yard_core::units::Span;
 use yard_live::api::{self, Site};
 use yard_live::auth::Tokens;
 use yard_live::ca::{Authority, write_private};
@@ -20,6 +20,7 @@ use yard_live::driver::{CardSharing, Config, Driver};
 use yard_live::handle::{Ask, Handle};
 use yard_live::history::History;
 use yard_live::metrics::Metrics;
+use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
 use super::catalog::Table;
@@ -30,6 +31,9 @@ const STALL: Duration = Duration::from_secs(15);
 
 /// How long a request may take until its answer begins.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often jobs are foretold at most.
+const ESTIMATES_EVERY: Span = Span::from_whole_secs(15);
 
 /// How often, and after how long each time, to look whether this machine has joined.
 const JOIN_TRIES: u32 = 100;
@@ -50,9 +54,9 @@ pub(super) struct Running {
 /// Starts a server; it answers once this returns.
 pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
     let metrics = Metrics::new();
+    let (make, placer) = (policy(&options.policy)?, yard_policies::placer(&options.placer)?);
     let config = config(options, &metrics)?;
     let round = config.settings.round;
-    let (make, placer) = (policy(&options.policy)?, yard_policies::placer(&options.placer)?);
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", options.listen))?;
     let (handle, driver) = Driver::start(config, make, placer)?;
@@ -132,10 +136,17 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     };
     config.learn = options.belief == Believed::Learned;
     config.meter = Arc::new(metrics.clone());
+    config.estimates = Some(Estimating { every: ESTIMATES_EVERY, placer: placer(&options.placer) });
     if let Some(path) = &options.throughputs {
         config.catalog = Box::new(Table::open(path)?);
     }
     Ok(config)
+}
+
+/// Makes the placer anew; its name is checked elsewhere, and a wrong one never gets here.
+fn placer(name: &str) -> MakePlacer {
+    let name = name.to_owned();
+    Arc::new(move || yard_policies::placer(&name).expect("it was made once already"))
 }
 
 /// Makes the policy anew whenever one is wanted; what is wrong with its name is said now.

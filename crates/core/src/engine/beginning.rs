@@ -16,6 +16,7 @@ impl Engine {
         let state = &mut self.state;
         state.settings = settings;
         state.plan = None;
+        state.promises.stale = true;
         state.vacant.append(&mut state.cooling);
         (state.changed.all, state.dirty, state.loose) = (true, true, true);
     }

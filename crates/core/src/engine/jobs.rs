@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
+use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
@@ -33,6 +34,12 @@ impl Engine {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
+        let answer = state.answer(&spec);
+        if let Answer::Refused { reason, earliest } = answer {
+            state.ledger.ended += 1;
+            state.after.note_failed(id);
+            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest }));
+        }
         let later = spec.not_before;
         let row = state.add_row(spec, JobRun::new(id, state.now));
         state.begin_training(row, guesses);
@@ -42,6 +49,7 @@ impl Engine {
             state.hold_for(row, &awaited);
         }
         out.push(Effect::Publish(Event::Submitted { job: id }));
+        out.extend(state.note_answer(row, answer).map(Effect::Publish));
     }
 
     pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
@@ -71,6 +79,7 @@ impl Engine {
         state.forget_awaited(job);
         state.stints.remove(&job);
         state.trainees.remove(&job);
+        state.forget_promise(job);
         let now = state.now;
         let run = state.run_mut(job);
         run.become_state(now, end);
@@ -123,19 +132,13 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
     spec.training.as_ref().map_or(Ok(()), |training| checks::check(training, &spec.shapes, kinds))?;
-    let most = |shape: &Shape, kind| match shape.spread {
-        Spread::Node => nodes.largest(kind),
-        Spread::Any | Spread::Rack => nodes.total(kind),
-    };
-    let fits = |shape: &Shape| {
-        shape.devices() > 0 && shape.needs.iter().all(|need| most(shape, need.kind) >= need.devices)
-    };
-    if nodes.is_empty() || spec.shapes.iter().any(fits) {
+    if nodes.is_empty() || spec.shapes.iter().any(|shape| nodes.could_hold(shape)) {
         return Ok(());
     }
     let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
-        let (kind, have) = (kinds.get(need.kind).unwrap_or("an unknown kind"), most(smallest, need.kind));
+        let (kind, have) =
+            (kinds.get(need.kind).unwrap_or("an unknown kind"), nodes.most(smallest, need.kind));
         let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))

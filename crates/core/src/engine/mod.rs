@@ -11,6 +11,7 @@ mod jobs;
 mod leasing;
 mod nodes;
 mod planning;
+mod promises;
 mod regimes;
 mod reports;
 mod training;
@@ -18,6 +19,7 @@ mod training;
 pub(crate) use after::After;
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
+pub(crate) use promises::check as check_promises;
 pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
@@ -114,6 +116,7 @@ impl Engine {
         let lapse = state.leases.next_lapse().map(|time| Time(time.0.saturating_sub(self.slack().0)));
         let fill = state.fills().then_some(state.now);
         let wishes = self.next_round().into_iter().chain(lapse).chain(fill).chain(self.next_entry());
+        let wishes = wishes.chain(state.next_promise());
         wishes.min().map(|time| time.max(state.now))
     }
 

@@ -31,15 +31,13 @@ impl Engine {
         }
         (self.state.changed.nodes, self.state.hopeless) = (true, None);
         (self.state.dirty, self.state.loose) = (true, true);
+        self.state.promises.stale = true;
         out.push(Effect::Publish(Event::Node { node, change: news }));
     }
 
     fn add_node(&mut self, spec: NodeSpec) -> NodeId {
-        let (kind, before) = (spec.kind, self.state.nodes.largest(spec.kind));
         let node = self.state.nodes_mut().add(spec);
-        if self.state.nodes.largest(kind) != before {
-            self.state.respeed_all();
-        }
+        self.state.respeed_all();
         node
     }
 

@@ -52,7 +52,12 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         self.enter_due();
+        self.state.dirty |= self.state.next_promise().is_some_and(|time| time <= self.state.now);
         if self.next_round().is_none_or(|time| time > self.state.now) {
+            // What was promised does not wait for a plan.
+            if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
+                self.keep_promises(out);
+            }
             return self.fill(out);
         }
         let state = &self.state;
@@ -138,8 +143,13 @@ impl Engine {
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
-        let fixed = |lease: LeaseId| leases.get(lease).is_some_and(|lease| lease.is_fixed(specs));
-        let granted = |id: LeaseId| leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted);
+        let due = &state.promises.due;
+        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
+        let fixed =
+            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || promised(lease));
+        let granted = |id: LeaseId| {
+            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !promised(lease))
+        };
         let held = book::Held { fixed: &fixed, granted: &granted };
         let applied = state.book.apply(allocation, state.now, state.settings.turns, specs, runs, held);
         for lease in applied.ended {
@@ -162,6 +172,7 @@ impl Engine {
         if !state.book.has_waiting() || state.nodes.is_full() {
             return;
         }
+        let barred = state.barred();
         let turning = state.turning();
         let promised = rounds::fill(rounds::Parts {
             book: &mut state.book,
@@ -172,6 +183,7 @@ impl Engine {
             fixed: &|_| false,
             turning,
             homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
+            barred: &barred,
         });
         for lease in promised {
             self.grant_if_idle(lease, out);
@@ -179,6 +191,8 @@ impl Engine {
     }
 
     fn round(&mut self, out: &mut Vec<Effect>) {
+        self.keep_promises(out);
+        let barred = self.state.barred();
         let state = &mut self.state;
         state.ledger.rounds += 1;
         state.loose = false;
@@ -192,7 +206,9 @@ impl Engine {
         let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
-        let fixed = |lease: &Lease| lease.is_fixed(&specs);
+        let due = state.promises.due.clone();
+        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
+        let fixed = |lease: &Lease| lease.is_fixed(&specs) || promised(lease);
         let decision = rounds::decide(
             rounds::Parts {
                 book: &mut state.book,
@@ -203,11 +219,17 @@ impl Engine {
                 fixed: &fixed,
                 turning,
                 homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
+                barred: &barred,
             },
             repack,
         );
-        invariants::head_runs(state, &*self.placer, decision.head, repack);
+        invariants::head_runs(state, &*self.placer, decision.head, repack, &barred);
         state.count_blocked(&decision, repack);
+        self.carry_out(decision, out);
+    }
+
+    /// Ends and grants what was decided.
+    pub(super) fn carry_out(&mut self, decision: Decision, out: &mut Vec<Effect>) {
         for lease in decision.ended {
             let again = self.state.goes_on(lease);
             self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
@@ -274,7 +296,7 @@ impl State {
     }
 
     /// For the order of shares of time, with the accounts it goes by up to date.
-    fn turning(&mut self) -> Turning {
+    pub(super) fn turning(&mut self) -> Turning {
         let Settings { turns, round, .. } = self.settings;
         if self.book.mode == Mode::Fractions {
             self.book.account(&Jobs { now: self.now, turns, specs: &self.specs, runs: &self.runs });

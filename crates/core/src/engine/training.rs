@@ -96,8 +96,7 @@ impl State {
     pub(super) fn first_speeds(&mut self, spec: &JobSpec) -> Option<Arc<[f64]>> {
         let training = spec.training.as_ref()?;
         let goodput = self.first_fits.of(training);
-        let largest = |kind| self.nodes.largest(kind);
-        Some(goodput.speeds(training, &spec.shapes, &spec.speeds, &largest).into())
+        Some(goodput.speeds(training, &spec.shapes, &spec.speeds, &self.nodes).into())
     }
 
     /// Remembers a new job that trains; `guesses` are the speeds it came with.
@@ -114,8 +113,7 @@ impl State {
         let (spec, run) = (&self.specs[job.index()], self.run(job));
         let Some(training) = &spec.training else { return };
         let (shape, nodes) = (&spec.shapes[run.shape as usize], placement.0.len() as u32);
-        let largest = |kind| self.nodes.largest(kind);
-        let choice = trainee.goodput.choose(training, shape, nodes, &largest);
+        let choice = trainee.goodput.choose(training, shape, nodes, &self.nodes);
         let batch = choice.map(|choice| choice.batch).or_else(|| first_batch(training, shape));
         self.run_mut(job).batch = batch;
     }
@@ -126,9 +124,8 @@ impl State {
         let training = spec.training.as_ref().filter(|training| training.adapts)?;
         let (shape, nodes) =
             (&spec.shapes[run.shape as usize], self.leases.get(lease)?.placement.0.len() as u32);
-        let largest = |kind| self.nodes.largest(kind);
-        let best = trainee.goodput.choose(training, shape, nodes, &largest)?;
-        let rate = trainee.goodput.rate(training, shape, nodes, now, &largest)?;
+        let best = trainee.goodput.choose(training, shape, nodes, &self.nodes)?;
+        let rate = trainee.goodput.rate(training, shape, nodes, now, &self.nodes)?;
         (best.batch != now && best.goodput > TUNE_MIN * rate).then_some(best.batch)
     }
 
@@ -163,8 +160,7 @@ impl State {
     fn respeed(&mut self, job: JobIdx) {
         let (spec, trainee) = (&self.specs[job.index()], self.trainees.get(&job));
         let Some((training, trainee)) = spec.training.as_ref().zip(trainee) else { return };
-        let largest = |kind| self.nodes.largest(kind);
-        let speeds = trainee.goodput.speeds(training, &spec.shapes, &trainee.guesses, &largest);
+        let speeds = trainee.goodput.speeds(training, &spec.shapes, &trainee.guesses, &self.nodes);
         let moved = |by: f64| {
             let far =
                 |(now, then): (&f64, &f64)| (now - then).abs() > by * then || (*now > 0.0) != (*then > 0.0);
@@ -177,7 +173,7 @@ impl State {
         }
     }
 
-    /// The largest node of a kind is another one: jobs that train lie on other numbers of nodes from now on.
+    /// A node came: jobs that train may lie on other numbers of nodes from now on.
     pub(super) fn respeed_all(&mut self) {
         let jobs: Vec<JobIdx> = self.trainees.keys().copied().collect();
         for job in jobs {

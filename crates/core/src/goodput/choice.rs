@@ -115,7 +115,7 @@ mod tests {
     fn sizes_run_from_the_submitted_one_to_the_largest() {
         let sizes: Vec<f64> = LIMITS.sizes(1).collect();
         assert_eq!((sizes.len(), sizes[0], sizes[49]), (50, 128.0, 4096.0));
-        assert!(sizes.windows(2).all(|pair| (pair[1] / pair[0] - 32f64.powf(1.0 / 49.0)).abs() < 1e-12));
+        assert!(sizes.windows(2).all(|pair| (pair[1] / pair[0] - libm::pow(32.0, 1.0 / 49.0)).abs() < 1e-12));
         assert_eq!(LIMITS.sizes(8).next(), Some(256.0), "each device has the least at least");
         assert_eq!(LIMITS.sizes(129).count(), 0, "so many devices would have too little each");
         let fixed = Limits { batch_max: 128, ..LIMITS };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::choice::{Choice, Limits};
 use super::model::Model;
 use super::points::Points;
+use crate::cluster::Nodes;
 use crate::ids::KindId;
 use crate::job::{Need, Shape, Spread};
 use crate::training::{Batch, Noise, Timing, Training};
@@ -34,9 +35,6 @@ struct Basis<'a> {
     /// How much faster one device is here than there.
     ratio: f64,
 }
-
-/// How many devices the largest node of each kind has; 0: not known.
-pub type Largest<'a> = &'a dyn Fn(KindId) -> u32;
 
 impl Goodput {
     /// What is known of a job before it runs.
@@ -83,17 +81,17 @@ impl Goodput {
         training: &Training,
         shapes: &[Shape],
         guesses: &[f64],
-        largest: Largest,
+        cluster: &Nodes,
     ) -> Vec<f64> {
         let most = self.seen.iter().map(|(_, points)| points.most()).max().unwrap_or(0);
-        let fewest = fewest(training, shapes);
-        let trust = || self.trust(training, shapes, &fewest, guesses, largest);
+        let fewest = fewest(training, shapes, cluster);
+        let trust = || self.trust(training, shapes, &fewest, guesses, cluster);
         let speed = |at: usize| {
             let (shape, devices) = (&shapes[at], shapes[at].devices());
             if devices > fewest[at].max(most.saturating_mul(2)) || devices < fewest[at] {
                 return 0.0;
             }
-            match self.choose(training, shape, nodes_of(shape, largest), largest) {
+            match self.choose(training, shape, nodes_of(shape, cluster), cluster) {
                 Some(choice) => choice.goodput / f64::from(training.batch),
                 None if devices == fewest[at] && !self.knows(shape) => guesses[at] * trust(),
                 None => 0.0,
@@ -104,11 +102,11 @@ impl Goodput {
 
     /// The best batch in a shape on so many nodes, and how good it is as far as is known. None where memory holds no
     /// batch there, or nothing is known of its kinds.
-    pub fn choose(&self, training: &Training, shape: &Shape, nodes: u32, largest: Largest) -> Option<Choice> {
+    pub fn choose(&self, training: &Training, shape: &Shape, nodes: u32, cluster: &Nodes) -> Option<Choice> {
         let (limits, devices) = (limits(training, &shape.needs)?, shape.devices());
         let on = |need: &Need| {
             let basis = self.basis(training, need.kind, devices)?;
-            let nodes = if basis.kind == need.kind { nodes } else { nodes_for(devices, largest(basis.kind)) };
+            let nodes = if basis.kind == need.kind { nodes } else { nodes_for(devices, basis.kind, cluster) };
             let choice = limits.best(basis.model, &self.noise, nodes, devices)?;
             Some(Choice { goodput: choice.goodput * basis.ratio, ..choice })
         };
@@ -124,12 +122,12 @@ impl Goodput {
         shape: &Shape,
         nodes: u32,
         batch: Batch,
-        largest: Largest,
+        cluster: &Nodes,
     ) -> Option<f64> {
         let (limits, devices) = (limits(training, &shape.needs)?, shape.devices());
         let on = |need: &Need| {
             let basis = self.basis(training, need.kind, devices)?;
-            let nodes = if basis.kind == need.kind { nodes } else { nodes_for(devices, largest(basis.kind)) };
+            let nodes = if basis.kind == need.kind { nodes } else { nodes_for(devices, basis.kind, cluster) };
             Some(limits.goodput(basis.model, &self.noise, nodes, devices, batch) * basis.ratio)
         };
         let rates: Option<Vec<f64>> = shape.needs.iter().map(on).collect();
@@ -172,11 +170,11 @@ impl Goodput {
         shapes: &[Shape],
         fewest: &[u32],
         guesses: &[f64],
-        largest: Largest,
+        cluster: &Nodes,
     ) -> f64 {
         let known = (0..shapes.len()).filter(|at| shapes[*at].devices() == fewest[*at] && guesses[*at] > 0.0);
         let ratio = |at: usize| {
-            let choice = self.choose(training, &shapes[at], nodes_of(&shapes[at], largest), largest)?;
+            let choice = self.choose(training, &shapes[at], nodes_of(&shapes[at], cluster), cluster)?;
             let ratio = choice.goodput / f64::from(training.batch) / guesses[at];
             Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
         };
@@ -205,39 +203,49 @@ pub(crate) fn holds(training: &Training, shape: &Shape) -> bool {
 }
 
 /// For each shape, the fewest devices of its kinds on which the job can run at all.
-fn fewest(training: &Training, shapes: &[Shape]) -> Vec<u32> {
-    let held: Vec<&Shape> = shapes.iter().filter(|shape| holds(training, shape)).collect();
+fn fewest(training: &Training, shapes: &[Shape], cluster: &Nodes) -> Vec<u32> {
+    let able = |shape: &&Shape| holds(training, shape) && (cluster.is_empty() || cluster.could_hold(shape));
+    let able: Vec<&Shape> = shapes.iter().filter(able).collect();
     let alike =
         |a: &Shape, b: &Shape| a.needs.iter().map(|need| need.kind).eq(b.needs.iter().map(|need| need.kind));
-    let fewest = |shape| held.iter().filter(|other| alike(other, shape)).map(|other| other.devices()).min();
+    let fewest = |shape| able.iter().filter(|other| alike(other, shape)).map(|other| other.devices()).min();
     shapes.iter().map(|shape| fewest(shape).unwrap_or(u32::MAX)).collect()
 }
 
 /// The nodes that a shape takes where it lies well.
-fn nodes_of(shape: &Shape, largest: Largest) -> u32 {
+fn nodes_of(shape: &Shape, cluster: &Nodes) -> u32 {
+    let nodes = |need: &Need| nodes_for(need.devices, need.kind, cluster);
     match shape.spread {
         Spread::Node => 1,
-        Spread::Rack | Spread::Any => {
-            shape.needs.iter().map(|need| nodes_for(need.devices, largest(need.kind))).sum()
-        }
+        Spread::Rack | Spread::Any => shape.needs.iter().map(nodes).sum(),
     }
 }
 
-fn nodes_for(devices: u32, largest: u32) -> u32 {
-    if largest == 0 { 1 } else { devices.div_ceil(largest) }
+fn nodes_for(devices: u32, kind: KindId, cluster: &Nodes) -> u32 {
+    match cluster.largest(kind) {
+        0 => 1,
+        largest => devices.div_ceil(largest),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::NodeSpec;
     use crate::training::{Fits, Profiled};
 
     const A: KindId = KindId(0);
     const B: KindId = KindId(1);
     const C: KindId = KindId(2);
 
-    /// Nodes of eight of each kind.
-    const EIGHT: Largest = &|_| 8;
+    /// Two nodes of eight of each kind.
+    fn eights() -> Nodes {
+        let mut nodes = Nodes::default();
+        for kind in [A, A, B, B, C, C] {
+            nodes.add(NodeSpec { name: "node".into(), kind, devices: 8, rack: 0, memory_mib: None });
+        }
+        nodes
+    }
 
     fn timing(nodes: u32, devices: u32, local: u32, per_example_s: f64) -> Timing {
         let grad_s = 0.1 + per_example_s * f64::from(local);
@@ -271,7 +279,7 @@ mod tests {
     }
 
     fn speeds(goodput: &Goodput, training: &Training) -> [Vec<f64>; 3] {
-        let speeds = goodput.speeds(training, &shapes(), &[3.0; 15], EIGHT);
+        let speeds = goodput.speeds(training, &shapes(), &[3.0; 15], &eights());
         [0, 5, 10].map(|from| speeds[from..from + 5].to_vec())
     }
 
@@ -337,11 +345,19 @@ mod tests {
         );
         let fixed = Training { adapts: false, ..training.clone() };
         let shape = &shapes()[3];
-        let choice = Goodput::new(&fixed).choose(&fixed, shape, 1, EIGHT).expect("eight hold it");
+        let choice = Goodput::new(&fixed).choose(&fixed, shape, 1, &eights()).expect("eight hold it");
         assert_eq!(choice.batch, Batch { local: 64, extra: 0 });
         let accumulating = Training { accumulates: true, ..fixed };
-        let choice = Goodput::new(&accumulating).choose(&accumulating, &shapes()[0], 1, EIGHT);
+        let choice = Goodput::new(&accumulating).choose(&accumulating, &shapes()[0], 1, &eights());
         assert_eq!(choice.expect("it accumulates").batch, Batch { local: 128, extra: 3 });
+    }
+
+    #[test]
+    fn what_the_cluster_has_no_room_for_is_not_waited_for() {
+        let training = training();
+        let shapes = [Shape { spread: Spread::Node, ..Shape::of(A, 9) }, Shape::of(A, 12), Shape::of(A, 16)];
+        let speeds = Goodput::new(&training).speeds(&training, &shapes, &[1.0; 3], &eights());
+        assert!(speeds[1] > 0.0 && speeds[0] == 0.0 && speeds[2] == 0.0, "{speeds:?}");
     }
 
     #[test]
@@ -350,7 +366,7 @@ mod tests {
         let goodput = Goodput::new(&training);
         let needs = [A, B].map(|kind| Need { kind, devices: 1 });
         let mixed = Shape { needs: needs.to_vec(), ..Shape::of(A, 1) };
-        let on = |shape: &Shape| goodput.choose(&training, shape, 1, EIGHT).expect("it fits").goodput;
+        let on = |shape: &Shape| goodput.choose(&training, shape, 1, &eights()).expect("it fits").goodput;
         assert_eq!(on(&mixed), on(&Shape::of(B, 2)).min(on(&Shape::of(A, 2))));
     }
 
@@ -359,8 +375,8 @@ mod tests {
         let training = training();
         let mut goodput = Goodput::new(&training);
         let batch = |goodput: &Goodput| {
-            let choice = goodput.choose(&training, &shapes()[1], 1, EIGHT).expect("it fits");
-            let again = goodput.rate(&training, &shapes()[1], 1, choice.batch, EIGHT).expect("it fits");
+            let choice = goodput.choose(&training, &shapes()[1], 1, &eights()).expect("it fits");
+            let again = goodput.rate(&training, &shapes()[1], 1, choice.batch, &eights()).expect("it fits");
             assert!((again / choice.goodput - 1.0).abs() < 1e-12);
             choice.batch.global(2)
         };

@@ -94,7 +94,7 @@ impl Round<'_> {
                 continue;
             }
             // What does not fit here, fits no later share of this class: less is left for those.
-            let bound = self.home(share).is_some();
+            let bound = self.home(share).is_some() || self.is_barred(share);
             closed[class] |= !self.try_choose(key, false) && !bound;
             if self.nodes.is_full() {
                 return;
@@ -157,7 +157,7 @@ impl Round<'_> {
     /// The shape in which a share could have devices: the one it has, or the first for which there are enough.
     fn option(&self, share: ShareId, counts: &Counts) -> Option<u16> {
         let entry = self.book.entry(share);
-        if counts.are_taken(&entry.jobs) {
+        if counts.are_taken(&entry.jobs) || (entry.lease.is_none() && self.is_barred(share)) {
             return None;
         }
         let class = self.book.class(entry.class);

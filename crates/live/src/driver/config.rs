@@ -7,6 +7,7 @@ use std::time::Duration;
 use yard_core::Settings;
 use yard_core::units::Span;
 
+use crate::forecaster::Estimating;
 use crate::translate::{Blank, Catalog};
 
 /// What the driver is run with.
@@ -43,6 +44,8 @@ pub struct Config {
     pub idle: Span,
     /// Inputs from one snapshot to the next.
     pub snapshot_every: u64,
+    /// How jobs are foretold; none: they are not.
+    pub estimates: Option<Estimating>,
     /// Who counts what the driver does.
     pub meter: Arc<dyn Meter>,
 }
@@ -126,6 +129,7 @@ impl Config {
             retry: Span(500_000),
             idle: seconds(300),
             snapshot_every: 20_000,
+            estimates: None,
             meter: Arc::new(NoMeter),
         }
     }

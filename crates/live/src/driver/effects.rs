@@ -4,7 +4,7 @@ use yard_core::cluster::Placement;
 use yard_core::gang::ToGang;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobState};
-use yard_core::message::{Effect, Event, Input, News, Why};
+use yard_core::message::{Effect, Event, Input, News, Outcome, Report, Why};
 use yard_core::units::Time;
 
 use super::Driver;
@@ -45,6 +45,7 @@ impl Driver {
         {
             record.ended_run(outcome);
         }
+        self.remember(now, &input, before.as_ref());
         let decides = matches!(input, Input::Tick | Input::Planned { .. });
         let watch = Stopwatch::start();
         let mut effects = Vec::new();
@@ -61,6 +62,20 @@ impl Driver {
         }
         self.derived.seq = self.seq;
         effects
+    }
+
+    /// What forecasts go by: who came, and how much jobs that are done had to do.
+    fn remember(&mut self, now: Time, input: &Input, before: Option<&JobRun>) {
+        match input {
+            Input::Submit(spec) => self.forecaster.came(now, spec),
+            Input::Report(Report { job, lease, news: News::Stopped { outcome: Outcome::Finished, .. } }) => {
+                let run = before.filter(|run| run.lease == Some(*lease));
+                if let Some((run, spec)) = run.zip(self.engine.job_spec(*job)) {
+                    self.forecaster.done(now, run, spec);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// What to do about a plan.
@@ -101,7 +116,11 @@ impl Driver {
                 }
                 self.changed_jobs.insert(*job);
             }
-            Event::Submitted { job } | Event::Promised { job, .. } | Event::Started { job } => {
+            Event::Submitted { job }
+            | Event::Promised { job, .. }
+            | Event::Unpromised { job, .. }
+            | Event::AtRisk { job, .. }
+            | Event::Started { job } => {
                 self.changed_jobs.insert(*job);
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),

@@ -50,6 +50,12 @@ impl Driver {
             Event::Promised { job: id, by, devices } => {
                 job("promised", id, json!({ "by": by.secs(), "gpus": devices }))
             }
+            Event::Unpromised { job: id, earliest } => {
+                job("unpromised", id, json!({ "earliest": earliest.map(Time::secs) }))
+            }
+            Event::AtRisk { job: id, by, likely } => {
+                job("at_risk", id, json!({ "by": by.secs(), "likely": likely.map(Time::secs) }))
+            }
             Event::Rejected { job: id, reason, earliest } => {
                 job("rejected", id, json!({ "reason": reason, "earliest": earliest.map(Time::secs) }))
             }

@@ -74,6 +74,7 @@ impl Record {
             migrations: 0,
             failures: 0,
             exit_code: None,
+            estimate: None,
             request: None,
         };
         let facts = Facts::default();

@@ -40,6 +40,7 @@ use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};
 use crate::board::Board;
+use crate::forecaster::Forecaster;
 use crate::handle::{Ask, Handle, Reply};
 use crate::planner::{Answer, MakePolicy, Planner};
 use crate::store::{Derived, Store, StoreError};
@@ -84,6 +85,7 @@ pub struct Driver {
     snapshot: u64,
     packing: bool,
     packed: mpsc::UnboundedSender<Packed>,
+    forecaster: Forecaster,
     /// Asked to end: when, and who waits for it.
     ending: Option<(Span, Vec<Reply<()>>)>,
 }
@@ -110,9 +112,11 @@ impl Driver {
     ) -> Result<(Handle, JoinHandle<()>), StoreError> {
         config.settings.every_round = make().cadence() == Cadence::EveryRound;
         let store = Store::open(&config.data)?;
+        let estimating = config.estimates.take().map(|how| (how, make.clone()));
         let (planner, answers) = Planner::new(make, config.plan_cap, config.plan_rest);
         let (packed, packed_receiver) = mpsc::unbounded_channel();
         let mut driver = recovery::recover(config, store, placer, planner, packed)?;
+        estimating.into_iter().for_each(|(how, make)| driver.forecaster.begin(how, make));
         driver.begin()?;
         let (asks, asks_receiver) = mpsc::channel(ASKS_WAITING_MAX);
         let handle = Handle { asks, board: driver.board.clone(), events: driver.events.clone() };

@@ -23,7 +23,8 @@ impl Driver {
         let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed, idle)).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for view in views {
+        for mut view in views {
+            view.estimate = board.jobs.get(&view.id).and_then(|known| known.estimate);
             board.jobs.insert(view.id, view);
         }
         for view in ended {

@@ -53,6 +53,7 @@ pub(super) fn recover(
         looked: Default::default(),
         snapshot: seq,
         packing: false,
+        forecaster: Default::default(),
         packed,
         ending: None,
         store,

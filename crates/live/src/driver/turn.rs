@@ -100,6 +100,15 @@ impl Driver {
             self.flush_derived();
         }
         self.begin_snapshot();
+        self.foretell();
+    }
+
+    /// Has the jobs foretold, now and then.
+    fn foretell(&mut self) {
+        let elapsed = self.clock.elapsed();
+        if self.forecaster.wants(elapsed, self.seq) {
+            self.forecaster.foretell(elapsed, self.seq, self.engine.state().clone(), &self.board);
+        }
     }
 
     fn take(&mut self, now: Time, ask: Ask) {

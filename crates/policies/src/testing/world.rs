@@ -121,6 +121,25 @@ impl World {
             Some(Time::from_secs(deadline));
     }
 
+    /// A job that is there is held back until these rows have ended.
+    pub(crate) fn come_after(&mut self, row: usize, rows: &[usize]) {
+        let after = rows.iter().map(|row| self.view.runs[*row].id).collect();
+        Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]).after = after;
+        Arc::make_mut(&mut self.view.runs)[row].held_until = Some(Time::NEVER);
+        self.view.changed.added.retain(|job| job.index() != row);
+    }
+
+    /// Who waited for others and does no longer comes in.
+    fn let_in(&mut self) {
+        let rows = (0..self.view.runs.len() as u32).map(JobIdx);
+        let free =
+            |job: &JobIdx| self.view.run(*job).held_until.is_some() && self.view.awaits(*job).is_empty();
+        for job in rows.filter(free).collect::<Vec<_>>() {
+            Arc::make_mut(&mut self.view.runs)[job.index()].held_until = None;
+            self.view.changed.added.push(job);
+        }
+    }
+
     /// Asks, applies, starts and stops.
     pub(crate) fn plan(&mut self, policy: &mut dyn Policy) -> Allocation {
         let allocation = policy.allocate(&self.view).expect("an answer");
@@ -306,6 +325,7 @@ impl World {
             self.shares.remove(&job);
             self.ends.insert(self.view.run(job).id, now.secs());
         }
+        self.let_in();
         self.count_devices();
     }
 

@@ -36,6 +36,12 @@ impl Upsets {
         Upsets { backoff, script, begins: begins.collect() }
     }
 
+    /// Nothing that happens to nodes or drivers.
+    pub(super) fn calm_down(&mut self) {
+        self.script.clear();
+        self.begins.clear();
+    }
+
     /// The drivers that begin, each with settings of its own.
     pub(super) fn begins(&self, settings: &Settings) -> Vec<(Time, Input)> {
         let begin = |random: &Random| Input::Begin(Box::new(changed(&mut random.clone(), settings)));

@@ -1,5 +1,10 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
+mod estimates;
+mod goodput;
+mod perotin;
+mod shockwave;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,8 +129,17 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 5] =
-    [("tiresias", tiresias), ("muri", muri), ("muri testbed", testbed), ("blox", blox), ("gavel", gavel)];
+pub(crate) const SUITES: [(&str, Suite); 9] = [
+    ("tiresias", tiresias),
+    ("muri", muri),
+    ("muri testbed", testbed),
+    ("blox", blox),
+    ("gavel", gavel),
+    ("goodput", goodput::suite),
+    ("shockwave", shockwave::suite),
+    ("perotin", perotin::perotin),
+    ("estimates", estimates::estimates),
+];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
 fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
@@ -289,6 +303,7 @@ fn simulate(
     simulate_with(trace, cluster, policies, compat, &[])
 }
 
+/// The same with further options; no compat: as `yard sim` runs by itself.
 fn simulate_with(
     trace: &Path,
     cluster: &str,
@@ -296,20 +311,26 @@ fn simulate_with(
     compat: &str,
     more: &[&str],
 ) -> anyhow::Result<Option<(Plan, Vec<Run>)>> {
+    if !trace.is_file() {
+        return Ok(None);
+    }
+    let compat: &[&str] = if compat.is_empty() { &[] } else { &["--compat", compat] };
+    let (plan, args) = plan(trace, cluster, policies, &[compat, more].concat())?;
+    let runs = runner::run_all(&plan, &args)?;
+    Ok(Some((plan, runs)))
+}
+
+/// What `yard sim` would run.
+fn plan(trace: &Path, cluster: &str, policies: &str, more: &[&str]) -> anyhow::Result<(Plan, SimArgs)> {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
         sim: SimArgs,
     }
-    if !trace.is_file() {
-        return Ok(None);
-    }
     let trace = trace.to_string_lossy();
-    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies, "--compat", compat];
+    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies];
     let args = Line::try_parse_from(line.iter().chain(more))?.sim;
-    let plan = Plan::new(&args)?;
-    let runs = runner::run_all(&plan, &args)?;
-    Ok(Some((plan, runs)))
+    Ok((Plan::new(&args)?, args))
 }
 
 fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {

@@ -190,6 +190,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         migrations: 0,
         failures: 0,
         exit_code: None,
+        estimate: None,
         request: None,
     }
 }

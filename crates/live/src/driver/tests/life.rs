@@ -301,3 +301,30 @@ async fn a_job_comes_after_others_and_is_given_up_with_them() {
     assert!(field(refused(&[99], "ann").await).1.contains("there is no job 99 of yours"));
     assert!(field(refused(&[0], "bob").await).1.contains("there is no job 0 of yours"));
 }
+
+#[tokio::test]
+async fn jobs_are_foretold_and_the_estimate_stays_while_they_change() {
+    let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
+    let every = Span(1_000);
+    let rig = Rig::with(|config| config.estimates = Some(crate::Estimating { every, placer }));
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let long = |seconds| JobRequest { duration_s: Some(seconds), ..job(0.0, 0) };
+    let first = rig.submit(long(1_000.0)).await.id;
+    let part = agent.start_running().await;
+    let second = rig.submit(long(500.0)).await;
+    let told = |board: &Board, id: u64| board.jobs.get(&id)?.estimate?.end;
+    rig.until("an estimate", |board| told(board, second.id).is_some()).await;
+    let estimate = rig.job(second.id).unwrap().estimate.unwrap();
+    let (start, end) = (estimate.start.unwrap(), estimate.end.unwrap());
+    // The second starts when the first ends, and takes as long as it says.
+    let before = rig.look(|board| told(board, first)).unwrap();
+    assert!((start.mid - before.mid).abs() < 60.0, "{before:?} {start:?}");
+    assert!((end.mid - start.mid - 500.0).abs() < 60.0, "{start:?} {end:?}");
+    assert!(start.low <= start.mid && start.high.is_some_and(|high| start.mid <= high));
+    agent.end(part, How::Finished, Some(0)).await;
+    let part = agent.start_running().await;
+    rig.until_state(second.id, "running").await;
+    assert!(rig.job(second.id).unwrap().estimate.is_some());
+    agent.end(part, How::Finished, Some(0)).await;
+    assert!(rig.until_state(second.id, "succeeded").await.estimate.is_none());
+}

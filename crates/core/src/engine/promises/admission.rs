@@ -1,0 +1,254 @@
+//! What a job with a deadline is answered when it is submitted.
+
+use std::collections::BTreeMap;
+
+use crate::ids::JobIdx;
+use crate::job::{JobSpec, Late};
+use crate::message::Event;
+use crate::promise::{Ask, Grid, Stretch, Timeline, earliest, hold_on, satisfy};
+use crate::state::{Promise, State};
+use crate::units::{Span, Time};
+
+/// Deadlines tried for a better answer than what fits around all plans as they are.
+const PROBES: u32 = 6;
+
+/// The answer to a job.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It has no deadline, or none that anybody plans for.
+    Plain,
+    /// It will be done by then; the plans of all once it is there.
+    Promised { by: Time, own: Vec<Stretch>, others: BTreeMap<JobIdx, Vec<Stretch>> },
+    /// It cannot be promised; the earliest deadline that could.
+    Late { earliest: Option<Time> },
+    /// It is refused.
+    Refused { reason: String, earliest: Option<Time> },
+}
+
+/// How the others' plans are dealt with to fit a new job in.
+#[derive(Clone, Copy, Debug)]
+enum Others {
+    /// They stay as they are.
+    Stay,
+    /// All are planned anew; who has its devices goes on with them.
+    HoldOn,
+    /// All are planned anew.
+    Anew,
+}
+
+impl State {
+    /// What becomes of a job with a deadline. Changes nothing but how long stopping is reckoned to take.
+    pub(in crate::engine) fn answer(&mut self, spec: &JobSpec) -> Answer {
+        self.reckon_with(spec.costs.save);
+        let Some(deadline) = spec.deadline.filter(|_| self.settings.promises) else { return Answer::Plain };
+        if deadline <= self.now {
+            let reason = "its deadline is in the past; give a later one, or none".to_owned();
+            return Answer::Refused { reason, earliest: None };
+        }
+        let wishes: Vec<Time> = match &spec.rewards {
+            Some(rewards) => rewards.iter().map(|reward| reward.by).filter(|by| *by > self.now).collect(),
+            None => vec![deadline],
+        };
+        let after = self.ready(spec);
+        let desk = Desk::new(self, spec, after);
+        let promised = wishes.into_iter().filter(|_| after.is_some()).find_map(|by| desk.promise(by));
+        if let Some(promised) = promised {
+            return promised;
+        }
+        let earliest = after.and_then(|_| desk.earliest(deadline));
+        match spec.late {
+            Late::Try => Answer::Late { earliest },
+            Late::Refuse => Answer::Refused { reason: refusal(self.now, earliest), earliest },
+        }
+    }
+
+    /// Puts an answer on record. The event that tells of it.
+    pub(in crate::engine) fn note_answer(&mut self, job: JobIdx, answer: Answer) -> Option<Event> {
+        let id = self.run(job).id;
+        match answer {
+            Answer::Plain | Answer::Refused { .. } => None,
+            Answer::Late { earliest } => Some(Event::Unpromised { job: id, earliest }),
+            Answer::Promised { by, own, others } => {
+                let shapes = &self.specs[job.index()].shapes;
+                let devices =
+                    own.iter().map(|stretch| shapes[stretch.shape as usize].devices()).max().unwrap_or(0);
+                self.run_mut(job).promise = Some(by);
+                self.promises.kept.insert(job, Promise { plan: own, at_risk: false });
+                self.adopt(others);
+                Some(Event::Promised { job: id, by, devices })
+            }
+        }
+    }
+
+    /// When the jobs that it waits for will be done, if that is known.
+    fn ready(&self, spec: &JobSpec) -> Option<Time> {
+        let mut ready = spec.not_before.unwrap_or(self.now);
+        for row in spec.after.iter().filter_map(|id| self.rows.get(id)) {
+            ready = ready.max(self.run(*row).promise?);
+        }
+        Some(ready)
+    }
+
+    /// Plans reckon with the longest time that a job may hold its devices after it was told to stop. Where a longer one
+    /// does not fit with what was promised, its job binds its devices instead.
+    fn reckon_with(&mut self, save: Span) {
+        if !self.settings.promises || save <= self.promises.settle {
+            return;
+        }
+        let before = std::mem::replace(&mut self.promises.settle, save);
+        if self.promises.kept.is_empty() {
+            return;
+        }
+        match self.plan_anew() {
+            Some(plans) => self.adopt(plans),
+            None => self.promises.settle = before,
+        }
+    }
+
+    /// Plans for all that was promised such that all of it holds, if there are any.
+    pub(super) fn plan_anew(&self) -> Option<BTreeMap<JobIdx, Vec<Stretch>>> {
+        let (grid, room) = (self.grid(), self.room());
+        let open = self.open_timeline(&room, &grid);
+        let asks: Vec<(JobIdx, Ask)> =
+            self.promised_asks().into_iter().map(|(job, by)| (job, self.ask(job, by, &room))).collect();
+        [Others::HoldOn, Others::Anew].into_iter().find_map(|others| {
+            let mut timeline = open.clone();
+            self.plan_others(&asks, others, &mut timeline, &grid)
+        })
+    }
+
+    /// Who was promised what, earliest first. What is at risk is wanted as soon as it was last planned.
+    pub(super) fn promised_asks(&self) -> Vec<(JobIdx, Time)> {
+        let by = |(job, promise): (&JobIdx, &Promise)| {
+            let end = promise.plan.last().filter(|_| promise.at_risk).map(|last| last.until);
+            (*job, self.run(*job).promise.unwrap_or(Time::NEVER).max(end.unwrap_or(Time::ZERO)))
+        };
+        let mut asks: Vec<(JobIdx, Time)> = self.promises.kept.iter().map(by).collect();
+        asks.sort_by_key(|(job, by)| (*by, self.run(*job).id));
+        asks
+    }
+
+    /// Plans for these jobs in order; none where one of them finds none.
+    fn plan_others(
+        &self,
+        asks: &[(JobIdx, Ask)],
+        others: Others,
+        timeline: &mut Timeline,
+        grid: &Grid,
+    ) -> Option<BTreeMap<JobIdx, Vec<Stretch>>> {
+        let mut plans = BTreeMap::new();
+        for (job, ask) in asks {
+            let plan = self.plan_one(*job, ask, others, timeline, grid)?;
+            timeline.take_plan(ask, &plan, grid);
+            plans.insert(*job, plan);
+        }
+        Some(plans)
+    }
+
+    fn plan_one(
+        &self,
+        job: JobIdx,
+        ask: &Ask,
+        others: Others,
+        timeline: &Timeline,
+        grid: &Grid,
+    ) -> Option<Vec<Stretch>> {
+        let due = self.promises.due.contains_key(&job);
+        let on = self.ask_on(job, ask).filter(|_| ask.whole || (due && matches!(others, Others::HoldOn)));
+        match on {
+            Some((shape, on)) => match hold_on(&on, shape, timeline, grid) {
+                None if !ask.whole => satisfy(ask, timeline, grid),
+                plan => plan,
+            },
+            None => satisfy(ask, timeline, grid),
+        }
+    }
+
+    /// Puts other plans in the place of those that were.
+    pub(super) fn adopt(&mut self, plans: BTreeMap<JobIdx, Vec<Stretch>>) {
+        for (job, plan) in plans {
+            if let Some(promise) = self.promises.kept.get_mut(&job) {
+                promise.plan = plan;
+            }
+        }
+        self.promises.next = Some(self.now);
+    }
+}
+
+/// All that is needed to try deadlines for one job.
+struct Desk<'a> {
+    state: &'a State,
+    grid: Grid,
+    ask: Ask,
+    /// What is free of bound jobs, and what is free of promises too.
+    open: Timeline,
+    left: Timeline,
+    others: Vec<(JobIdx, Ask)>,
+}
+
+impl<'a> Desk<'a> {
+    fn new(state: &'a State, spec: &JobSpec, after: Option<Time>) -> Desk<'a> {
+        let (grid, room) = (state.grid(), state.room());
+        let open = state.open_timeline(&room, &grid);
+        let mut left = open.clone();
+        let asks = state.promised_asks().into_iter().map(|(job, by)| (job, state.ask(job, by, &room)));
+        let others: Vec<(JobIdx, Ask)> = asks.collect();
+        for (job, ask) in &others {
+            left.take_plan(ask, &state.promises.kept[job].plan, &grid);
+        }
+        let ask = state.first_ask(spec, Time::NEVER, &room);
+        let ask = Ask { from: after.unwrap_or(ask.from), ..ask };
+        Desk { state, grid, ask, open, left, others }
+    }
+
+    /// A promise to be done by then, if it can be made.
+    fn promise(&self, by: Time) -> Option<Answer> {
+        let modes = [Others::Stay, Others::HoldOn, Others::Anew];
+        let modes = if self.others.is_empty() { &modes[..1] } else { &modes };
+        modes.iter().find_map(|others| self.fit(by, *others))
+    }
+
+    fn fit(&self, by: Time, others: Others) -> Option<Answer> {
+        let ask = Ask { by, ..self.ask.clone() };
+        if matches!(others, Others::Stay) {
+            let own = satisfy(&ask, &self.left, &self.grid)?;
+            return Some(Answer::Promised { by, own, others: BTreeMap::new() });
+        }
+        let (sooner, later) = self.others.split_at(self.others.partition_point(|(_, other)| other.by <= by));
+        let mut timeline = self.open.clone();
+        let mut plans = self.state.plan_others(sooner, others, &mut timeline, &self.grid)?;
+        let own = satisfy(&ask, &timeline, &self.grid)?;
+        timeline.take_plan(&ask, &own, &self.grid);
+        plans.append(&mut self.state.plan_others(later, others, &mut timeline, &self.grid)?);
+        Some(Answer::Promised { by, own, others: plans })
+    }
+
+    /// The earliest deadline that can be promised, a step later so that it still can be when it is asked for.
+    fn earliest(&self, wanted: Time) -> Option<Time> {
+        let (mut high, _) = earliest(&self.ask, &self.left, &self.grid)?;
+        let mut low = wanted.min(high);
+        for _ in 0..if self.others.is_empty() { 0 } else { PROBES } {
+            let middle = self.grid.after(Time(low.0 / 2 + high.0 / 2));
+            if middle >= high {
+                break;
+            }
+            match self.promise(middle) {
+                Some(_) => high = middle,
+                None => low = middle,
+            }
+        }
+        Some(high + self.grid.step(high))
+    }
+}
+
+fn refusal(now: Time, earliest: Option<Time>) -> String {
+    match earliest {
+        Some(time) => {
+            let (minutes, rest) = ((time - now).0 / 60_000_000, (time - now).0 / 1_000_000 % 60);
+            format!("its deadline cannot be kept; the earliest that can is {minutes} min {rest} s from now")
+        }
+        None => "its deadline cannot be kept, and no later one can be promised either: it has no shape that \
+                 can be planned for"
+            .into(),
+    }
+}

@@ -1,0 +1,295 @@
+//! How promises are kept: who must have devices now has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::book::ShareId;
+use crate::engine::Engine;
+use crate::ids::{JobId, JobIdx, LeaseId};
+use crate::job::Spread;
+use crate::leases::LeaseState;
+use crate::message::{Effect, Event, Why};
+use crate::promise::{Ask, Grid, Room, Stretch, earliest};
+use crate::rounds;
+use crate::state::State;
+use crate::units::{Span, Time};
+
+impl Engine {
+    /// Gives devices to all who must have them now, before anybody's order.
+    pub(in crate::engine) fn keep_promises(&mut self, out: &mut Vec<Effect>) {
+        let state = &mut self.state;
+        if !state.settings.promises || state.promises.kept.is_empty() {
+            state.promises.due.clear();
+            return;
+        }
+        state.look_ahead(out);
+        let mut seats: Vec<(JobIdx, ShareId)> = Vec::new();
+        for (job, shape) in self.state.promises.due.clone() {
+            seats.extend(self.seat_for(job, shape, out).map(|share| (job, share)));
+        }
+        let state = &mut self.state;
+        seats.sort_by_key(|(job, _)| (std::cmp::Reverse(state.bulk(*job)), state.run(*job).id));
+        let seats: Vec<ShareId> = seats.into_iter().map(|(_, share)| share).collect();
+        if seats.iter().all(|share| state.book.entry(*share).lease.is_some()) {
+            return;
+        }
+        let kept: BTreeSet<LeaseId> =
+            state.leases.iter().filter(|(_, lease)| state.is_kept(lease)).map(|(id, _)| id).collect();
+        let shares: BTreeSet<ShareId> =
+            kept.iter().filter_map(|id| state.leases.get(*id)).map(|lease| lease.share).collect();
+        let specs = state.specs.clone();
+        let turning = state.turning();
+        let decision = rounds::seat(
+            rounds::Parts {
+                book: &mut state.book,
+                nodes: Arc::make_mut(&mut state.nodes),
+                leases: &mut state.leases,
+                placer: &*self.placer,
+                young: &|_| false,
+                fixed: &|lease| shares.contains(&lease.share),
+                turning,
+                homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
+                barred: &BTreeSet::new(),
+            },
+            &seats,
+            &|lease| lease.is_fixed(&specs),
+        );
+        self.carry_out(decision, out);
+    }
+
+    /// The share through which a job has what it was promised; a new one in the place of all that it had, where none
+    /// of those is. None while it may not be stopped where it is, or is not there to run.
+    fn seat_for(&mut self, job: JobIdx, shape: u16, out: &mut Vec<Effect>) -> Option<ShareId> {
+        let state = &self.state;
+        if !state.run(job).is_active() || state.run(job).cancelled {
+            return None;
+        }
+        let shares: SmallVec<[ShareId; 1]> = SmallVec::from_slice(state.book.shares_of(job));
+        let right = |share: &ShareId| {
+            let entry = state.book.entry(*share);
+            let suits =
+                if entry.lease.is_some() { entry.held() == shape } else { entry.shape == Some(shape) };
+            suits && entry.jobs.len() == 1
+        };
+        if let Some(share) = shares.iter().copied().find(right) {
+            let others = || shares.iter().filter(|other| **other != share);
+            if others().all(|other| state.book.entry(*other).lease.is_none()) {
+                return Some(share);
+            }
+        }
+        let lease_of = |share: &ShareId| state.book.entry(*share).lease.and_then(|id| state.leases.get(id));
+        if shares.iter().filter_map(lease_of).any(|lease| lease.is_fixed(&state.specs)) {
+            return None;
+        }
+        self.clear_shares(job, &shares, out);
+        let state = &mut self.state;
+        state.changed.touched.push(job);
+        Some(state.book.put_first(job, shape, state.now, &state.specs, &state.runs))
+    }
+
+    /// Takes a job out of all its shares; groups that it leaves go on.
+    fn clear_shares(&mut self, job: JobIdx, shares: &[ShareId], out: &mut Vec<Effect>) {
+        let mut left = Vec::new();
+        for share in shares {
+            let (lease, alone) =
+                (self.state.book.entry(*share).lease, self.state.book.entry(*share).jobs.len() == 1);
+            let Some(lease) = lease else { continue };
+            if alone {
+                self.state.release(lease);
+                self.state.book.unchoose(*share);
+                self.end_lease(lease, Why::Moved, out);
+            } else if let Some(held) = self.state.leases.get_mut(lease) {
+                match held.state {
+                    LeaseState::Promised => held.drop_job(job, &self.state.specs),
+                    LeaseState::Granted | LeaseState::Ending => left.push(lease),
+                }
+            }
+        }
+        self.state.book.remove_job(job, &self.state.specs);
+        left.into_iter().for_each(|lease| self.regroup(lease, out));
+    }
+}
+
+impl State {
+    /// How much of a block a job takes: larger ones are placed first.
+    fn bulk(&self, job: JobIdx) -> (u32, u32) {
+        let shape = &self.specs[job.index()].shapes[self.promises.due[&job] as usize];
+        let block = if shape.spread == Spread::Any { 0 } else { shape.devices().next_power_of_two() };
+        (block, shape.devices())
+    }
+
+    /// Brings plans up to date: who must have devices now, and when that changes.
+    fn look_ahead(&mut self, out: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.promises.stale) {
+            self.plan_around(out);
+        }
+        let (grid, room) = (self.grid_now(), self.room());
+        let jobs: Vec<JobIdx> = self.promises.kept.keys().copied().collect();
+        let short = jobs.iter().filter(|job| !self.bring_up(**job, &grid, &room)).count();
+        if short > 0 {
+            // Something is slower than it was believed to be.
+            self.plan_around(out);
+        }
+        self.find_due();
+    }
+
+    /// The grid for decisions that are made at this very instant.
+    fn grid_now(&self) -> Grid {
+        Grid::new(self.now, self.settings.round)
+    }
+
+    /// Drops what of a job's plan is over or not needed any more. Whether the rest is still enough.
+    fn bring_up(&mut self, job: JobIdx, grid: &Grid, room: &Room) -> bool {
+        let (now, by) = (self.now, self.run(job).promise.unwrap_or(Time::NEVER));
+        let ask = self.ask(job, by, room);
+        let has = self.run(job).lease.is_some() || self.has_lease(job);
+        let Some(promise) = self.promises.kept.get_mut(&job) else { return true };
+        promise.plan.retain(|stretch| stretch.until > now);
+        let current = promise.plan.first().filter(|stretch| stretch.from <= now).map(|stretch| stretch.shape);
+        let settled = current.is_some() && current == self.promises.due.get(&job).copied() && has;
+        if settled || promise.at_risk {
+            return settled || !promise.plan.is_empty();
+        }
+        match ask.trim(&promise.plan, grid) {
+            Some(plan) => promise.plan = plan,
+            None => return false,
+        }
+        true
+    }
+
+    /// Whether a job waits for devices that it was promised already.
+    fn has_lease(&self, job: JobIdx) -> bool {
+        self.book.shares_of(job).iter().any(|share| self.book.entry(*share).lease.is_some())
+    }
+
+    fn find_due(&mut self) {
+        let now = self.now;
+        let mut due = BTreeMap::new();
+        let mut next: Option<Time> = None;
+        for (job, promise) in &self.promises.kept {
+            let Some(first) = promise.plan.first() else { continue };
+            let change = if first.from <= now {
+                due.insert(*job, first.shape);
+                first.until
+            } else {
+                first.from
+            };
+            next = Some(next.map_or(change, |next| next.min(change)));
+        }
+        let before = std::mem::replace(&mut self.promises.due, due);
+        // Who was kept in its place and is so no longer is the policy's concern again.
+        let over: Vec<JobIdx> =
+            before.into_keys().filter(|job| !self.promises.due.contains_key(job)).collect();
+        self.dirty |= !over.is_empty();
+        self.changed.touched.extend(over);
+        self.promises.next = next;
+    }
+
+    /// Plans around what nobody reckoned with: everybody's promise if that can be, else as many as can be, earliest
+    /// first, and the others as soon as may be.
+    fn plan_around(&mut self, out: &mut Vec<Effect>) {
+        if let Some(plans) = self.plan_anew() {
+            return self.adopt(plans);
+        }
+        let (grid, room) = (self.grid(), self.room());
+        let mut timeline = self.open_timeline(&room, &grid);
+        for (job, _) in self.promised_asks() {
+            let by = self.run(job).promise.unwrap_or(Time::NEVER);
+            let ask = self.ask(job, by, &room);
+            let (plan, likely) = match crate::promise::satisfy(&ask, &timeline, &grid) {
+                Some(plan) => (plan, None),
+                None => earliest(&ask, &timeline, &grid)
+                    .map_or((Vec::new(), Some(None)), |(time, plan)| (plan, Some(Some(time)))),
+            };
+            timeline.take_plan(&ask, &plan, &grid);
+            self.set_plan(job, plan, likely, out);
+        }
+    }
+
+    fn set_plan(
+        &mut self,
+        job: JobIdx,
+        plan: Vec<Stretch>,
+        late: Option<Option<Time>>,
+        out: &mut Vec<Effect>,
+    ) {
+        let (id, by) = (self.run(job).id, self.run(job).promise.unwrap_or(Time::NEVER));
+        let Some(promise) = self.promises.kept.get_mut(&job) else { return };
+        promise.plan = plan;
+        let news = late.is_some() && !promise.at_risk;
+        promise.at_risk = late.is_some();
+        if news {
+            out.push(Effect::Publish(Event::AtRisk { job: id, by, likely: late.flatten() }));
+        }
+    }
+
+    /// Jobs that may not start now because their devices could not be had back when others must have them.
+    pub(in crate::engine) fn barred(&self) -> BTreeSet<JobIdx> {
+        let mut barred = BTreeSet::new();
+        if !self.settings.promises || self.promises.kept.is_empty() {
+            return barred;
+        }
+        let waits = |job: &JobIdx| {
+            let run = self.run(*job);
+            let free = run.lease.is_none() && !self.promises.due.contains_key(job);
+            free && run.is_active() && self.is_binding(*job)
+        };
+        let waiting: Vec<JobIdx> = self.rows.values().copied().filter(waits).collect();
+        if waiting.is_empty() {
+            return barred;
+        }
+        let (grid, room) = (self.grid_now(), self.room());
+        let mut timeline = self.open_timeline(&room, &grid);
+        for (job, promise) in &self.promises.kept {
+            timeline.take_plan(&self.ask(*job, Time::NEVER, &room), &promise.plan, &grid);
+        }
+        for job in waiting {
+            if !self.let_in(job, &room, &grid, &mut timeline) {
+                barred.insert(job);
+            }
+        }
+        barred
+    }
+
+    /// Whether a job may start in any of its shapes, wherever it comes to lie; takes that from the timeline.
+    fn let_in(&self, job: JobIdx, room: &Room, grid: &Grid, timeline: &mut crate::promise::Timeline) -> bool {
+        let spec = &self.specs[job.index()];
+        let ask: Ask = self.ask(job, Time::NEVER, room);
+        let mut tried = timeline.clone();
+        if let Some(own) = self.promises.kept.get(&job) {
+            tried.give_plan(&ask, &own.plan, grid);
+        }
+        for shape in spec.usable() {
+            let seconds = ask.left / spec.speeds[shape as usize];
+            let until = self.now + ask.overhead + Span::from_secs(seconds);
+            let mut with = tried.clone();
+            with.take(&room.worst(&spec.shapes[shape as usize]), grid.now, grid.after(until));
+            if !with.is_sound() {
+                return false;
+            }
+            if shape == spec.usable().next().unwrap_or(0) {
+                *timeline = with;
+            }
+        }
+        true
+    }
+}
+
+/// Checks that all plans fit together.
+pub(crate) fn check(state: &State) {
+    if !state.settings.promises || state.promises.stale {
+        return;
+    }
+    let (grid, room) = (state.grid(), state.room());
+    let mut timeline = crate::promise::Timeline::new(grid.now, room.free());
+    for (job, promise) in state.promises.kept.iter().filter(|(_, promise)| !promise.at_risk) {
+        let id: JobId = state.run(*job).id;
+        assert!(state.run(*job).promise.is_some(), "job {id}: a plan without a promise");
+        timeline.take_plan(&state.ask(*job, Time::NEVER, &room), &promise.plan, &grid);
+    }
+    assert!(timeline.is_sound(), "more was promised than there is");
+    let lost = state.rows.values().filter(|row| state.run(**row).promise.is_some());
+    assert!(lost.count() == state.promises.kept.len(), "a promise was forgotten");
+}

@@ -1,0 +1,192 @@
+//! What will become of the jobs: the engine run forward from a state, under a policy, in a small world where what is
+//! believed is true. No second scheduler predicts the first: the same code decides.
+//!
+//! What is not known is data: a `Scenario` says how much work jobs really have, and who comes later. Several of them
+//! (`past` draws them from what has been) give an interval for each job (`interval`). Each run is bounded in steps and
+//! in time; a job that is not over by then is said to start or end at a time that is not known.
+
+pub mod interval;
+pub mod past;
+mod world;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::Engine;
+use crate::ids::JobId;
+use crate::job::JobSpec;
+use crate::message::{Effect, Event, Input};
+use crate::policy::{Placer, Policy};
+use crate::state::{RestoreError, State};
+use crate::units::{Span, Time};
+use world::World;
+
+/// One way in which things may go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scenario {
+    /// What jobs that are here really have to do in all, in steps; others have what they say.
+    pub steps: BTreeMap<JobId, f64>,
+    /// Who comes, in order of time, and what each really has to do.
+    pub arrivals: Vec<(Time, JobSpec, f64)>,
+}
+
+/// How far a forecast goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Steps of the engine.
+    pub steps_max: u64,
+    /// Plans of the policy, which may be dear.
+    pub plans_max: u64,
+    /// Time from now on.
+    pub horizon: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let horizon = Span::from_whole_secs(180 * 86_400);
+        Limits { steps_max: 200_000, plans_max: 20_000, horizon }
+    }
+}
+
+/// When a job starts and ends, as far as the forecast came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// When it first got or gets devices.
+    pub start: Option<Time>,
+    /// When it is over.
+    pub end: Option<Time>,
+}
+
+/// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
+const IDLE_ROUNDS_MAX: u32 = 64;
+
+/// Runs a state forward until the jobs that are in it are over, or the limits are reached.
+pub fn run(
+    state: &State,
+    placer: Box<dyn Placer>,
+    policy: &mut dyn Policy,
+    scenario: &Scenario,
+    limits: Limits,
+) -> Result<BTreeMap<JobId, Outlook>, RestoreError> {
+    let engine = Engine::restore(state.clone(), placer)?;
+    let mut run = Run::new(engine, policy, scenario, limits);
+    // Whoever answered plans is not here: one that is being made is asked for again.
+    let settings = run.engine.settings().clone();
+    run.step(Input::Begin(Box::new(settings)));
+    while let Some(now) = run.next_time() {
+        run.happen(now);
+    }
+    Ok(run.outlooks)
+}
+
+struct Run<'a> {
+    engine: Engine,
+    policy: &'a mut dyn Policy,
+    world: World,
+    arrivals: &'a [(Time, JobSpec, f64)],
+    outlooks: BTreeMap<JobId, Outlook>,
+    /// Jobs of the state that are not over.
+    open: usize,
+    now: Time,
+    until: Time,
+    steps: u64,
+    plans: u64,
+    limits: Limits,
+    idle_rounds: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(engine: Engine, policy: &'a mut dyn Policy, scenario: &'a Scenario, limits: Limits) -> Run<'a> {
+        let world = World::new(&engine, scenario);
+        let jobs = engine.state().rows.iter();
+        let outlook = |row| Outlook { start: engine.state().run(row).first_start, end: None };
+        let outlooks: BTreeMap<_, _> = jobs.map(|(id, row)| (*id, outlook(*row))).collect();
+        let now = engine.now();
+        Run {
+            policy,
+            world,
+            arrivals: &scenario.arrivals,
+            open: outlooks.len(),
+            outlooks,
+            now,
+            until: now + limits.horizon,
+            steps: 0,
+            plans: 0,
+            limits,
+            idle_rounds: 0,
+            engine,
+        }
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        let spent = self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max;
+        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX {
+            return None;
+        }
+        let arrival = self.arrivals.first().map(|(time, ..)| *time);
+        let times = arrival.into_iter().chain(self.world.time()).chain(self.engine.deadline());
+        times.min().map(|time| time.max(self.now)).filter(|time| *time <= self.until)
+    }
+
+    /// As in every loop around the engine: first what is reported, then who comes, then the engine's own tick.
+    fn happen(&mut self, now: Time) {
+        self.now = now;
+        while let Some(report) = self.world.next_due(now) {
+            self.step(Input::Report(report));
+        }
+        while let Some(((_, spec, steps), rest)) =
+            self.arrivals.split_first().filter(|((time, ..), _)| *time <= now)
+        {
+            self.arrivals = rest;
+            self.world.expect(self.engine.next_job(), *steps);
+            self.step(Input::Submit(Box::new(spec.clone())));
+        }
+        if self.engine.deadline().is_some_and(|deadline| deadline <= now) {
+            self.step(Input::Tick);
+            let idle = self.world.time().is_none() && self.arrivals.is_empty();
+            self.idle_rounds = if idle { self.idle_rounds + 1 } else { 0 };
+        }
+    }
+
+    /// One step of the engine, and of what it asks for at once.
+    fn step(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        let mut effects = Vec::new();
+        while let Some(input) = inputs.pop_front() {
+            self.steps += 1;
+            self.engine.step(self.now, input, &mut effects);
+            for effect in effects.drain(..) {
+                match effect {
+                    Effect::Plan { plan, view } => {
+                        self.plans += 1;
+                        let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
+                        inputs.push_back(Input::Planned { plan, answer });
+                    }
+                    Effect::Execute(command) => self.world.execute(&self.engine, &command),
+                    Effect::Publish(event) => self.note(&event),
+                }
+            }
+            self.world.keep_pace(&self.engine);
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Granted { jobs, .. } => {
+                for job in jobs {
+                    let outlook = self.outlooks.get_mut(job);
+                    outlook.into_iter().for_each(|outlook| _ = outlook.start.get_or_insert(self.now));
+                }
+            }
+            Event::Ended { job, .. } => {
+                if let Some(outlook) = self.outlooks.get_mut(job) {
+                    outlook.end = Some(self.now);
+                    self.open -= 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

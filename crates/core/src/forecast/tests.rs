@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use super::past::Past;
+use super::*;
+use crate::Settings;
+use crate::allocation::{Allocation, Share, Shares};
+use crate::cluster::{Kinds, NodeSpec, Nodes, Placement, Slice};
+use crate::ids::KindId;
+use crate::job::{Costs, Late, Rank, Shape};
+use crate::message::NodeChange;
+use crate::policy::PolicyError;
+use crate::view::View;
+
+/// First come, first served; `preempt`: shortest first, stopping others.
+struct Order {
+    preempt: bool,
+}
+
+impl Policy for Order {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let rank = |job| if self.preempt { view.seconds_left(job) } else { view.run(job).submitted.secs() };
+        let shares = Shares::All(view.active().map(|job| Share::whole(job, Rank(rank(job), 0.0))).collect());
+        Ok(if self.preempt { Allocation::preemptive(shares) } else { Allocation::queue(shares, true) })
+    }
+}
+
+/// The first node with enough free devices.
+struct First;
+
+impl Placer for First {
+    fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
+        let devices = shape.devices();
+        let (node, is) = nodes.iter().find(|(_, node)| node.free.count_ones() >= devices)?;
+        let mask =
+            (0..128).map(|bit| 1u128 << bit).filter(|bit| is.free & bit != 0).take(devices as usize).sum();
+        Some(Placement([Slice { node, mask }].into_iter().collect()))
+    }
+}
+
+fn job(devices: u32, steps: f64) -> JobSpec {
+    JobSpec {
+        name: "job".into(),
+        user: None,
+        tenant: None,
+        weight: 1.0,
+        priority: 0,
+        deadline: None,
+        steps,
+        shapes: Arc::from([Shape::of(KindId(0), devices)]),
+        speeds: Arc::from([2.0]),
+        costs: Costs {
+            save: Span::from_whole_secs(3),
+            load: Span::from_whole_secs(2),
+            start: Span::from_whole_secs(1),
+        },
+        profile: Default::default(),
+        failures_max: 0,
+        pausable: true,
+        not_before: None,
+        sharing: None,
+        training: None,
+        regimes: None,
+        rewards: None,
+        late: Late::Try,
+        after: Box::default(),
+    }
+}
+
+/// A node of two devices, and jobs that wait.
+fn waiting(jobs: &[JobSpec]) -> State {
+    let mut kinds = Kinds::default();
+    kinds.intern("a");
+    let mut engine = Engine::new(Settings::default(), kinds, Box::new(First));
+    let spec = NodeSpec { name: "n".into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+    engine.step(Time::ZERO, Input::Node(NodeChange::Join(spec)), &mut Vec::new());
+    for job in jobs {
+        engine.step(Time::ZERO, Input::Submit(Box::new(job.clone())), &mut Vec::new());
+    }
+    engine.state().clone()
+}
+
+fn foretold(state: &State, preempt: bool, scenario: &Scenario) -> Vec<(Option<f64>, Option<f64>)> {
+    let got =
+        run(state, Box::new(First), &mut Order { preempt }, scenario, Limits::default()).expect("a state");
+    let secs = |time: Option<Time>| time.map(Time::secs);
+    got.values().map(|outlook| (secs(outlook.start), secs(outlook.end))).collect()
+}
+
+#[test]
+fn jobs_start_in_order_and_take_what_they_take() {
+    let state = waiting(&[job(2, 20.0), job(1, 10.0), job(1, 6.0)]);
+    let got = foretold(&state, false, &Scenario::default());
+    assert_eq!(got, [(Some(0.0), Some(11.0)), (Some(11.0), Some(17.0)), (Some(11.0), Some(15.0))]);
+}
+
+#[test]
+fn a_job_that_has_more_to_do_ends_later_and_others_start_later() {
+    let state = waiting(&[job(2, 20.0), job(2, 10.0)]);
+    let longer = Scenario { steps: [(JobId(0), 40.0)].into(), ..Scenario::default() };
+    assert_eq!(foretold(&state, false, &longer), [(Some(0.0), Some(21.0)), (Some(21.0), Some(27.0))]);
+}
+
+#[test]
+fn who_comes_later_may_stop_a_job_which_saves_and_loads() {
+    let state = waiting(&[job(2, 40.0)]);
+    let comes = Scenario { arrivals: vec![(Time::from_secs(11.0), job(2, 2.0), 2.0)], ..Scenario::default() };
+    // 20 of 40 steps by 11 s, saved by 14; the other from 14 to 16; again from 19 with 10 s to go.
+    assert_eq!(foretold(&state, true, &comes), [(Some(0.0), Some(29.0))]);
+    assert_eq!(foretold(&state, true, &Scenario::default()), [(Some(0.0), Some(21.0))]);
+}
+
+#[test]
+fn who_can_never_run_has_no_end_and_the_limits_hold() {
+    let mut slow = job(1, 10.0);
+    slow.speeds = Arc::from([0.0]);
+    let state = waiting(&[slow, job(1, 10.0)]);
+    let got = foretold(&state, false, &Scenario::default());
+    assert_eq!((got[0].1, got[1]), (None, (Some(0.0), Some(6.0))));
+    let limits = Limits { horizon: Span::from_whole_secs(5), ..Limits::default() };
+    let cut = run(&state, Box::new(First), &mut Order { preempt: false }, &Scenario::default(), limits);
+    assert!(cut.expect("a state").values().all(|outlook| outlook.end.is_none()));
+}
+
+#[test]
+fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
+    let mut state = waiting(&[job(1, 10.0), job(1, 10.0)]);
+    let row = state.rows[&JobId(1)];
+    state.run_mut(row).done = 15.0;
+    let past = Past { ratios: vec![1.0, 2.0, 0.5], ..Past::default() };
+    let mut seed = 0;
+    let mut draw = |below: u64| {
+        seed += 1;
+        seed % below
+    };
+    for _ in 0..20 {
+        let steps = past.scenario(&state, Span::ZERO, &mut draw).steps;
+        assert!([5.0, 10.0, 20.0].contains(&steps[&JobId(0)]));
+        assert_eq!(steps[&JobId(1)], 20.0);
+    }
+}
+
+#[test]
+fn the_past_comes_again_from_somewhere_on_and_round_and_round() {
+    let mut state = waiting(&[]);
+    state.now = Time::from_secs(100.0);
+    let at = |seconds: f64| (Time::from_secs(seconds), Arc::new(job(1, seconds)));
+    let past = Past { arrivals: vec![at(20.0), at(50.0), at(90.0)], ratios: Vec::new() };
+    // From 60 s on: 90 comes after 30 s, then the whole past of 80 s again.
+    let mut draw = |_: u64| 40_000_000;
+    let coming = past.scenario(&state, Span::from_whole_secs(100), &mut draw).arrivals;
+    let times: Vec<_> = coming.iter().map(|(time, spec, steps)| (time.secs(), spec.steps, *steps)).collect();
+    assert_eq!(times, [(130.0, 90.0, 90.0), (140.0, 20.0, 20.0), (170.0, 50.0, 50.0)]);
+    assert!(Past::default().scenario(&state, Span::from_whole_secs(100), &mut draw).arrivals.is_empty());
+}

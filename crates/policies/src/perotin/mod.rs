@@ -1,0 +1,70 @@
+//! Perotin, Sun and Raghavan ("Multi-Resource List Scheduling of Moldable Parallel Jobs under Precedence
+//! Constraints", ICPP 2021): workflows of jobs that may run at several sizes, done soon as a whole.
+//!
+//! Objective: min max_j C_j with C_i + t_j(k_j) ≤ C_j for each i before j, where the devices of all that run fit.
+//! Two phases. First every job gets its size (`sizes`): a linear program gives each a budget of time, so that neither
+//! the longest path nor the work a device has to do is long; the smallest work within 1/ρ times the budget is taken,
+//! and no more than a part μ of any kind. Then jobs are started in the order of the path that hangs on them, each as
+//! soon as its devices are free (`list`).
+//! With d kinds, times that do not grow with devices, work that does not shrink with them, and devices that need not
+//! lie together, one plan carried through ends within φd + 2√(φd) + 1 times the optimum (φ the golden section). We
+//! plan anew whenever something happens, for what is left; tests hold that to the same ratio. The spec of the paper's
+//! rounding says "the fastest within the budget": that would bound the path and not the work, so it is the one of
+//! least work within the budget, for which both follow (`sizes::round`).
+//! Certificate: when the last job would end, by counting devices, and what no schedule can beat.
+//! Reads: all living jobs with what they come after, also those that still wait for others; steps left, speeds, costs.
+//! Cost: one linear program with a column for each job and size, and O(n²) to list them. Of more than `PLANNED_MAX`
+//! jobs only the oldest are in the program, the others get the size of least work.
+//! Not to be used where jobs keep coming and none comes after another: it minds the end of the last job only, and never
+//! stops one that runs.
+
+mod flow;
+mod list;
+mod sizes;
+
+use smallvec::smallvec;
+use yard_core::allocation::{Allocation, Certificate, Share, Shares};
+use yard_core::job::Rank;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+
+use crate::Entry;
+use crate::ranked::finite;
+use flow::Flow;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "perotin",
+    family: "workflow",
+    paper: "Perotin, Sun and Raghavan, ICPP 2021",
+    about: "Workflows of jobs of several sizes: the last one ends within a proven ratio of the optimum; never stops a job",
+    params: &[],
+    rounds: false,
+    make: |_| Ok(Box::new(Perotin)),
+};
+
+/// Most jobs in the linear program.
+const PLANNED_MAX: usize = 1_000;
+
+struct Perotin;
+
+impl Policy for Perotin {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let flow = Flow::of(view);
+        let sized = sizes::choose(&flow).map_err(|error| PolicyError(error.to_string()))?;
+        let listed = list::run(&flow, &sized.ways);
+        let share = |task: usize| {
+            let (job, shape) = (flow.tasks[task].job, flow.tasks[task].ways[sized.ways[task]].shape);
+            let rank = Rank(finite(-listed.tails[task]), 0.0);
+            Share { jobs: smallvec![job], shape: Some(shape), fraction: 1.0, rank }
+        };
+        let active = (0..flow.tasks.len()).filter(|task| view.run(flow.tasks[*task].job).is_active());
+        let certificate = (listed.makespan > 0.0).then(|| {
+            let (objective, bound) = (listed.makespan, sized.bound);
+            Box::new(Certificate { objective, bound, ..Certificate::default() })
+        });
+        Ok(Allocation { certificate, ..Allocation::queue(Shares::All(active.map(share).collect()), true) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
