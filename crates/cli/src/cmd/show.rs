@@ -68,6 +68,8 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at)),
         ("deadline", moment(job.deadline)),
+        ("promised by", moment(job.promise)),
+        ("earliest deadline", moment(job.earliest)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),
     ]

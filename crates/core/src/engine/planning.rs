@@ -144,11 +144,11 @@ impl Engine {
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
         let due = &state.promises.due;
-        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
         let fixed =
-            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || promised(lease));
+            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || lease.is_due(due));
+        // Nobody joins who has what it was promised.
         let granted = |id: LeaseId| {
-            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !promised(lease))
+            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !lease.is_due(due))
         };
         let held = book::Held { fixed: &fixed, granted: &granted };
         let applied = state.book.apply(allocation, state.now, state.settings.turns, specs, runs, held);
@@ -207,8 +207,7 @@ impl Engine {
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
         let due = state.promises.due.clone();
-        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
-        let fixed = |lease: &Lease| lease.is_fixed(&specs) || promised(lease);
+        let fixed = |lease: &Lease| lease.is_fixed(&specs) || lease.is_due(&due);
         let decision = rounds::decide(
             rounds::Parts {
                 book: &mut state.book,

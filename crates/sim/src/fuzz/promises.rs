@@ -19,12 +19,12 @@ pub(super) struct Promises {
 }
 
 /// Lets jobs have deadlines, soft ones among them. A stream of its own: what else a seed makes stays as it is.
-pub(super) fn add(seed: u64, scenario: &mut Scenario) {
+pub(super) fn add(seed: u64, scenario: &mut Scenario, always: bool) {
     let mut random = Random::new(seed ^ 0x0dea_d11e);
-    if !random.chance(0.33) {
+    if !random.chance(0.33) && !always {
         return;
     }
-    scenario.promises = Promises { on: true, calm: random.chance(0.5) };
+    scenario.promises = Promises { on: true, calm: random.chance(0.5) || always };
     if scenario.promises.calm {
         scenario.calm_down();
     }
