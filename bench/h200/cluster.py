@@ -81,7 +81,7 @@ class Cluster:
         lines = self.yard("logs", str(job)).stdout.strip().splitlines()
         return json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {"loss": None, "log": lines[-3:]}
 
-    def wait(self, limit_s: float = 420.0, each=lambda: None) -> None:
+    def wait(self, limit_s: float = 570.0, each=lambda: None) -> None:
         """Until all jobs are over."""
         over = {"succeeded", "failed", "cancelled", "rejected"}
 

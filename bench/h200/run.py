@@ -1,6 +1,6 @@
 """What Switchyard does with one real card. Prints the tables of docs/h200.md.
 
-    YARD=path/to/yard python3 bench/h200/run.py [calibrate] [freeze] [queue] [pairs] [guard]
+    YARD=path/to/yard python3 bench/h200/run.py [calibrate] [freeze] [queue] [spread] [pairs] [guard]
 
 Needs one NVIDIA card with driver 570 or newer, PyTorch, and root (or one's own card). About 25 minutes for all.
 """
@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -160,6 +161,46 @@ def queue() -> None:
     table(["", "makespan, s", "throughput", "mean completion, s", "guaranteed jobs slowed by, at most", "failed"], rows)
 
 
+def spread() -> None:
+    """How much the pace of one and the same job differs from run to run: without a scheduler, and guaranteed in a queue."""
+    rows = [spread_row("no scheduler", bare_paces(5))]
+    for name, sharing in (("guaranteed, pairs plain", "plain"), ("guaranteed, pairs MPS", "mps")):
+        rows.append(spread_row(name, queued_paces(sharing, 4)))
+    say("### One job again and again\n")
+    table(["`encoder`", "runs", "ms a step, least", "middle", "most"], rows)
+
+
+def spread_row(name: str, paces: list[float]) -> list[object]:
+    found = sorted(1000 * pace for pace in paces)
+    return [name, len(found), f"{found[0]:.2f}", f"{statistics.median(found):.2f}", f"{found[-1]:.2f}"]
+
+
+def bare_paces(count: int) -> list[float]:
+    paces = []
+    for _ in range(count):
+        folder = Path(tempfile.mkdtemp(prefix="yard-h200-"))
+        line = [sys.executable, str(JOB), "encoder", "--steps", str(steps("encoder", 4)), "--talk", "--times", str(folder)]
+        subprocess.run(line, env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, check=True)
+        paces.append(median_step(folder / "times"))
+    return paces
+
+
+def queued_paces(sharing: str, count: int) -> list[float]:
+    """Guaranteed jobs among others that run in pairs."""
+    cluster = Cluster("--policy", "lucid", "--round", "0s", "--sharing", sharing)
+    ids = []
+    for at in range(2 * count):
+        guaranteed = at % 2 == 0
+        model = "encoder" if guaranteed else "mlp"
+        options = ("--env", f"PYTHONPATH={PACKAGE}") + (("--class", "guaranteed") if guaranteed else ())
+        job = cluster.submit(f"{model}-{at}", model, "--steps", str(steps(model, 4)), "--talk", "--times", str(cluster.folder), options=options)
+        ids += [job] if guaranteed else []
+    cluster.wait()
+    paces = [median_step(cluster.folder / str(job)) for job in ids]
+    cluster.end()
+    return paces
+
+
 def drain(cluster: Cluster, seconds: float) -> tuple[float, float, dict[int, float], int]:
     """Runs the queue: makespan, mean completion, seconds a step of each job, failures."""
     ids = {}
@@ -252,7 +293,7 @@ def calibrate() -> None:
     table(MODELS, [[f"{rates()[model]:.1f}" for model in MODELS]])
 
 
-PARTS = {"calibrate": calibrate, "freeze": freeze, "queue": queue, "pairs": pairs, "guard": guard}
+PARTS = {"calibrate": calibrate, "freeze": freeze, "queue": queue, "spread": spread, "pairs": pairs, "guard": guard}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -4,6 +4,7 @@ use yard_core::Span;
 use yard_core::policy::Policy;
 use yard_core::turns::{GavelTurns, Turns};
 use yard_sim::Quirks;
+use yard_sim::trace::Scaling;
 
 /// A bundle.
 pub(crate) struct Compat {
@@ -22,6 +23,8 @@ pub(crate) struct Compat {
     plan_gap_s: f64,
     /// Whether a gang's speed depends on where it lies, where the table says so.
     pub(crate) placement_aware: bool,
+    /// What of all jobs is the scheduler's choice, whatever the trace says.
+    pub(crate) scaling: Option<Scaling>,
     /// The artifact's name and ours.
     aliases: &'static [(&'static str, &'static str)],
 }
@@ -41,6 +44,7 @@ pub(crate) const ALL: &[Compat] = &[
         gavel_turns: false,
         plan_gap_s: 0.0,
         placement_aware: true,
+        scaling: None,
         aliases: &[
             ("fjf", "fifo-fit"),
             ("shortest", "srtf"),
@@ -61,6 +65,7 @@ pub(crate) const ALL: &[Compat] = &[
         gavel_turns: false,
         plan_gap_s: 0.0,
         placement_aware: true,
+        scaling: None,
         aliases: &[("shortest", "srtf"), ("shortest-gpu", "srsf"), ("dlas-gpu", "tiresias")],
     },
     Compat {
@@ -76,6 +81,7 @@ pub(crate) const ALL: &[Compat] = &[
         gavel_turns: false,
         plan_gap_s: 0.0,
         placement_aware: true,
+        scaling: None,
         aliases: &[],
     },
     Compat {
@@ -91,6 +97,7 @@ pub(crate) const ALL: &[Compat] = &[
         gavel_turns: true,
         plan_gap_s: 1920.0,
         placement_aware: false,
+        scaling: None,
         aliases: &[
             ("fifo_perf", "fifo-het"),
             ("allox", "allox:pin=allocated"),
@@ -104,6 +111,38 @@ pub(crate) const ALL: &[Compat] = &[
             ("min_total_duration_perf", "makespan"),
             ("min_total_duration", "makespan:agnostic=true"),
         ],
+    },
+    Compat {
+        name: "elasticflow",
+        about: "ElasticFlow's simulator (ASPLOS 2023): all jobs grow and shrink with their batch size, 60 s slots, its costs",
+        round_s: 60.0,
+        overheads: "elasticflow",
+        placer: "pack",
+        by_count: &[],
+        repack: false,
+        toll: false,
+        ends_in_rounds: false,
+        gavel_turns: false,
+        plan_gap_s: 0.0,
+        placement_aware: true,
+        scaling: Some(Scaling::Strong),
+        aliases: &[("ef-accessctrl", "elasticflow"), ("dlas-gpu", "tiresias")],
+    },
+    Compat {
+        name: "chronus",
+        about: "Chronus' simulator (SoCC 2021): 5 min rounds, placement without effect on speed, its costs of a resume",
+        round_s: 300.0,
+        overheads: "chronus",
+        placer: "pack",
+        by_count: &[],
+        repack: false,
+        toll: false,
+        ends_in_rounds: false,
+        gavel_turns: false,
+        plan_gap_s: 0.0,
+        placement_aware: false,
+        scaling: None,
+        aliases: &[],
     },
 ];
 

@@ -155,7 +155,7 @@ fn belief(plan: &Plan, runs: &[Run]) -> String {
 /// One row a job and policy.
 pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
     let mut text = String::from(
-        "policy,job_id,submit_s,gpus,start_s,end_s,jct_s,queue_s,preemptions,migrations,rho,state\n",
+        "policy,job_id,submit_s,gpus,start_s,end_s,jct_s,queue_s,preemptions,migrations,rho,state,restarts,gpu_hours\n",
     );
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for run in runs {
@@ -174,6 +174,8 @@ pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
                 row.migrations.to_string(),
                 number(row.rho),
                 state,
+                row.starts.saturating_sub(1).to_string(),
+                (Span(row.service).secs() / 3600.0).to_string(),
             ];
             let _ = writeln!(text, "{}", cells.join(","));
         }

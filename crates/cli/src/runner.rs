@@ -21,7 +21,7 @@ use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
-use yard_sim::trace::{self, Trace, Work};
+use yard_sim::trace::{self, Scaling, Trace, Work};
 use yard_sim::workload::{Options, Workload};
 use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
 
@@ -52,6 +52,7 @@ pub(crate) struct Plan {
     pub(crate) notes: Vec<String>,
     workload: Workload,
     learned: Option<Learned>,
+    learns: bool,
     faults: Faults,
     keep: Keep,
     service: Arc<[f64]>,
@@ -87,15 +88,21 @@ impl Plan {
     pub(crate) fn new(args: &SimArgs) -> anyhow::Result<Plan> {
         let compat = args.compat.as_deref().map(Compat::find).transpose()?;
         let cluster = ClusterSpec::parse(&args.cluster)?;
-        let overheads = args.overheads.as_deref().or(compat.map(|compat| compat.overheads)).unwrap_or("h200");
-        let overheads = Overheads::parse(overheads)?;
         let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
+        let by_app = table.as_ref().is_some_and(|table| table.apps().next().is_some());
+        let usual = if by_app { "sia" } else { "h200" };
+        let overheads = args.overheads.as_deref().or(compat.map(|compat| compat.overheads)).unwrap_or(usual);
+        let overheads = Overheads::parse(overheads)?;
         let placement_aware = match &args.placement {
             Some(placement) => placement == "aware",
             None => compat.is_none_or(|compat| compat.placement_aware),
         };
-        let options = Options { table: table.as_ref(), overheads: &overheads, placement_aware };
+        let scaling = args.jobs_as.as_deref().and_then(Scaling::named);
+        let scaling = scaling.or(compat.and_then(|compat| compat.scaling));
+        let profiled = args.belief == "oracle";
+        let options =
+            Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         let service = service(&opened.trace);
@@ -107,9 +114,7 @@ impl Plan {
         let choices =
             args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
         let mut notes = opened.notes;
-        if opened.trace.jobs.iter().any(|job| job.min_gpus.is_some() || job.max_gpus.is_some()) {
-            notes.push("min_gpus and max_gpus are not used: these policies run each job on its gpus".into());
-        }
+        notes.append(&mut workload.notes);
         let keep =
             if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
         let plan = Plan {
@@ -123,6 +128,7 @@ impl Plan {
             notes,
             workload,
             learned,
+            learns: !profiled,
             faults: args.faults()?,
             keep,
             service,
@@ -149,7 +155,7 @@ impl Plan {
 
     /// What the scheduler believes of speeds, by name.
     pub(crate) fn belief(&self) -> &'static str {
-        if self.learned.is_some() { "learned" } else { "oracle" }
+        if self.learns { "learned" } else { "oracle" }
     }
 
     /// When the first job is submitted.
@@ -199,7 +205,11 @@ impl Plan {
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
         Ok(Simulation {
             jobs,
-            speeds: Speeds { pairs: self.workload.pairs.clone(), learned: self.learned.clone() },
+            speeds: Speeds {
+                pairs: self.workload.pairs.clone(),
+                learned: self.learned.clone(),
+                courses: self.workload.courses.clone(),
+            },
             cluster: &self.cluster,
             settings: Settings {
                 round,
@@ -258,6 +268,9 @@ fn learned(
     if !(0.0..=1.0).contains(&args.profiled) {
         bail!("--profiled {} is not a fraction from 0 to 1", args.profiled);
     }
+    if !workload.courses.is_empty() {
+        return Ok(None);
+    }
     let Some(table) = table else {
         bail!("--belief learned is about the speeds of a table; name one with --throughputs");
     };
@@ -293,7 +306,7 @@ fn create(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
 fn service(trace: &Trace) -> Arc<[f64]> {
     let seconds = trace.jobs.iter().filter_map(|job| match job.work {
         Work::Seconds(seconds) => Some(seconds * job.gpus as f64),
-        Work::Steps(_) => None,
+        Work::Steps(_) | Work::Profile => None,
     });
     seconds.collect()
 }

@@ -600,11 +600,11 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
     );
     dir.write("flag.sh", "#!/bin/sh\n#SBATCH --mail-type=END\n");
     check_submit(&dir, &["-f", "flag.sh"], "flag.sh: line 2: --mail-type is not supported");
-    dir.write("after.sh", "#!/bin/sh\n#SBATCH --dependency=afterok:3\n");
+    dir.write("after.sh", "#!/bin/sh\n#SBATCH --dependency=afterany:3\n");
     check_submit(
         &dir,
         &["-f", "after.sh"],
-        "after.sh: line 2: --dependency: jobs that wait for other jobs are not supported yet",
+        "after.sh: line 2: --dependency: \"afterany:3\" is not afterok:JOB[:JOB…]; a job can only wait for others to succeed",
     );
     dir.write("binary", [0xff, 0xfe, 0]);
     check_submit(&dir, &["-f", "binary"], "cannot read binary");

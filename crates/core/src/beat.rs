@@ -54,6 +54,7 @@ mod tests {
             not_before: None,
             sharing: None,
             training: None,
+            regimes: None,
             rewards: None,
             late: Late::Try,
             after: Box::default(),

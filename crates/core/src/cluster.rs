@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::ids::{KindId, NodeId};
-use crate::job::{Need, Shape};
+use crate::job::{Need, Shape, Spread};
 
 /// A set of devices of one node, bit by bit.
 pub type Mask = u128;
@@ -260,6 +260,19 @@ impl Nodes {
     /// Most devices that any one node of this kind has.
     pub fn largest(&self, kind: KindId) -> u32 {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.by_free.len().saturating_sub(1) as u32)
+    }
+
+    /// Whether there are enough devices for a shape, were they all free.
+    pub fn could_hold(&self, shape: &Shape) -> bool {
+        shape.devices() > 0 && shape.needs.iter().all(|need| self.most(shape, need.kind) >= need.devices)
+    }
+
+    /// The most devices of a kind that a shape could be given, were they all free.
+    pub fn most(&self, shape: &Shape, kind: KindId) -> u32 {
+        match shape.spread {
+            Spread::Node => self.largest(kind),
+            Spread::Any | Spread::Rack => self.total(kind),
+        }
     }
 
     /// Nodes of this kind that are up and have exactly `free` devices free, in order.

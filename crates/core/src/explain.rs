@@ -21,6 +21,8 @@ pub enum Reason {
     Running,
     /// It is held back until a time.
     Held,
+    /// Jobs that it comes after have not succeeded yet.
+    Dependency,
     /// It has devices, or was promised some that others are giving back.
     Starting,
     /// It was told to stop and still holds its devices.
@@ -48,8 +50,10 @@ pub struct Explained {
     pub job: JobId,
     /// The reason that counts most.
     pub reason: Reason,
-    /// Until when it is held back.
+    /// Until when it is held back, where that is known.
     pub until: Option<Time>,
+    /// The jobs that it waits for to succeed.
+    pub awaits: Vec<JobId>,
     /// The part of the time that it should have devices; 0: no plan names it.
     pub share: f64,
     /// The kinds that it may use.
@@ -160,14 +164,17 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
     let case = Case::new(view, standing, JobIdx(row));
     let reason = case.reason();
     let (mut ahead, remedies) = match reason {
-        Reason::Running | Reason::Starting | Reason::Stopping | Reason::Held => Default::default(),
+        Reason::Running | Reason::Starting | Reason::Stopping | Reason::Held | Reason::Dependency => {
+            Default::default()
+        }
         Reason::Policy | Reason::Frozen => (case.ahead(), Vec::new()),
         _ => (case.ahead(), case.remedies()),
     };
     let n_ahead = ahead.len();
     ahead.truncate(AHEAD_MAX);
-    let (until, share) = (view.run(case.row).held_until, case.share(case.row));
-    Some(Explained { job, reason, until, share, kinds: case.kinds(), ahead, n_ahead, remedies })
+    let until = view.run(case.row).held_until.filter(|time| *time < Time::NEVER);
+    let (awaits, share) = (view.awaits(case.row), case.share(case.row));
+    Some(Explained { job, reason, until, awaits, share, kinds: case.kinds(), ahead, n_ahead, remedies })
 }
 
 /// One job and what surrounds it.
@@ -219,6 +226,7 @@ impl<'a> Case<'a> {
             JobState::Running => Reason::Running,
             JobState::Starting => Reason::Starting,
             JobState::Suspending => Reason::Stopping,
+            _ if !self.view.awaits(self.row).is_empty() => Reason::Dependency,
             _ if run.held_until.is_some() => Reason::Held,
             _ if self.standing.promised => Reason::Starting,
             _ if run.home.is_some() => Reason::Frozen,

@@ -2,7 +2,7 @@
 //! every step under fuzz; assertions on single steps stand where the step is (`cluster`, `leases`,
 //! `job`). A broken invariant is a bug: better to stop than to give a device twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::ShareId;
 use crate::cluster::{Mask, Nodes};
@@ -12,6 +12,7 @@ use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
 use crate::policy::Placer;
 use crate::state::State;
+use crate::units::Time;
 
 /// Checks everything that can be read off a state.
 pub(crate) fn check(state: &State) {
@@ -20,6 +21,7 @@ pub(crate) fn check(state: &State) {
     shares_at_most_one(state);
     no_job_lost(state);
     held_back_ask_for_nothing(state);
+    followers_wait(state);
     work_conserved(state);
     homes_known(state);
     check_promises(state);
@@ -123,6 +125,30 @@ fn held_back_ask_for_nothing(state: &State) {
     }
     let held = state.rows.values().filter(|row| state.run(**row).held_until.is_some()).count();
     assert!(held == state.delayed.len(), "a job that is not held back is to come in");
+}
+
+/// A job whose predecessors have not all succeeded is held back for ever, and each of them knows it; no other job
+/// names one that is on record.
+fn followers_wait(state: &State) {
+    let mut waits: Vec<(JobId, JobIdx)> = Vec::new();
+    for (id, row) in &state.rows {
+        let after = &state.specs[row.index()].after;
+        let awaited: BTreeSet<JobId> =
+            after.iter().copied().filter(|job| state.rows.contains_key(job)).collect();
+        assert!(awaited.is_empty() || state.after.awaits(*row), "job {id}: asks for devices before its time");
+        waits.extend(awaited.into_iter().map(|job| (job, *row)));
+    }
+    let mut counts: BTreeMap<JobIdx, usize> = BTreeMap::new();
+    waits.iter().for_each(|(_, row)| *counts.entry(*row).or_default() += 1);
+    for (row, left) in state.after.left() {
+        let run = state.run(row);
+        assert!(run.held_until == Some(Time::NEVER), "job {}: waits for others and is not held back", run.id);
+        let awaited = counts.get(&row).copied().unwrap_or(0);
+        assert!(awaited == left as usize && left > 0, "job {}: waits for {left}, not {awaited}", run.id);
+    }
+    let known = state.after.followers().flat_map(|(job, rows)| rows.iter().map(move |row| (job, *row)));
+    let known: BTreeSet<_> = known.collect();
+    assert!(known == waits.iter().copied().collect(), "a job waits for one that does not know it");
 }
 
 /// Jobs that lie frozen wait, and are known to.

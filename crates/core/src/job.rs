@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::message::Why;
-use crate::training::{Batch, Training};
+use crate::training::{Batch, Regime, Training};
 use crate::units::{Span, Time};
 
 /// How many devices of one kind.
@@ -207,6 +207,9 @@ pub struct JobSpec {
     pub sharing: Option<Arc<Sharing>>,
     /// How it trains, where its speeds follow from that; nothing: the speeds are as they stand.
     pub training: Option<Arc<Training>>,
+    /// The ways in which it makes its steps as it goes along, the first of them first; its speeds are those of the
+    /// one it is in. Nothing: there is one.
+    pub regimes: Option<Arc<[Regime]>>,
     /// What it is worth to be done by later and later times, where the deadline is soft: the first is the deadline
     /// and worth most.
     pub rewards: Option<Arc<[Reward]>>,
@@ -357,6 +360,10 @@ pub struct JobRun {
     pub promise: Option<Time>,
     /// What its steps are made of, where that is the scheduler's choice.
     pub batch: Option<Batch>,
+    /// Which of its regimes it is in.
+    pub regime: u16,
+    /// Steps it did in each of its regimes, but for those since it last went from one to another.
+    pub seen: Box<[f64]>,
 }
 
 impl JobRun {
@@ -391,6 +398,8 @@ impl JobRun {
             home: None,
             promise: None,
             batch: None,
+            regime: 0,
+            seen: Box::default(),
         }
     }
 

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod engine;
 pub mod explain;
 pub mod gang;
+pub mod goodput;
 pub mod guard;
 pub mod holder;
 pub mod ids;

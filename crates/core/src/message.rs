@@ -100,6 +100,13 @@ pub enum News {
         /// Its gradients, as last estimated.
         noise: Option<Noise>,
     },
+    /// It makes its steps in another way from now on.
+    Regime {
+        /// Steps done in all.
+        steps: f64,
+        /// Which of its regimes.
+        regime: u16,
+    },
     /// Whether it cannot be paused where it runs: it then keeps its devices until it is done.
     Stuck(bool),
     /// It gave its devices back.
@@ -264,6 +271,13 @@ pub enum Event {
         reason: String,
         /// The earliest deadline that would work, where it was the deadline that did not.
         earliest: Option<Time>,
+    },
+    /// A job will never start, because one that it comes after did not succeed; that it ended follows.
+    Orphaned {
+        /// The job.
+        job: JobId,
+        /// The one that did not succeed.
+        after: JobId,
     },
     /// Devices were handed to a group.
     Granted {

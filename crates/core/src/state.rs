@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
-use crate::engine::Stint;
+use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
@@ -129,6 +129,10 @@ pub struct State {
     pub(crate) belief: Arc<Belief>,
     /// Stretches of work that are being measured, where the belief learns.
     pub(crate) stints: BTreeMap<JobIdx, Stint>,
+    /// What jobs that train are known by.
+    pub(crate) trainees: BTreeMap<JobIdx, Trainee>,
+    #[serde(skip)]
+    pub(crate) first_fits: FirstFits,
     /// What devices cost in the allocation in force.
     pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
@@ -152,6 +156,8 @@ pub struct State {
     pub(crate) newcomers: Vec<JobIdx>,
     /// Jobs that are held back, by when they come in.
     pub(crate) delayed: BTreeSet<(Time, JobIdx)>,
+    /// Jobs that wait for others.
+    pub(crate) after: After,
     /// Jobs that lie frozen somewhere.
     pub(crate) resting: BTreeSet<JobIdx>,
     pub(crate) promises: Promises,
@@ -186,6 +192,8 @@ impl State {
             nodes: Arc::default(),
             belief: Arc::default(),
             stints: BTreeMap::new(),
+            trainees: BTreeMap::new(),
+            first_fits: FirstFits::default(),
             prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),
@@ -202,6 +210,7 @@ impl State {
             loose: false,
             newcomers: Vec::new(),
             delayed: BTreeSet::new(),
+            after: After::default(),
             resting: BTreeSet::new(),
             promises: Promises::default(),
             replan_at: None,

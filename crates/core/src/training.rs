@@ -57,6 +57,16 @@ pub struct Fits {
     pub most: u32,
 }
 
+/// One way in which a job makes its steps for a while. It goes from one to another by itself: which there are is
+/// known, when it does is not (Zheng et al., "Shockwave", NSDI 2023).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regime {
+    /// Examples in one step.
+    pub batch: u32,
+    /// Seconds that a step takes, against those of the other regimes of the job on the same devices.
+    pub seconds: f64,
+}
+
 /// A measurement on devices of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profiled {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::belief::Belief;
 use crate::cluster::{Kinds, NodeState, Nodes};
-use crate::ids::{JobIdx, KindId};
+use crate::ids::{JobId, JobIdx, KindId};
 use crate::job::{JobRun, JobSpec, JobState, Usage};
 use crate::units::{Span, Time};
 
@@ -77,6 +77,16 @@ impl View {
     /// What was submitted.
     pub fn spec(&self, job: JobIdx) -> &JobSpec {
         &self.specs[job.index()]
+    }
+
+    /// The living jobs that this one comes after. While there are any it is held back.
+    pub fn awaits(&self, job: JobIdx) -> Vec<JobId> {
+        let after = &self.spec(job).after;
+        if after.is_empty() || self.run(job).held_until.is_none() {
+            return Vec::new();
+        }
+        let lives = |other: &JobId| self.runs.iter().any(|run| run.id == *other && !run.state.is_final());
+        after.iter().copied().filter(lives).collect()
     }
 
     /// Whether it has devices, or was promised some, and was not told to stop.

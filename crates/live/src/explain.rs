@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use yard_core::Time;
 use yard_core::explain::{Explained, KindCount, Reason, Remedy};
-use yard_core::ids::{KindId, NodeId};
+use yard_core::ids::{JobId, KindId, NodeId};
 
 use crate::views::Explanation;
 
@@ -26,7 +26,12 @@ pub fn words(told: &Explained, state: &str, now: Time, names: &Names<'_>) -> Exp
         reason: word(told.reason).to_owned(),
         text: sentence(told, now, names),
         numbers: numbers(told),
-        ahead: told.ahead.iter().map(|ahead| ahead.job.0).collect(),
+        ahead: told
+            .ahead
+            .iter()
+            .map(|ahead| ahead.job.0)
+            .chain(told.awaits.iter().map(|job| job.0))
+            .collect(),
         remedies: told.remedies.iter().map(|remedy| advice(*remedy, names)).collect(),
         prices: kinds.filter_map(|(name, kind)| Some((name, kind.price?))).collect(),
     }
@@ -51,6 +56,7 @@ fn word(reason: Reason) -> &'static str {
     match reason {
         Reason::Running => "running",
         Reason::Held => "held",
+        Reason::Dependency => "dependency",
         Reason::Starting => "starting",
         Reason::Stopping => "stopping",
         Reason::Capacity => "capacity",
@@ -68,6 +74,7 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
     match told.reason {
         Reason::Running => "The job runs.".into(),
         Reason::Held => held(told, now),
+        Reason::Dependency => waits_for(&told.awaits),
         Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
         Reason::Stopping => "The job was told to stop and is saving its work.".into(),
         Reason::Capacity => format!("Not enough devices are free: {kinds}."),
@@ -96,6 +103,16 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
 fn held(told: &Explained, now: Time) -> String {
     let left = told.until.map_or(0.0, |until| (until.secs() - now.secs()).max(0.0));
     format!("The job is held back for another {left:.0} s: until its begin time, or after a failure.")
+}
+
+/// Which jobs one waits for to succeed.
+pub(crate) fn waits_for(awaits: &[JobId]) -> String {
+    const NAMED: usize = 10;
+    let jobs: Vec<_> = awaits.iter().take(NAMED).map(JobId::to_string).collect();
+    let more =
+        if awaits.len() > NAMED { format!(" and {} more", awaits.len() - NAMED) } else { String::new() };
+    let (word, does) = if awaits.len() == 1 { ("job", "succeeds") } else { ("jobs", "succeed") };
+    format!("It comes after other jobs and starts once {word} {}{more} {does}.", jobs.join(", "))
 }
 
 fn of(kind: &KindCount, names: &Names<'_>) -> String {
@@ -146,11 +163,9 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use expect_test::expect;
     use yard_core::explain::Ahead;
-    use yard_core::ids::JobId;
-
-    use super::*;
 
     fn told(reason: Reason) -> Explained {
         let count = |kind, free, price| KindCount {
@@ -166,6 +181,7 @@ mod tests {
             job: JobId(7),
             reason,
             until: Some(Time::from_secs(130.0)),
+            awaits: if reason == Reason::Dependency { vec![JobId(4), JobId(5)] } else { Vec::new() },
             share: 0.25,
             kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
             ahead: vec![Ahead { job: JobId(3), devices: 12 }],
@@ -186,7 +202,14 @@ mod tests {
 
     #[test]
     fn reasons_are_sentences_with_their_numbers() {
-        let all = [Reason::Capacity, Reason::Priority, Reason::Share, Reason::Held, Reason::Gang];
+        let all = [
+            Reason::Capacity,
+            Reason::Priority,
+            Reason::Share,
+            Reason::Held,
+            Reason::Gang,
+            Reason::Dependency,
+        ];
         let lines: String = all.map(|reason| explained(reason).text + "\n").concat();
         expect![[r#"
             Not enough devices are free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
-use yard_core::ids::{KindId, ProfileId};
+use yard_core::ids::{JobId, KindId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
@@ -86,10 +86,11 @@ pub fn translate(
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
         training: None,
+        regimes: None,
         // How long it takes is anybody's guess: then no time can be promised.
         rewards: (duration.or(limit).is_none() && deadline.is_some()).then(|| Arc::from([])),
         late: request.late.unwrap_or_default(),
-        after: Box::default(),
+        after: request.after.iter().copied().map(JobId).collect(),
     })
 }
 

@@ -192,7 +192,7 @@ pub struct EventView {
     pub id: u64,
     /// When: seconds since 1970, UTC.
     pub time: f64,
-    /// `submitted, rejected, granted, started, stopping, stopped, ended, freed, node, planned, plan_failed, stale, told`.
+    /// `submitted, rejected, orphaned, granted, started, stopping, stopped, ended, freed, node, planned, plan_failed, stale, told`.
     pub event: String,
     /// The job it is about.
     pub job: Option<u64>,
@@ -214,7 +214,7 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
+    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,

@@ -6,12 +6,14 @@
 //! To add a policy: one file that opens with its paper and ends with its tests, a `mod` line, and one
 //! line in `ALL`.
 
+mod afs;
 mod allox;
 mod antman;
 mod backfill;
 mod buyers;
 #[cfg(test)]
 mod cases;
+mod choosing;
 mod chronus;
 mod cost;
 mod cost_slo;
@@ -28,6 +30,7 @@ mod gandiva;
 mod gandiva_fair;
 mod genie;
 mod gittins;
+mod heet_like;
 mod hierarchical;
 mod hypersched;
 mod index;
@@ -38,19 +41,26 @@ mod leftovers;
 mod ljf;
 mod lpjf;
 mod lucid;
+mod lyra;
 mod makespan;
+mod market;
 mod max_min;
 mod max_throughput;
 mod nash;
+mod optimus;
 mod packs;
 mod params;
 pub mod placers;
+mod pollux;
 #[cfg(test)]
 mod properties;
 mod ranked;
 mod round_robin;
 mod salus;
 mod seats;
+mod shockwave;
+mod sia;
+mod sizes;
 mod sjf;
 mod srsf;
 mod srtf;
@@ -117,6 +127,14 @@ pub const ALL: &[Entry] = &[
     salus::ENTRY,
     lucid::ENTRY,
     lpjf::ENTRY,
+    afs::ENTRY,
+    optimus::ENTRY,
+    sia::ENTRY,
+    market::ENTRY,
+    pollux::ENTRY,
+    lyra::ENTRY,
+    heet_like::ENTRY,
+    shockwave::ENTRY,
     max_min::ENTRY,
     water_filling::ENTRY,
     finish_time::ENTRY,

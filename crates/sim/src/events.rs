@@ -75,6 +75,10 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
             text(out, "reason", reason);
             earliest.iter().for_each(|time| number(out, "earliest_us", time.0));
         }
+        Event::Orphaned { job, after } => {
+            one_job(out, "orphaned", *job);
+            number(out, "after", after.0);
+        }
         Event::Granted { lease, jobs, placement } => {
             head(out, "granted");
             number(out, "lease", lease.0);

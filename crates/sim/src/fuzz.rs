@@ -2,8 +2,10 @@
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
 //! restored state, must end in the same state; and every job must end.
 
+mod after;
 mod promises;
 mod sharing;
+mod training;
 mod upsets;
 
 use std::sync::Arc;
@@ -82,7 +84,7 @@ impl Scenario {
         let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
-        let script = script(&mut random, &cluster, jobs.len() as u64);
+        let mut script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
@@ -102,6 +104,8 @@ impl Scenario {
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
         let upsets = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
+        after::add(seed, &mut jobs);
+        script.extend(training::add(seed, &cluster, &mut jobs));
         Scenario {
             cluster,
             jobs,
@@ -139,7 +143,7 @@ impl Scenario {
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
             jobs: &jobs,
-            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned() },
+            speeds: Speeds { pairs: self.pairs.clone(), learned: self.learned(), courses: Vec::new() },
             cluster: &self.cluster,
             settings: settings.clone(),
             policy,
@@ -271,6 +275,7 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             not_before: None,
             sharing: None,
             training: None,
+            regimes: None,
             rewards: None,
             late: Late::Try,
             after: Box::default(),

@@ -137,7 +137,7 @@ impl Known<'_> {
 
     /// What the table says of a profile in a shape.
     fn speed(&self, profile: &Profile, shape: &Shape) -> Option<f64> {
-        let Profile { model, batch_size, gpus } = profile;
+        let (Profile { model, batch_size, .. }, gpus) = (profile, &shape.devices());
         let name = |need: &yard_core::job::Need| self.cluster.kinds.name(need.kind);
         let [need] = &shape.needs[..] else {
             let mut parts: Vec<_> = shape.needs.iter().map(|need| (name(need), need.devices)).collect();

@@ -4,6 +4,7 @@
 pub mod chaos;
 pub mod cluster;
 mod company;
+mod course;
 mod events;
 mod fairness;
 pub mod faults;
@@ -24,5 +25,6 @@ pub mod trace;
 pub mod workload;
 mod world;
 
+pub use course::Course;
 pub use run::{Learned, Outcome, Simulation, Speeds, run, view_at};
 pub use world::Quirks;

@@ -1,11 +1,12 @@
 //! What a run leaves behind: one row a job, the load over time, and who held which devices when.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, KindId, LeaseId};
-use yard_core::job::JobState;
+use yard_core::job::{JobSpec, JobState, Reward};
 use yard_core::message::{Event, Why};
 use yard_core::{Span, Time};
 
@@ -36,10 +37,17 @@ pub struct JobRecord {
     pub migrations: u32,
     /// Its finish-time fairness, once it is over.
     pub rho: Option<f64>,
-    /// By when it was promised to be done.
-    pub promise: Option<Time>,
     /// Device-seconds of that time that count for others on the same devices.
     pub shared: f64,
+    /// Times it was given devices.
+    pub starts: u32,
+    /// Device-microseconds it held.
+    pub service: u64,
+    /// The time by which it was promised to be done.
+    pub promise: Option<Time>,
+    /// What it is worth to be done by when, where its deadline is soft.
+    pub rewards: Option<Arc<[Reward]>>,
+    devices: u32,
     held_since: Option<Time>,
     lease: LeaseId,
     share_before: f64,
@@ -167,7 +175,8 @@ impl Record {
     }
 
     /// A job is about to be submitted.
-    pub(crate) fn add(&mut self, now: Time, gpus: u32) {
+    pub(crate) fn add(&mut self, now: Time, spec: &JobSpec) {
+        let gpus = spec.shapes[0].devices();
         self.jobs.push(JobRecord {
             submit: now,
             gpus,
@@ -178,8 +187,12 @@ impl Record {
             preemptions: 0,
             migrations: 0,
             rho: None,
-            promise: None,
             shared: 0.0,
+            starts: 0,
+            service: 0,
+            promise: None,
+            rewards: spec.rewards.clone(),
+            devices: 0,
             held_since: None,
             lease: LeaseId::default(),
             share_before: self.fairness.arrive(now, gpus),
@@ -210,6 +223,7 @@ impl Record {
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
             Event::Submitted { .. }
+            | Event::Orphaned { .. }
             | Event::Unpromised { .. }
             | Event::AtRisk { .. }
             | Event::Started { .. }
@@ -225,6 +239,7 @@ impl Record {
             let row = &mut self.jobs[job.index()];
             row.first_start.get_or_insert(now);
             (row.held_since, row.lease) = (Some(now), lease);
+            (row.starts, row.devices) = (row.starts + 1, placement.devices());
             let gpus = row.gpus as u64;
             self.change(now, |sample| {
                 sample.queued_jobs -= 1;
@@ -302,6 +317,7 @@ impl Record {
         let row = &mut self.jobs[job.index()];
         let Some(since) = row.held_since.take() else { return false };
         row.held += now - since;
+        row.service += (now - since).0 * u64::from(row.devices);
         self.follow.lay_down(now, job);
         let lease = row.lease;
         self.leave(now, lease, job);

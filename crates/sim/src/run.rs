@@ -17,6 +17,7 @@ use yard_core::view::{Changed, View};
 use yard_core::{Engine, Settings, Span, Time};
 
 use crate::cluster::ClusterSpec;
+use crate::course::Course;
 use crate::events::EventLog;
 use crate::faults::Faults;
 use crate::record::{Keep, Record};
@@ -65,6 +66,8 @@ pub struct Speeds {
     pub pairs: Belief,
     /// What the engine believes instead of the truth.
     pub learned: Option<Learned>,
+    /// How jobs really go, one for each, where that is not by the speeds they say; empty: all go by those.
+    pub courses: Vec<Option<Arc<Course>>>,
 }
 
 /// A belief to begin with.
@@ -160,6 +163,7 @@ struct Run<'a> {
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
     guesses: Option<Vec<Arc<[f64]>>>,
+    courses: Vec<Option<Arc<Course>>>,
     errors: Errors,
 }
 
@@ -196,6 +200,7 @@ impl<'a> Run<'a> {
             progress: simulation.progress,
             probe: simulation.probe,
             guesses: None,
+            courses: speeds.courses,
             errors: Errors::default(),
         };
         run.world.talks = speeds.learned.is_some();
@@ -256,9 +261,10 @@ impl<'a> Run<'a> {
 
     fn arrive(&mut self, now: Time) {
         while let Some((_, spec)) = self.jobs.get(self.arrived).filter(|(time, _)| *time <= now) {
+            let course = self.courses.get(self.arrived).cloned().flatten();
             self.arrived += 1;
-            self.world.add(spec);
-            self.record.add(now, spec.shapes[0].devices());
+            self.world.add(spec, course);
+            self.record.add(now, spec);
             let mut spec = JobSpec::clone(spec);
             if let Some(guesses) = &self.guesses {
                 spec.speeds = guesses[self.arrived - 1].clone();
@@ -316,8 +322,11 @@ impl<'a> Run<'a> {
             Effect::Publish(event) => {
                 self.log.record(self.now, &event);
                 let before = self.record.ended();
-                let jobs = self.jobs;
-                self.record.event(self.now, &event, |job| ideal(jobs[job.index()].1));
+                let (jobs, courses) = (self.jobs, &self.courses);
+                self.record.event(self.now, &event, |job| {
+                    let course = courses.get(job.index()).and_then(Option::as_ref);
+                    course.map_or_else(|| ideal(jobs[job.index()].1), |course| course.ideal_s)
+                });
                 if let Some(progress) = &self.progress {
                     progress.fetch_add((self.record.ended() - before) as u64, Ordering::Relaxed);
                 }

@@ -1,8 +1,8 @@
 //! The figures of a run, as the contract names them.
 
 use serde::Serialize;
-use yard_core::Time;
 use yard_core::job::JobState;
+use yard_core::{Span, Time};
 
 use crate::record::JobRecord;
 
@@ -29,12 +29,16 @@ pub struct Summary {
     pub preemptions: u64,
     /// Moves.
     pub migrations: u64,
+    /// Starts after each job's first.
+    pub restarts: u64,
     /// Jobs with a deadline.
     pub deadline_total: usize,
     /// Of these, done in time.
     pub deadline_met: usize,
     /// Fraction that was not; null without deadlines.
     pub deadline_miss_ratio: Option<f64>,
+    /// The same with soft deadlines: the part of the worth that was not earned.
+    pub worth_missed_ratio: Option<f64>,
     /// Jobs that were promised to be done by a time.
     pub promised: usize,
     /// Of these, done by then.
@@ -57,6 +61,9 @@ impl Summary {
         let total = jobs.clone().filter(|(_, deadline)| deadline.is_some()).count();
         let met =
             done.clone().filter(|(job, deadline)| deadline.is_some_and(|time| job.end <= Some(time))).count();
+        let promised = jobs.clone().filter(|(job, _)| job.promise.is_some());
+        let kept = promised.clone().filter(|(job, _)| done_by(job, job.promise)).count();
+        let earned: f64 = jobs.clone().filter_map(|(job, deadline)| Some(earned(job, deadline?))).sum();
         Summary {
             jobs: jobs.clone().count(),
             finished: jcts.len(),
@@ -68,19 +75,32 @@ impl Summary {
             avg_queue_s: mean(&done.clone().filter_map(|(job, _)| wait(job)).collect::<Vec<_>>()),
             preemptions: jobs.clone().map(|(job, _)| job.preemptions as u64).sum(),
             migrations: jobs.clone().map(|(job, _)| job.migrations as u64).sum(),
+            restarts: jobs.clone().map(|(job, _)| u64::from(job.starts.saturating_sub(1))).sum(),
             deadline_total: total,
             deadline_met: met,
             deadline_miss_ratio: (total > 0).then(|| 1.0 - met as f64 / total as f64),
-            promised: jobs.clone().filter(|(job, _)| job.promise.is_some()).count(),
-            promises_kept: done
-                .clone()
-                .filter(|(job, _)| job.promise.is_some_and(|by| job.end <= Some(by)))
-                .count(),
+            worth_missed_ratio: (total > 0).then(|| 1.0 - earned / total as f64),
+            promised: promised.count(),
+            promises_kept: kept,
             avg_rho: mean(&rhos),
             max_rho: rhos.iter().copied().reduce(f64::max),
-            gpu_hours: jobs.map(|(job, _)| job.held.secs() * job.gpus as f64 - job.shared).sum::<f64>()
-                / 3600.0,
+            gpu_hours: jobs.map(|(job, _)| Span(job.service).secs() - job.shared).sum::<f64>() / 3600.0,
         }
+    }
+}
+
+fn done_by(job: &JobRecord, time: Option<Time>) -> bool {
+    job.state == JobState::Succeeded && job.end.is_some_and(|end| time.is_some_and(|time| end <= time))
+}
+
+/// The part of the most it could be worth that a job with a deadline earned.
+fn earned(job: &JobRecord, deadline: Time) -> f64 {
+    match job.rewards.as_deref() {
+        Some(rewards @ [first, ..]) => {
+            let met = rewards.iter().find(|reward| done_by(job, Some(reward.by)));
+            met.map_or(0.0, |reward| reward.worth / first.worth)
+        }
+        _ => f64::from(u8::from(done_by(job, Some(deadline)))),
     }
 }
 

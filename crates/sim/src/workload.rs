@@ -2,20 +2,31 @@
 //! throughput table (or one second of work a second), costs from the overhead profile.
 //!
 //! Where the table knows how fast a gang goes when it is spread over nodes, lying on one node and lying anywhere
-//! are two shapes with a speed each. A mix of kinds in the table is one more shape.
+//! are two shapes with a speed each. A mix of kinds in the table is one more shape. A job that may grow and shrink
+//! has shapes of several sizes (`sizes`); one whose steps train better or worse has a course beside (`trained`), as
+//! has one that goes through regimes (`regimes`).
+
+mod error;
+mod regimes;
+mod sizes;
+mod trained;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thiserror::Error;
 use yard_core::belief::Belief;
-use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{JobSpec, Need, Shape, Spread};
+use yard_core::ids::{JobId, KindId, ProfileId};
+use yard_core::job::{Costs, JobSpec, Need, Shape, Spread};
+use yard_core::training::{Regime, Training};
+
+pub use error::WorkloadError;
+use trained::Trainings;
 
 use crate::cluster::ClusterSpec;
+use crate::course::Course;
 use crate::overheads::Overheads;
 use crate::throughput::{Profile, Throughputs};
-use crate::trace::{Trace, TraceJob, Work};
+use crate::trace::{Scaling, Trace, TraceJob, Work};
 
 /// Failures after which a simulated job is given up.
 const FAILURES_MAX: u32 = 1_000;
@@ -29,6 +40,10 @@ pub struct Workload {
     pub pairs: Belief,
     /// What each `ProfileId` stands for; the first is that of jobs of which nothing is known.
     pub profiles: Vec<Option<Profile>>,
+    /// How jobs really go, one for each, where that is not by their speeds; empty where all go by those.
+    pub courses: Vec<Option<Arc<Course>>>,
+    /// What there is to say of how jobs were made, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// What the jobs of a trace are made with.
@@ -40,75 +55,21 @@ pub struct Options<'a> {
     pub overheads: &'a Overheads,
     /// Whether a gang's speed depends on whether it lies on one node, where the table says so.
     pub placement_aware: bool,
+    /// What of all jobs is the scheduler's choice, in place of what the trace says of each.
+    pub scaling: Option<Scaling>,
+    /// Whether it is known beforehand how long steps take on all devices, or on one of each kind only.
+    pub profiled: bool,
 }
 
-/// Why a trace cannot run on a cluster.
-#[derive(Debug, Error, PartialEq)]
-pub enum WorkloadError {
-    /// A gang that the cluster could not hold if it were empty.
-    #[error(
-        "{source_name}, line {line}, field gpus: job {job} asks for {gpus}, and the cluster {cluster:?} has {have} on the kinds it may use ({kinds})"
-    )]
-    TooLarge {
-        /// The trace.
-        source_name: String,
-        /// The line.
-        line: u64,
-        /// The job.
-        job: String,
-        /// What it asks for.
-        gpus: u32,
-        /// The cluster.
-        cluster: String,
-        /// The most it could have.
-        have: u32,
-        /// The kinds it may use.
-        kinds: String,
-    },
-    /// Kinds that the cluster does not have.
-    #[error(
-        "{source_name}, line {line}, field kinds: job {job} may run on {wanted}, and the cluster has {kinds}"
-    )]
-    NoKind {
-        /// The trace.
-        source_name: String,
-        /// The line.
-        line: u64,
-        /// The job.
-        job: String,
-        /// What it may run on.
-        wanted: String,
-        /// The kinds of the cluster.
-        kinds: String,
-    },
-    /// A job given in steps, and no table to say how fast they go.
-    #[error(
-        "{source_name}, line {line}, field steps: job {job} gives steps and no duration; name a throughput table with --throughputs"
-    )]
-    NoTable {
-        /// The trace.
-        source_name: String,
-        /// The line.
-        line: u64,
-        /// The job.
-        job: String,
-    },
-    /// A model that the table does not know for any kind of this cluster.
-    #[error(
-        "{source_name}, line {line}, field model: the throughput table has no speed for {model} on {gpus} GPUs of any kind of the cluster ({kinds})"
-    )]
-    NoSpeed {
-        /// The trace.
-        source_name: String,
-        /// The line.
-        line: u64,
-        /// The model with its batch size.
-        model: String,
-        /// The GPUs.
-        gpus: u32,
-        /// The kinds of the cluster.
-        kinds: String,
-    },
+/// A job in the making.
+struct Made {
+    ways: (Vec<Shape>, Vec<f64>),
+    steps: f64,
+    profiled: bool,
+    costs: Costs,
+    training: Option<Arc<Training>>,
+    regimes: Option<Arc<[Regime]>>,
+    course: Option<Arc<Course>>,
 }
 
 /// Shapes, and a speed for each.
@@ -154,6 +115,31 @@ impl Profiles {
     }
 }
 
+/// The numbers that jobs will have, by name; of an archive's jobs of one name the last before counts.
+struct Numbers<'a> {
+    trace: &'a Trace,
+    known: BTreeMap<&'a str, JobId>,
+    next: u64,
+}
+
+impl<'a> Numbers<'a> {
+    /// The jobs that the next job comes after.
+    fn after(&mut self, job: &'a TraceJob) -> Result<Box<[JobId]>, WorkloadError> {
+        let number = |name: &Box<str>| {
+            self.known.get(&**name).copied().ok_or_else(|| WorkloadError::NoPredecessor {
+                source_name: self.trace.source.clone(),
+                line: job.line,
+                job: job.name.to_string(),
+                after: name.to_string(),
+            })
+        };
+        let after = job.after.iter().map(number).collect();
+        self.known.insert(&job.name, JobId(self.next));
+        self.next += 1;
+        after
+    }
+}
+
 impl Workload {
     /// Makes a trace ready, or says which line cannot run and why.
     pub fn new(
@@ -164,15 +150,23 @@ impl Workload {
         let mut lists = Lists { known: Vec::new() };
         let mut profiles = Profiles { list: vec![None], ..Profiles::default() };
         let site = Site::new(trace, cluster, options);
-        let specs = trace.jobs.iter().map(|job| {
-            let (shapes, speeds) = site.shapes_of(job)?;
-            let (shapes, speeds) = lists.share(shapes, speeds);
-            let profile = profiles.number(job);
-            Ok(spec(job, (shapes, speeds), profile, options.overheads))
-        });
-        let specs = specs.collect::<Result<_, WorkloadError>>()?;
+        let mut numbers = Numbers { trace, known: BTreeMap::new(), next: 0 };
+        let mut trainings = Trainings::default();
+        let (mut specs, mut courses) = (Vec::with_capacity(trace.jobs.len()), Vec::new());
+        for job in &trace.jobs {
+            let made = site.make(job, &mut trainings)?;
+            let profile = if made.profiled { profiles.number(job) } else { ProfileId::default() };
+            courses.push(made.course.clone());
+            let after = numbers.after(job)?;
+            let ways = lists.share(made.ways.0.clone(), made.ways.1.clone());
+            specs.push(JobSpec { after, ..spec(job, ways, profile, made) });
+        }
+        if courses.iter().all(Option::is_none) {
+            courses.clear();
+        }
         let pairs = options.table.map_or_else(Belief::default, |table| pairs(table, cluster, &profiles.list));
-        Ok(Workload { specs, pairs, profiles: profiles.list })
+        let notes = site.notes();
+        Ok(Workload { specs, pairs, profiles: profiles.list, courses, notes })
     }
 }
 
@@ -194,8 +188,7 @@ pub(crate) fn pairs(table: &Throughputs, cluster: &ClusterSpec, profiles: &[Opti
     belief
 }
 
-fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &Overheads) -> JobSpec {
-    let (Work::Seconds(steps) | Work::Steps(steps)) = job.work;
+fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, made: Made) -> JobSpec {
     JobSpec {
         name: job.name.clone(),
         user: job.user.clone(),
@@ -203,16 +196,17 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, overheads: &
         weight: job.weight,
         priority: job.priority,
         deadline: job.deadline,
-        steps,
+        steps: made.steps,
         shapes,
         speeds,
-        costs: overheads.of(job.model.as_deref(), job.gpus),
+        costs: made.costs,
         profile,
         failures_max: FAILURES_MAX,
         pausable: true,
         not_before: None,
         sharing: job.sharing.clone(),
-        training: None,
+        training: made.training,
+        regimes: made.regimes,
         rewards: job.rewards.clone(),
         late: job.late,
         after: Box::default(),
@@ -250,40 +244,72 @@ impl<'a> Site<'a> {
         Site { trace, cluster, options, totals, largest, mixes }
     }
 
-    /// All ways in which the job may run, fastest first.
+    /// A job as its trace has it, or as the run says.
+    fn make(&self, job: &TraceJob, trainings: &mut Trainings) -> Result<Made, WorkloadError> {
+        let app = self.options.table.zip(job.model.as_deref()).and_then(|(table, model)| table.app(model));
+        match (app, job.work) {
+            _ if job.regimes.is_some() => self.through_regimes(job),
+            (Some(app), _) => self.trained(job, app, trainings),
+            (None, Work::Profile) => Err(self.no_profile(job)),
+            (None, Work::Seconds(steps) | Work::Steps(steps)) => self.at_speeds(job, steps),
+        }
+    }
+
+    /// A job that goes at the speeds of its shapes.
+    fn at_speeds(&self, job: &TraceJob, steps: f64) -> Result<Made, WorkloadError> {
+        Ok(Made {
+            ways: self.shapes_of(job)?,
+            steps,
+            profiled: true,
+            costs: self.options.overheads.of(job.model.as_deref(), job.gpus),
+            training: None,
+            regimes: None,
+            course: None,
+        })
+    }
+
+    /// Whether a job may run on a kind.
+    fn allows(&self, job: &TraceJob, kind: KindId) -> bool {
+        let name = self.cluster.kinds.name(kind);
+        job.kinds.is_empty() || job.kinds.iter().any(|kind| **kind == *name)
+    }
+
+    /// All ways in which the job may run, those of the size it asks for first, and the fastest first among these.
     fn shapes_of(&self, job: &TraceJob) -> Result<(Vec<Shape>, Vec<f64>), WorkloadError> {
         if matches!(job.work, Work::Steps(_)) && self.options.table.is_none() {
             let (source_name, line) = (self.trace.source.clone(), job.line);
             return Err(WorkloadError::NoTable { source_name, line, job: job.name.to_string() });
         }
-        let allowed = |kind: KindId| {
-            let name = self.cluster.kinds.name(kind);
-            job.kinds.is_empty() || job.kinds.iter().any(|kind| **kind == *name)
-        };
+        let allowed = |kind| self.allows(job, kind);
         let mut ways: Vec<(Shape, f64)> = Vec::new();
         let (mut have, mut slow) = (0, false);
         for kind in self.cluster.kinds.ids().filter(|kind| allowed(*kind)) {
             have = have.max(self.totals[kind.index()]);
-            slow |= !self.add_kind(job, kind, &mut ways);
+            for gpus in self.sizes(job, kind)? {
+                slow |= !self.add_kind(job, gpus, kind, &mut ways);
+            }
         }
         for (name, needs) in
             self.mixes.iter().filter(|(_, needs)| needs.iter().all(|need| allowed(need.kind)))
         {
-            if let Some(speed) = self.speed(job, name).filter(|_| matches!(job.work, Work::Steps(_))) {
+            if let Some(speed) =
+                self.speed(job, job.gpus, name).filter(|_| matches!(job.work, Work::Steps(_)))
+            {
                 ways.push((Shape { needs: needs.clone(), spread: Spread::Any, batch_size: None }, speed));
             }
         }
         if ways.is_empty() {
             return Err(self.refusal(job, have, slow));
         }
-        ways.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let other_size = |way: &(Shape, f64)| way.0.devices() != job.gpus;
+        ways.sort_by(|a, b| other_size(a).cmp(&other_size(b)).then(b.1.total_cmp(&a.1)));
         Ok(ways.into_iter().unzip())
     }
 
-    /// The ways to run on one kind; false where the table has no speed for it.
-    fn add_kind(&self, job: &TraceJob, kind: KindId, ways: &mut Vec<(Shape, f64)>) -> bool {
-        let (name, gpus) = (self.cluster.kinds.name(kind), job.gpus);
-        let (together, spread) = (self.speed(job, name), self.spread_speed(job, name));
+    /// The ways to run on so many devices of one kind; false where the table has no speed for it.
+    fn add_kind(&self, job: &TraceJob, gpus: u32, kind: KindId, ways: &mut Vec<(Shape, f64)>) -> bool {
+        let name = self.cluster.kinds.name(kind);
+        let (together, spread) = (self.speed(job, gpus, name), self.spread_speed(job, gpus, name));
         let mut add = |spread, speed| ways.push((Shape { spread, ..Shape::of(kind, gpus) }, speed));
         if self.totals[kind.index()] >= gpus {
             match (together, spread) {
@@ -316,22 +342,33 @@ impl<'a> Site<'a> {
         WorkloadError::TooLarge { source_name, line, job: name, gpus: job.gpus, cluster, have, kinds }
     }
 
-    /// Steps a second on a kind or mix; seconds of work pass at one a second everywhere.
-    fn speed(&self, job: &TraceJob, kind: &str) -> Option<f64> {
+    /// Steps a second on a kind or mix; seconds of work pass at one a second everywhere, on the devices that the
+    /// job asks for.
+    fn speed(&self, job: &TraceJob, gpus: u32, kind: &str) -> Option<f64> {
         match (job.work, self.options.table) {
-            (Work::Seconds(_), _) => Some(1.0),
-            (Work::Steps(_), Some(table)) => {
-                table.speed(kind, job.model.as_deref()?, job.batch_size, job.gpus)
-            }
-            (Work::Steps(_), None) => None,
+            (Work::Seconds(_), _) => Some(self.seconds_speed(job, gpus, kind)),
+            (Work::Steps(_), Some(table)) => table.speed(kind, job.model.as_deref()?, job.batch_size, gpus),
+            (Work::Steps(_), None) | (Work::Profile, _) => None,
         }
     }
 
     /// Steps a second of a gang spread over nodes, where that is told apart; 0 where it cannot run so.
-    fn spread_speed(&self, job: &TraceJob, kind: &str) -> Option<f64> {
-        let apart = self.options.placement_aware && job.gpus > 1 && matches!(job.work, Work::Steps(_));
+    fn spread_speed(&self, job: &TraceJob, gpus: u32, kind: &str) -> Option<f64> {
+        let apart = self.options.placement_aware && gpus > 1 && matches!(job.work, Work::Steps(_));
         let table = self.options.table.filter(|_| apart)?;
-        table.speed_spread(kind, job.model.as_deref()?, job.batch_size, job.gpus)
+        table.speed_spread(kind, job.model.as_deref()?, job.batch_size, gpus)
+    }
+
+    /// An error about something that a job says.
+    fn contradiction(
+        &self,
+        job: &TraceJob,
+        field: &'static str,
+        problem: String,
+        remedy: String,
+    ) -> WorkloadError {
+        let (source_name, line, job) = (self.trace.source.clone(), job.line, job.name.to_string());
+        WorkloadError::Contradiction { source_name, line, field, job, problem, remedy }
     }
 }
 

@@ -10,9 +10,11 @@ use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
+use yard_core::training::{Batch, Timing};
 use yard_core::{Span, Time};
 
 use crate::company::{self, Mate};
+use crate::course::{Course, Spot};
 use crate::faults::Faults;
 use crate::queue::Queue;
 use crate::random::Random;
@@ -64,6 +66,8 @@ pub(crate) enum Coming {
     Down(JobId, u32, Outcome),
     /// A job crashes.
     Crash(JobId, u32),
+    /// A job has made enough steps to say how long they take.
+    Says(JobId, u32),
     /// A node fails, or is back.
     Fail(NodeId),
     /// It is back.
@@ -82,6 +86,13 @@ struct Truth {
     /// What it is to its neighbours, where that is known.
     mate: Option<Mate>,
     costs: Costs,
+    /// How it goes where that is not by the speeds above: its course, the stage it is in, where it lies, how fast
+    /// its slowest node is, and what its steps are made of.
+    course: Option<Arc<Course>>,
+    stage: usize,
+    spot: Spot,
+    node_pace: f64,
+    batch: Option<Batch>,
     /// Steps done by `since`, and those that are safe in a checkpoint.
     done: f64,
     safe: f64,
@@ -98,6 +109,46 @@ struct Truth {
     /// Grows with each start and stop, so that what was to come of earlier ones is recognised as stale.
     turn: u32,
     working: bool,
+}
+
+/// Time after which a job that came up says how long its steps take.
+const SETTLES: Span = Span::from_whole_secs(30);
+
+impl Truth {
+    /// The steps at which it next goes over to another stage, or is done.
+    fn stage_end(&self) -> f64 {
+        let course = self.course.as_ref().filter(|course| self.stage + 1 < course.stages());
+        course.map_or(self.steps, |course| course.end(self.stage).min(self.steps))
+    }
+
+    /// It is in the stage that the steps it has done put it in.
+    fn enter_stage(&mut self) {
+        if let Some(course) = &self.course {
+            self.stage = course.stage(self.done);
+        }
+        self.go();
+    }
+
+    /// How fast it is alone, as it goes now.
+    fn go(&mut self) {
+        let Some(course) = &self.course else { return };
+        let going = course.going(self.stage, &self.spot, self.batch);
+        let shape = if course.regime(0).is_some() { self.speeds[self.shape as usize] } else { 1.0 };
+        self.alone = shape * going.speed * self.node_pace;
+    }
+
+    /// What it says of itself.
+    fn news(&self) -> News {
+        let steps = self.done;
+        let Some(course) = &self.course else { return News::Progress { steps } };
+        if let Some(regime) = course.regime(self.stage) {
+            return News::Regime { steps, regime };
+        }
+        let going = course.going(self.stage, &self.spot, self.batch);
+        let pace = self.node_pace;
+        let slower = |t: Timing| Timing { grad_s: t.grad_s / pace, step_s: t.step_s / pace, ..t };
+        News::Trained { steps, timing: going.timing.map(slower), noise: going.noise }
+    }
 }
 
 /// The simulated cluster.
@@ -156,14 +207,19 @@ impl World {
     }
 
     /// A job enters; the engine numbers jobs in the same order.
-    pub(crate) fn add(&mut self, spec: &JobSpec) {
+    pub(crate) fn add(&mut self, spec: &JobSpec, course: Option<Arc<Course>>) {
         self.jobs.push(Truth {
             steps: spec.steps,
             shapes: spec.shapes.clone(),
             speeds: spec.speeds.clone(),
             profile: spec.profile,
             mate: Mate::of(spec),
-            costs: spec.costs,
+            costs: course.as_ref().map_or(spec.costs, |course| course.costs),
+            course,
+            stage: 0,
+            spot: Spot::default(),
+            node_pace: 1.0,
+            batch: None,
             done: 0.0,
             safe: 0.0,
             since: Time::ZERO,
@@ -181,17 +237,27 @@ impl World {
     /// Carries out an order. What comes of it is reported later, at this instant at the earliest.
     pub(crate) fn execute(&mut self, now: Time, command: Command) {
         match command {
-            Command::Grant { lease, jobs, shapes, placement, .. } => {
+            Command::Grant { lease, jobs, shapes, batches, placement, .. } => {
                 self.groups.entry(lease).or_default().extend(jobs.iter().copied());
-                let each = jobs.iter().zip(shapes);
-                each.for_each(|(job, shape)| self.start(now, *job, lease, shape, &placement));
+                let each = jobs.iter().zip(shapes).zip(batches);
+                each.for_each(|((job, shape), batch)| {
+                    self.start(now, *job, lease, (shape, batch), &placement);
+                });
             }
-            Command::Renew { .. } | Command::Tune { .. } => {}
+            Command::Renew { .. } => {}
+            Command::Tune { lease, job, batch } => self.tune(now, job, lease, batch),
             Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, why)),
         }
     }
 
-    fn start(&mut self, now: Time, id: JobId, lease: LeaseId, shape: u16, placement: &Placement) {
+    fn start(
+        &mut self,
+        now: Time,
+        id: JobId,
+        lease: LeaseId,
+        (shape, batch): (u16, Option<Batch>),
+        placement: &Placement,
+    ) {
         // A gang goes at the pace of its slowest node.
         let pace = placement.0.iter().map(|slice| self.node_speeds[slice.node.index()]).fold(1.0, f64::min);
         let job = &mut self.jobs[id.index()];
@@ -200,6 +266,12 @@ impl World {
         let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
         (job.lease, job.turn, job.shape) = (lease, job.turn + 1, shape);
         job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
+        (job.batch, job.node_pace) = (batch, pace);
+        job.spot = Spot {
+            kind: job.shapes[shape as usize].needs.first().map(|need| need.kind).unwrap_or_default(),
+            counts: placement.0.iter().map(|slice| slice.mask.count_ones()).collect(),
+        };
+        job.enter_stage();
         job.speed = job.alone;
         self.coming.push(now + delay, Coming::Up(id, job.turn));
     }
@@ -222,6 +294,32 @@ impl World {
         }
         self.coming.push(now + delay, Coming::Down(id, job.turn, outcome));
         self.leave_group(now, id);
+    }
+
+    /// Its steps are of another size from now on.
+    fn tune(&mut self, now: Time, id: JobId, lease: LeaseId, batch: Batch) {
+        if self.jobs[id.index()].lease != lease {
+            return;
+        }
+        self.settle(now, id);
+        let job = &mut self.jobs[id.index()];
+        job.batch = Some(batch);
+        job.go();
+        if job.working {
+            self.go_on(now, id);
+        }
+    }
+
+    /// A job goes at another speed by itself from now on.
+    fn go_on(&mut self, now: Time, id: JobId) {
+        let lease = self.jobs[id.index()].lease;
+        if self.groups.get(&lease).is_some_and(|group| group.len() > 1) {
+            self.regroup(now, lease);
+        } else {
+            let job = &mut self.jobs[id.index()];
+            job.speed = job.alone;
+        }
+        self.expect_end(now, id);
     }
 
     /// A job works no more; those it shared devices with go on.
@@ -255,17 +353,16 @@ impl World {
     fn tell(&mut self, now: Time, id: JobId) {
         let news = self.jobs[id.index()].since < now;
         self.settle(now, id);
-        if self.talks && news {
-            let steps = self.jobs[id.index()].done;
-            self.said.push(self.report(id, News::Progress { steps }));
+        if news && (self.talks || self.jobs[id.index()].course.is_some()) {
+            self.said.push(self.report(id, self.jobs[id.index()].news()));
         }
     }
 
     /// All who work say how far they are, as before a decision.
     pub(crate) fn ask_all(&mut self, now: Time) {
-        if self.talks {
-            self.running.clone().iter().for_each(|id| self.tell(now, *id));
-        }
+        let says = |id: &&JobId| self.talks || self.jobs[id.index()].course.is_some();
+        let who: Vec<JobId> = self.running.iter().filter(says).copied().collect();
+        who.into_iter().for_each(|id| self.tell(now, id));
     }
 
     /// How fast a job really is.
@@ -312,7 +409,14 @@ impl World {
     pub(crate) fn happen(&mut self, now: Time, coming: Coming) -> Option<Input> {
         match coming {
             Coming::Up(id, turn) => self.current(id, turn).then(|| self.up(now, id)),
-            Coming::Done(id, turn) => self.is_due(now, id, turn).then(|| self.done(now, id)),
+            Coming::Done(id, turn) if !self.is_due(now, id, turn) => None,
+            Coming::Done(id, _) => Some(self.end_stage(now, id).unwrap_or_else(|| self.done(now, id))),
+            Coming::Says(id, turn) => {
+                if self.current(id, turn) {
+                    self.tell(now, id);
+                }
+                None
+            }
             Coming::Down(id, turn, outcome) => self.current(id, turn).then(|| self.down(id, outcome)),
             Coming::Crash(id, turn) => self.current(id, turn).then(|| self.crash(now, id)),
             Coming::Fail(node) => self.fail(now, node),
@@ -339,8 +443,11 @@ impl World {
         if let Some(after) = self.faults.next_crash(&mut self.random) {
             self.coming.push(now + after, Coming::Crash(id, job.turn));
         }
-        if self.quirks.toll || self.talks {
+        if self.quirks.toll || self.talks || job.course.is_some() {
             self.running.push(id);
+        }
+        if job.course.is_some() {
+            self.coming.push(now + SETTLES, Coming::Says(id, job.turn));
         }
         let lease = job.lease;
         self.expect_end(now, id);
@@ -352,13 +459,32 @@ impl World {
 
     fn expect_end(&mut self, now: Time, id: JobId) {
         let job = &mut self.jobs[id.index()];
-        let left = Span::from_secs(self.quirks.seconds((job.steps - job.done).max(0.0), job.speed));
-        let end = (now + left).round_up(self.quirks.end_grain);
+        let goal = job.stage_end();
+        let left = Span::from_secs(self.quirks.seconds((goal - job.done).max(0.0), job.speed));
+        let grain = if goal < job.steps { Span::ZERO } else { self.quirks.end_grain };
+        let end = (now + left).round_up(grain);
         // Beside a neighbour that leaves it nothing it never ends.
         job.due = if job.speed > 0.0 { end } else { Time::NEVER };
         if job.due < Time::NEVER {
             self.coming.push(end, Coming::Done(id, job.turn));
         }
+    }
+
+    /// A job goes over to its next stage and says so; none where this was its last.
+    fn end_stage(&mut self, now: Time, id: JobId) -> Option<Input> {
+        let job = &self.jobs[id.index()];
+        let goal = job.stage_end();
+        if goal >= job.steps {
+            return None;
+        }
+        self.settle(now, id);
+        let job = &mut self.jobs[id.index()];
+        // Whole microseconds: it may be a little short of what it has just reached.
+        job.done = job.done.max(goal);
+        job.enter_stage();
+        let news = job.news();
+        self.go_on(now, id);
+        Some(self.report(id, news))
     }
 
     fn done(&mut self, now: Time, id: JobId) -> Input {

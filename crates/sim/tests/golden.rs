@@ -83,7 +83,8 @@ fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Out
     let trace =
         yard_sim::trace::read("golden.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse(cluster).expect("the cluster is sound");
-    let options = Options { table: None, overheads: &costs(), placement_aware: true };
+    let options =
+        Options { table: None, overheads: &costs(), placement_aware: true, scaling: None, profiled: true };
     let workload = Workload::new(&trace, &cluster, options).expect("the jobs fit the cluster");
     let jobs: Vec<_> = trace.jobs.iter().map(|job| job.submit).zip(&workload.specs).collect();
     let log = Shared::default();

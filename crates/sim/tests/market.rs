@@ -45,7 +45,13 @@ impl Placer for First {
 fn simulate(trace: &str) -> Outcome {
     let trace = yard_sim::trace::read("t.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse("a:1,b:1").expect("the cluster is sound");
-    let options = Options { table: None, overheads: &Overheads::none(), placement_aware: true };
+    let options = Options {
+        table: None,
+        overheads: &Overheads::none(),
+        placement_aware: true,
+        scaling: None,
+        profiled: true,
+    };
     let workload = Workload::new(&trace, &cluster, options).expect("the jobs fit");
     let jobs: Vec<(Time, &JobSpec)> = trace.jobs.iter().map(|job| job.submit).zip(&workload.specs).collect();
     let settings = Settings { round: Span::from_whole_secs(10), ..Settings::default() };

@@ -67,6 +67,7 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
         not_before: None,
         sharing: None,
         training: None,
+        regimes: None,
         rewards: None,
         late: Late::Try,
         after: Box::default(),

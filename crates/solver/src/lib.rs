@@ -2,6 +2,7 @@
 //! capacities go in, shares and prices come out, and the same input gives the same answer on every machine.
 
 pub mod assignment;
+pub mod choice;
 pub mod completion;
 pub mod conic;
 pub mod error;

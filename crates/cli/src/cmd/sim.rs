@@ -33,12 +33,16 @@ pub(crate) struct SimArgs {
     /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`)
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
     pub(crate) policy: Vec<String>,
-    /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow or openb; auto: by its header
+    /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave or openb; auto: by its header
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) format: String,
-    /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, or CSV or TOML with kind,model,batch_size,gpus,steps_per_s and, where wanted, spread,beside_model,beside_batch_size
+    /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, Sia's folder of profiles, or CSV or TOML with kind,model,batch_size,gpus,steps_per_s and, where wanted, spread,beside_model,beside_batch_size
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
+    /// What of all jobs is the scheduler's choice: rigid: nothing; strong: how many devices, with the batch size as it
+    /// is; adaptive: both [default: as the trace says of each]
+    #[arg(long, value_name = "HOW", value_parser = ["rigid", "strong", "adaptive"])]
+    pub(crate) jobs_as: Option<String>,
     /// Length of a round, as 360s, 6m or 1h; 0 decides at each event; auto: √(2·c·t) for restart costs c and
     /// times t of the trace's jobs, from 30s to 30m [default: 360s, or 0 for policies that need no rounds]
     #[arg(long, value_name = "TIME|auto")]
@@ -55,16 +59,16 @@ pub(crate) struct SimArgs {
     /// Whether a gang that lies on one node goes at another speed than one spread over several, where the table says so: aware or ignored [default: aware]
     #[arg(long, value_name = "HOW", value_parser = ["aware", "ignored"])]
     pub(crate) placement: Option<String>,
-    /// What starting, saving and loading cost: h200, none, muri, or a TOML file [default: h200]
+    /// What starting, saving and loading cost: h200, none, sia, elasticflow, chronus, muri, or a TOML file [default: h200; with Sia's profiles: sia]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) overheads: Option<String>,
-    /// What the scheduler believes of speeds; oracle: the truth; learned: guesses from a few reference models, corrected by what jobs report
+    /// What the scheduler believes of speeds; oracle: the truth; learned: guesses from a few reference models (with Sia's profiles: from what was measured on one device), corrected by what jobs report
     #[arg(long, default_value = "oracle", value_parser = ["oracle", "learned"])]
     pub(crate) belief: String,
     /// With --belief learned, the part of each model's pairs with reference models that is measured beforehand
     #[arg(long, value_name = "FRACTION", default_value_t = 0.3)]
     pub(crate) profiled: f64,
-    /// Settings that reproduce a paper's own simulator: tiresias, muri, blox or gavel
+    /// Settings that reproduce a paper's own simulator: tiresias, muri, blox, gavel, elasticflow or chronus
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,
     /// Seed of everything random

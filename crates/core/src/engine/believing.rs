@@ -41,6 +41,9 @@ impl Engine {
         belief.remember(&state.belief);
         for row in state.rows.values() {
             let spec = &state.specs[row.index()];
+            if spec.training.is_some() {
+                continue;
+            }
             belief.guess(spec.profile, &spec.shapes, &spec.speeds);
         }
         state.belief = Arc::new(belief);
@@ -101,7 +104,7 @@ impl State {
     /// A job is known to have done so many steps by now: learns how fast it was since it was last heard of.
     pub(super) fn measure(&mut self, job: JobIdx, steps: f64) {
         let now = self.now;
-        if !self.belief.learns() {
+        if !self.belief.learns() || self.specs[job.index()].training.is_some() {
             return;
         }
         let fresh = || Stint { since: now, steps, company: SmallVec::new(), until: None };
@@ -154,7 +157,8 @@ impl State {
 
     /// What was learned of a profile shows in the specs of its jobs.
     fn believe_anew(&mut self, profile: ProfileId) {
-        let rows = self.rows.values().copied().filter(|row| self.specs[row.index()].profile == profile);
+        let follows = |spec: &JobSpec| spec.profile == profile && spec.training.is_none();
+        let rows = self.rows.values().copied().filter(|row| follows(&self.specs[row.index()]));
         let rows: Vec<JobIdx> = rows.filter(|_| profile != ProfileId::default()).collect();
         let mut known: Vec<Ways> = Vec::new();
         for row in rows {

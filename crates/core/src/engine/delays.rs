@@ -1,5 +1,6 @@
-//! Jobs that are held back until a time: their user's, or one that comes after a failure. Meanwhile they ask for
-//! nothing: no share names them, and a policy sees them as ended and later as new.
+//! Jobs that are held back until a time: their user's, or one that comes after a failure; for ever, if they wait for
+//! other jobs (`after`). Meanwhile they ask for nothing: no share names them, and a policy sees them as ended and
+//! later as new.
 
 use super::Engine;
 use crate::ids::JobIdx;
@@ -31,13 +32,21 @@ impl State {
         (self.dirty, self.loose) = (true, true);
     }
 
+    /// A job asks for devices from its user's time on.
+    pub(super) fn enter_or_hold(&mut self, job: JobIdx, not_before: Option<Time>) {
+        match not_before.filter(|time| *time > self.now) {
+            Some(time) => self.hold_back(job, time),
+            None => self.enter(job),
+        }
+    }
+
     /// A job that has no share asks for nothing until then.
     pub(super) fn hold_back(&mut self, job: JobIdx, until: Time) {
         self.run_mut(job).held_until = Some(until);
         self.delayed.insert((until, job));
     }
 
-    /// A job that is over is not held back any more.
+    /// A job is not held back any more.
     pub(super) fn forget_delay(&mut self, job: JobIdx) {
         if let Some(until) = self.run_mut(job).held_until.take() {
             self.delayed.remove(&(until, job));

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
+use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
 use crate::message::{Effect, Event, Why};
@@ -16,25 +17,36 @@ impl Engine {
     pub(super) fn submit(&mut self, mut spec: JobSpec, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         let id = JobId(state.ledger.submitted);
+        let admitted = admit(&spec, &state.nodes, &state.kinds).and_then(|()| state.awaited(&spec));
         state.ledger.submitted += 1;
-        if let Err(reason) = admit(&spec, &state.nodes, &state.kinds) {
-            state.ledger.ended += 1;
-            return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
-        }
-        if state.belief.learns() {
+        let awaited = match admitted {
+            Ok(awaited) => awaited,
+            Err(reason) => {
+                state.ledger.ended += 1;
+                state.after.note_failed(id);
+                return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest: None }));
+            }
+        };
+        let guesses = spec.speeds.clone();
+        if let Some(speeds) = state.first_speeds(&spec) {
+            spec.speeds = speeds;
+        } else if state.belief.learns() {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
         }
         let answer = state.answer(&spec);
         if let Answer::Refused { reason, earliest } = answer {
             state.ledger.ended += 1;
+            state.after.note_failed(id);
             return out.push(Effect::Publish(Event::Rejected { job: id, reason, earliest }));
         }
-        let later = spec.not_before.filter(|time| *time > state.now);
+        let later = spec.not_before;
         let row = state.add_row(spec, JobRun::new(id, state.now));
-        match later {
-            Some(time) => state.hold_back(row, time),
-            None => state.enter(row),
+        state.begin_training(row, guesses);
+        if awaited.is_empty() {
+            state.enter_or_hold(row, later);
+        } else {
+            state.hold_for(row, &awaited);
         }
         out.push(Effect::Publish(Event::Submitted { job: id }));
         out.extend(state.note_answer(row, answer).map(Effect::Publish));
@@ -52,12 +64,21 @@ impl Engine {
         }
     }
 
-    /// A job is over: it leaves the book and its row becomes free.
+    /// A job is over, and so is the wait of those that come after it.
     pub(super) fn end_job(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
+        let id = self.state.run(job).id;
+        self.end_row(job, end, out);
+        self.settle_followers(id, end, out);
+    }
+
+    /// A job leaves the book and its row becomes free.
+    pub(super) fn end_row(&mut self, job: JobIdx, end: JobState, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         state.withdraw(job);
         state.forget_delay(job);
+        state.forget_awaited(job);
         state.stints.remove(&job);
+        state.trainees.remove(&job);
         state.forget_promise(job);
         let now = state.now;
         let run = state.run_mut(job);
@@ -110,19 +131,14 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }
-    let most = |shape: &Shape, kind| match shape.spread {
-        Spread::Node => nodes.largest(kind),
-        Spread::Any | Spread::Rack => nodes.total(kind),
-    };
-    let fits = |shape: &Shape| {
-        shape.devices() > 0 && shape.needs.iter().all(|need| most(shape, need.kind) >= need.devices)
-    };
-    if nodes.is_empty() || spec.shapes.iter().any(fits) {
+    spec.training.as_ref().map_or(Ok(()), |training| checks::check(training, &spec.shapes, kinds))?;
+    if nodes.is_empty() || spec.shapes.iter().any(|shape| nodes.could_hold(shape)) {
         return Ok(());
     }
     let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
-        let (kind, have) = (kinds.get(need.kind).unwrap_or("an unknown kind"), most(smallest, need.kind));
+        let (kind, have) =
+            (kinds.get(need.kind).unwrap_or("an unknown kind"), nodes.most(smallest, need.kind));
         let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))

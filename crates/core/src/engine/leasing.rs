@@ -28,6 +28,7 @@ impl Engine {
         state.leases.grant(lease, state.now, until);
         for (job, shape) in jobs.iter().zip(&shapes) {
             state.take_up(*job, lease, *shape, placement.devices());
+            state.set_batch(*job, &placement);
         }
         let batches = jobs.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = jobs.iter().map(|job| state.run(*job).id).collect();
@@ -70,6 +71,7 @@ impl Engine {
         for (job, shape) in joiners.iter().zip(&shapes) {
             state.leases.get_mut(id).expect("it was just looked at").jobs.push(*job);
             state.take_up(*job, id, *shape, placement.devices());
+            state.set_batch(*job, &placement);
         }
         let batches = joiners.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = joiners.iter().map(|job| state.run(*job).id).collect();

@@ -2,6 +2,7 @@
 //! wants a tick. It has no clock, no policy and no IO, so it cannot fail; what is wrong inside it is a
 //! bug and stops it (`invariants`). Recovery is a snapshot plus `step` over the journal, effects dropped.
 
+mod after;
 mod beginning;
 mod believing;
 mod delays;
@@ -11,11 +12,15 @@ mod leasing;
 mod nodes;
 mod planning;
 mod promises;
+mod regimes;
 mod reports;
+mod training;
 
+pub(crate) use after::After;
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
 pub(crate) use promises::check as check_promises;
+pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::JobId;

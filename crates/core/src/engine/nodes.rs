@@ -1,7 +1,7 @@
 //! Nodes join, drain, come back, leave and fail; and devices go out of service and come back.
 
 use super::Engine;
-use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeState, Placement, Slice};
+use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
@@ -12,7 +12,7 @@ impl Engine {
             return;
         }
         let (node, news) = match change {
-            NodeChange::Join(spec) => (self.state.nodes_mut().add(spec), NodeNews::Joined),
+            NodeChange::Join(spec) => (self.add_node(spec), NodeNews::Joined),
             NodeChange::Drain(node) => (node, NodeNews::Draining),
             NodeChange::Resume(node) => (node, NodeNews::Resumed),
             NodeChange::Leave(node) => (node, NodeNews::Left),
@@ -33,6 +33,12 @@ impl Engine {
         (self.state.dirty, self.state.loose) = (true, true);
         self.state.promises.stale = true;
         out.push(Effect::Publish(Event::Node { node, change: news }));
+    }
+
+    fn add_node(&mut self, spec: NodeSpec) -> NodeId {
+        let node = self.state.nodes_mut().add(spec);
+        self.state.respeed_all();
+        node
     }
 
     /// Whether it is a change at all, of a node that joined or can.

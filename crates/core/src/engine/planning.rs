@@ -52,12 +52,12 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         self.enter_due();
-        self.state.dirty |= self.state.next_promise().is_some_and(|time| time <= self.state.now);
-        if self.next_round().is_none_or(|time| time > self.state.now) {
+        if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
             // What was promised does not wait for a plan.
-            if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
-                self.keep_promises(out);
-            }
+            self.state.dirty = true;
+            self.keep_promises(out);
+        }
+        if self.next_round().is_none_or(|time| time > self.state.now) {
             return self.fill(out);
         }
         let state = &self.state;

@@ -22,7 +22,11 @@ impl Engine {
             News::Started => self.started(row, lease, out),
             News::Progress { steps } => self.progress(row, steps),
             News::Usage(usage) => self.used(row, usage),
-            News::Trained { steps, .. } => self.progress(row, steps),
+            News::Regime { steps, regime } => self.turn(row, steps, regime),
+            News::Trained { steps, timing, noise } => {
+                self.progress(row, steps);
+                self.trained(row, lease, timing, noise, out);
+            }
             News::Costs(costs) => self.cost(row, costs),
             News::Stuck(stuck) => self.state.set_stuck(row, stuck),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),
@@ -43,7 +47,7 @@ impl Engine {
         out.push(Effect::Publish(Event::Started { job: id }));
     }
 
-    fn progress(&mut self, job: JobIdx, steps: f64) {
+    pub(super) fn progress(&mut self, job: JobIdx, steps: f64) {
         let now = self.state.now;
         let run = self.state.run_mut(job);
         if steps.is_finite() && run.state == JobState::Running {
@@ -180,7 +184,7 @@ impl State {
         (self.dirty, self.loose) = (true, true);
     }
 
-    fn change_spec(&mut self, job: JobIdx, change: impl FnOnce(&mut JobSpec)) {
+    pub(super) fn change_spec(&mut self, job: JobIdx, change: impl FnOnce(&mut JobSpec)) {
         change(Arc::make_mut(&mut Arc::make_mut(&mut self.specs)[job.index()]));
     }
 

@@ -134,6 +134,7 @@ pub(crate) struct World {
     pub(crate) failures_max: u32,
     pub(crate) pausable: bool,
     pub(crate) not_before: Option<Time>,
+    pub(crate) after: Vec<u64>,
     /// Whether jobs that are stopped for others lie frozen.
     pub(crate) freezes: bool,
     commands: Vec<Command>,
@@ -184,6 +185,7 @@ impl World {
             failures_max: 0,
             pausable: true,
             not_before: None,
+            after: Vec::new(),
             freezes: false,
             commands: Vec::new(),
             held: BTreeMap::new(),
@@ -327,9 +329,10 @@ impl World {
             not_before: self.not_before,
             sharing: None,
             training: None,
+            regimes: None,
             rewards: None,
             late: Late::Try,
-            after: Box::default(),
+            after: self.after.iter().copied().map(JobId).collect(),
         }
     }
 
@@ -379,13 +382,15 @@ impl World {
         self
     }
 
-    /// One line: `mode queue|skip|preempt|fractions`, `submit SHAPES… [rank R]`, `rank JOB R`, `end JOB`,
+    /// One line: `mode queue|skip|preempt|fractions`, `submit SHAPES… [rank R]`, `rank JOB R`,
+    /// `after JOB…` (of all submitted from then on), `end JOB`,
     /// `crash JOB`, `cancel JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
     fn line(&mut self, line: &str) {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
             ["mode", mode] => self.policy.mode = parse_mode(mode),
             ["submit", ref shapes @ .., "rank", rank] => self.submit_all(shapes, Some(number(rank))),
+            ["after", ref jobs @ ..] => self.after = jobs.iter().map(|job| number(job) as u64).collect(),
             ["submit", ref shapes @ ..] => self.submit_all(shapes, None),
             ["rank", job, rank] => {
                 self.policy.ranks.insert(number(job) as u64, number(rank));
@@ -456,6 +461,17 @@ impl World {
     pub(crate) fn orders(&mut self) -> String {
         let commands = std::mem::take(&mut self.commands);
         commands.iter().map(order).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same as they were given.
+    pub(crate) fn commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Nodes join, written as a cluster is.
+    pub(crate) fn join(&mut self, nodes: &str) {
+        let (_, nodes) = parse_cluster(nodes);
+        nodes.into_iter().for_each(|node| self.step(Input::Node(NodeChange::Join(node))));
     }
 
     /// The jobs told to stop since orders were last asked for.

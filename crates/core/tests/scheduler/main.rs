@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod after;
 mod delays;
 mod explain;
 mod fixed;
@@ -18,4 +19,5 @@ mod properties;
 mod regressions;
 mod replay;
 mod rounds;
+mod training;
 mod turns;

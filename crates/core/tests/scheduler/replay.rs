@@ -1,16 +1,20 @@
 //! Whatever happens, the engine stands, its invariants hold, and its journal tells the same story again.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
 use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
+use yard_core::training::Regime;
 use yard_core::turns::{GavelTurns, Turns};
 use yard_core::view::View;
 use yard_core::{Engine, Settings, Span, State, Time};
 
 use crate::common::{FirstFit, PREEMPT, QUEUE, SKIP};
+use crate::training::{some_training, some_words};
 
 /// Something that happens, before it is known to what: numbers are taken modulo what there is, or a bit more.
 #[derive(Clone, Debug)]
@@ -68,9 +72,11 @@ fn shape() -> impl Strategy<Value = Shape> {
 
 fn spec() -> impl Strategy<Value = JobSpec> {
     let numbers = (-0.5f64..20.0, 0u64..20, 0u32..3, -0.2f64..4.0);
-    let bounds = (prop::bool::weighted(0.7), prop::option::weighted(0.2, 0u64..2_000));
+    // Also after jobs that are over, that failed, and that do not exist.
+    let after = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(0u64..12, 1..4)];
+    let bounds = (prop::bool::weighted(0.7), prop::option::weighted(0.2, 0u64..2_000), after);
     (prop::collection::vec(shape(), 0..3), numbers, bounds).prop_map(
-        |(shapes, (steps, cost, failures_max, weight), (pausable, not_before))| JobSpec {
+        |(shapes, (steps, cost, failures_max, weight), (pausable, not_before, after))| JobSpec {
             name: "job".into(),
             user: None,
             tenant: None,
@@ -87,11 +93,18 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             not_before: not_before.map(|seconds| Time::ZERO + Span::from_whole_secs(seconds)),
             sharing: None,
             training: None,
+            regimes: (failures_max == 1)
+                .then(|| [30.0, 60.0].map(|seconds| Regime { batch: 8, seconds }).into()),
             rewards: None,
             late: Late::Try,
-            after: Box::default(),
+            after: after.into_iter().map(JobId).collect(),
         },
     )
+}
+
+fn trainee() -> impl Strategy<Value = JobSpec> {
+    let with = |(spec, training)| JobSpec { training: Some(Arc::new(training)), ..spec };
+    (spec(), some_training()).prop_map(with)
 }
 
 fn steps() -> impl Strategy<Value = f64> {
@@ -114,6 +127,8 @@ fn news() -> impl Strategy<Value = News> {
         1 => usage.prop_map(News::Usage),
         1 => costs.prop_map(News::Costs),
         1 => any::<bool>().prop_map(News::Stuck),
+        1 => (steps(), 0u16..3).prop_map(|(steps, regime)| News::Regime { steps, regime }),
+        2 => some_words(),
         4 => (steps(), outcome).prop_map(|(steps, outcome)| News::Stopped { steps, outcome }),
     ]
 }
@@ -143,6 +158,7 @@ fn answer() -> impl Strategy<Value = Answer> {
 fn raw() -> impl Strategy<Value = Raw> {
     prop_oneof![
         6 => spec().prop_map(Raw::Submit),
+        3 => trainee().prop_map(Raw::Submit),
         1 => any::<u64>().prop_map(Raw::Cancel),
         2 => (0u32..5, 0u32..2, 0u16..2).prop_map(|(devices, rack, kind)| Raw::Join { devices, rack, kind }),
         2 => (0u8..4, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),

@@ -31,6 +31,7 @@ impl Driver {
         let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
         let spec = self
             .room_for(&who.user)
+            .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
         match spec {
             Ok(spec) => {
@@ -58,6 +59,25 @@ impl Driver {
             Ok(Some(row)) => Err(conflict(row.id)),
             Err(error) => Err(Refusal::Unavailable(error.to_string())),
         }
+    }
+
+    /// Whether the jobs that it comes after are theirs and may still succeed, or have. The engine says the same of
+    /// what happens until it is stepped.
+    fn predecessors(&self, who: &Who, request: &JobRequest) -> Result<(), Refusal> {
+        let wrong = |message| Refusal::Invalid { field: Some("after".into()), message };
+        for job in request.after.iter().copied().map(JobId) {
+            if self.staged.owner(job).is_some_and(|owner| may(who, owner)) {
+                continue;
+            }
+            let view = self.look_up_for(who, job).map_err(|refusal| wrong(format!("after: {refusal}")))?;
+            if matches!(view.state.as_str(), "failed" | "cancelled" | "rejected") {
+                let state = view.state;
+                return Err(wrong(format!(
+                    "after: job {job} has {state}, so that this one could never start"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn room_for(&self, user: &str) -> Result<(), Refusal> {

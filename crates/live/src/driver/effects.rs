@@ -90,6 +90,11 @@ impl Driver {
                 self.put_down(*job);
                 self.end_job(now, *job, before, *state, None);
             }
+            Event::Orphaned { job, after } => {
+                if let Some(record) = self.records.all.get_mut(job) {
+                    record.orphaned(*after);
+                }
+            }
             Event::Stopping { job, why } => {
                 self.config.meter.preempted((*why == Why::Preempted) as u64);
                 if let Some(record) = self.records.all.get_mut(job) {

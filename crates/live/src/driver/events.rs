@@ -59,6 +59,7 @@ impl Driver {
             Event::Rejected { job: id, reason, earliest } => {
                 job("rejected", id, json!({ "reason": reason, "earliest": earliest.map(Time::secs) }))
             }
+            Event::Orphaned { job: id, after } => job("orphaned", id, json!({ "after": after.0 })),
             Event::Granted { lease, jobs, placement } => {
                 let detail = json!({
                     "lease": lease.0,

@@ -12,6 +12,7 @@ use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
 use super::cards::idle_reason;
+use crate::explain;
 use crate::request::JobRequest;
 use crate::store::{Facts, JobRow};
 use crate::translate;
@@ -35,6 +36,8 @@ pub(super) struct Record {
     why: Option<Why>,
     /// How its last run ended.
     outcome: Option<Outcome>,
+    /// The job before it that did not succeed.
+    orphaned: Option<JobId>,
     /// When it last said how far it is.
     heard: Option<Time>,
     /// Its agent has stopped it for a moment.
@@ -83,6 +86,7 @@ impl Record {
             held: None,
             why: None,
             outcome: None,
+            orphaned: None,
             heard: None,
             hushed: false,
             reported: None,
@@ -193,6 +197,11 @@ impl Record {
     }
 
     fn held_back(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> String {
+        let awaits: Vec<JobId> =
+            spec.after.iter().copied().filter(|job| engine.job(*job).is_some()).collect();
+        if !awaits.is_empty() {
+            return explain::waits_for(&awaits);
+        }
         if run.failures == 0 || run.held_until == spec.not_before {
             return "waits for the time at which it may begin".into();
         }
@@ -247,12 +256,20 @@ impl Record {
                 Some(format!("its time limit of {limit} s is used up"))
             }
             (JobState::Failed, _) => Some(self.exit()),
+            (JobState::Cancelled, _) if self.orphaned.is_some() => {
+                self.orphaned.map(|after| format!("job {after}, which it comes after, did not succeed"))
+            }
             (JobState::Cancelled, _) => self.facts.cancelled.as_ref().map(|(user, reason)| {
                 let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
                 format!("cancelled by {user}{reason}")
             }),
             _ => None,
         }
+    }
+
+    /// One that it comes after did not succeed.
+    pub(super) fn orphaned(&mut self, after: JobId) {
+        self.orphaned = Some(after);
     }
 
     /// It was told to stop.

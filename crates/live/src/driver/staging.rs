@@ -149,6 +149,11 @@ impl Staged {
         self.clients.jobs.iter().filter(|job| job.user == user).count()
     }
 
+    /// Whose job it is that will be submitted under this number.
+    pub(super) fn owner(&self, job: JobId) -> Option<&str> {
+        self.clients.jobs.iter().find(|new| new.id == job).map(|new| new.user.as_str())
+    }
+
     /// What will be submitted under a key.
     pub(super) fn of_key(&self, user: &str, key: &str) -> Option<(JobId, Arc<JobRequest>)> {
         self.keys.get(&(user.to_owned(), key.to_owned())).cloned()

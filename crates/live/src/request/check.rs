@@ -11,6 +11,9 @@ pub const GPUS_MAX: u32 = 1_000_000;
 /// Bytes of a command and an environment together; Linux itself takes 2 MiB.
 pub const BYTES_MAX: usize = 256 << 10;
 
+/// Jobs that one may come after.
+pub const AFTER_MAX: usize = 1_000;
+
 /// Characters of a name.
 pub const NAME_MAX: usize = 128;
 
@@ -152,6 +155,12 @@ fn numbers(request: &JobRequest) -> Result<(), Problem> {
     if request.max_restarts.is_some_and(|restarts| restarts > 10_000) {
         return problem("max_restarts", "more than 10000");
     }
+    if request.after.len() > AFTER_MAX {
+        return problem(
+            "after",
+            format!("it comes after more than {AFTER_MAX} jobs; let one job come after those"),
+        );
+    }
     if request.deadline.zip(request.begin).is_some_and(|(deadline, begin)| deadline <= begin) {
         return problem("deadline", "it lies before the time at which the job may begin");
     }
@@ -255,6 +264,7 @@ mod tests {
             assert_eq!(wrong(|r| r.time_limit_s = Some(bad)), "time_limit_s");
             assert_eq!(wrong(|r| r.deadline = Some(bad)), "deadline");
         }
+        assert_eq!(wrong(|r| r.after = vec![1; AFTER_MAX + 1]), "after");
         assert_eq!(wrong(|r| (r.begin, r.deadline) = (Some(2e9), Some(1.9e9))), "deadline");
     }
 

@@ -57,6 +57,8 @@ pub struct JobRequest {
     pub late: Option<Late>,
     /// When it may start at the earliest: seconds since 1970, UTC.
     pub begin: Option<f64>,
+    /// Numbers of jobs that must have succeeded before it starts. If one of them fails, it is cancelled.
+    pub after: Vec<u64>,
     /// How long it may run, in seconds, over all its starts.
     pub time_limit_s: Option<f64>,
     /// How long it should take, in seconds; for policies that go by it.

@@ -37,6 +37,7 @@ struct JobFile {
     deadline: Option<String>,
     late: Option<Late>,
     begin: Option<String>,
+    after: Vec<u64>,
     #[serde(alias = "time_limit_s")]
     time: Option<String>,
     #[serde(alias = "duration_s")]
@@ -127,6 +128,7 @@ impl JobFile {
             priority: self.priority,
             model: self.model,
             batch_size: self.batch_size,
+            after: self.after,
             max_restarts: self.max_restarts,
             pause: self.pause,
             output: self.output,
@@ -219,6 +221,7 @@ weight: 2
 priority: 5
 deadline: 18:00
 begin: 1h
+after: [3, 12]
 time: 2h
 duration: 90m
 model: ResNet-50
@@ -261,6 +264,7 @@ exclusion: vision
             priority: 5,
             deadline: Some(start + 2.0 * 3600.0),
             begin: Some(start + 3600.0),
+            after: vec![3, 12],
             time_limit_s: Some(7200.0),
             duration_s: Some(5400.0),
             model: Some("ResNet-50".into()),

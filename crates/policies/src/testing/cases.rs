@@ -38,6 +38,19 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     }
 }
 
+/// The same with jobs of several sizes: (kind, devices, speed) of each, and their steps.
+pub(crate) fn elastic(devices: &[u32], jobs: &[(&[(u16, u32, f64)], f64)]) -> View {
+    let plain: Vec<(u32, &[f64])> = jobs.iter().map(|_| (1, &[1.0][..])).collect();
+    let steps: Vec<f64> = jobs.iter().map(|(_, steps)| *steps).collect();
+    let mut view = mixed(devices, &plain, &steps);
+    for (spec, (sizes, _)) in Arc::make_mut(&mut view.specs).iter_mut().zip(jobs) {
+        let spec = Arc::make_mut(spec);
+        spec.shapes = sizes.iter().map(|(kind, devices, _)| Shape::of(KindId(*kind), *devices)).collect();
+        spec.speeds = sizes.iter().map(|(_, _, speed)| *speed).collect();
+    }
+    view
+}
+
 /// The speed that an allocation gives each job of a view, leftovers aside.
 pub(crate) fn speeds_of(view: &View, allocation: &Allocation) -> Vec<f64> {
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;

@@ -10,7 +10,7 @@ use yard_core::ids::KindId;
 use yard_core::job::{Costs, JobSpec, Late, Shape};
 use yard_core::policy::Policy;
 
-pub(crate) use cases::{cases, mixed, speeds_of, stored};
+pub(crate) use cases::{cases, elastic, mixed, speeds_of, stored};
 pub(crate) use world::World;
 
 /// A node of a test cluster, with what is free of it.
@@ -106,6 +106,7 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         not_before: None,
         sharing: None,
         training: None,
+        regimes: None,
         rewards: None,
         late: Late::Try,
         after: Box::default(),

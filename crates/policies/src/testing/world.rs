@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::Kinds;
-use yard_core::ids::{JobId, JobIdx, LeaseId};
-use yard_core::job::{JobRun, JobState, Sharing};
+use yard_core::ids::{JobId, JobIdx, KindId, LeaseId};
+use yard_core::job::{JobRun, JobState, Shape, Sharing};
 use yard_core::policy::{Cadence, Policy};
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
@@ -107,6 +107,15 @@ impl World {
         JobIdx(at as u32)
     }
 
+    /// A job that may run in these sizes, given as devices and speed, arrives now; its row.
+    pub(crate) fn submit_sizes(&mut self, sizes: &[(u32, f64)], steps: f64) -> usize {
+        let row = self.submit(1, steps).index();
+        let spec = Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]);
+        spec.shapes = sizes.iter().map(|(devices, _)| Shape::of(KindId(0), *devices)).collect();
+        spec.speeds = sizes.iter().map(|(_, speed)| *speed).collect();
+        row
+    }
+
     pub(crate) fn set_deadline(&mut self, row: usize, deadline: f64) {
         Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]).deadline =
             Some(Time::from_secs(deadline));
@@ -147,7 +156,9 @@ impl World {
         let chosen = self.choose();
         let running = |world: &World, job: &JobIdx| world.view.is_running(*job);
         for job in self.view.active().filter(|job| running(self, job)).collect::<Vec<_>>() {
-            if !chosen.contains(&job) {
+            if !chosen.contains(&job)
+                || self.named(job).is_some_and(|shape| shape != self.view.run(job).shape)
+            {
                 self.stop(job);
             }
         }
@@ -182,8 +193,7 @@ impl World {
             let able = |job: &&JobIdx| self.view.is_running(**job) || self.view.run(**job).state.is_waiting();
             let able: Vec<JobIdx> = group.iter().filter(able).copied().collect();
             // Who joins others that keep their devices needs none.
-            let devices =
-                if group.iter().any(|job| chosen.contains(job)) { 0 } else { self.view.devices(lead) };
+            let devices = if group.iter().any(|job| chosen.contains(job)) { 0 } else { self.asked(lead) };
             if devices <= free && !able.is_empty() {
                 free -= devices;
                 chosen.extend(able);
@@ -192,6 +202,17 @@ impl World {
             }
         }
         chosen
+    }
+
+    /// The shape that a job's own share names.
+    fn named(&self, job: JobIdx) -> Option<u16> {
+        self.shares.get(&job).and_then(|share| share.shape)
+    }
+
+    /// Devices of the shape that a job's share names.
+    fn asked(&self, job: JobIdx) -> u32 {
+        let named = self.named(job).map(|shape| self.view.spec(job).shapes[shape as usize].devices());
+        named.unwrap_or_else(|| self.view.devices(job))
     }
 
     fn in_order(&self) -> Vec<JobIdx> {
@@ -221,8 +242,10 @@ impl World {
     }
 
     fn start(&mut self, job: JobIdx, lease: Option<LeaseId>) {
+        let shape = self.named(job);
         self.become_state(job, JobState::Starting);
-        self.run_mut(job).lease = lease;
+        let run = self.run_mut(job);
+        (run.lease, run.shape) = (lease, shape.unwrap_or(run.shape));
     }
 
     fn stop(&mut self, job: JobIdx) {
@@ -250,7 +273,8 @@ impl World {
     }
 
     fn granted(&mut self, job: JobIdx) {
-        let (now, devices, speed) = (self.view.now, self.view.devices(job), self.view.spec(job).speeds[0]);
+        let (now, devices, shape) = (self.view.now, self.view.devices(job), self.view.run(job).shape);
+        let speed = self.view.speed(job, shape);
         self.become_state(job, JobState::Running);
         let run = self.run_mut(job);
         run.first_start.get_or_insert(now);

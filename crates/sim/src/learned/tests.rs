@@ -27,7 +27,13 @@ fn parts(jobs: &str) -> (Workload, Throughputs, ClusterSpec) {
     std::fs::write(dir.join("s.csv"), table()).unwrap();
     let table = Throughputs::open(&dir.join("s.csv")).unwrap();
     let cluster = ClusterSpec::parse("slow:2,fast:2").unwrap();
-    let options = Options { table: Some(&table), overheads: &Overheads::none(), placement_aware: true };
+    let options = Options {
+        table: Some(&table),
+        overheads: &Overheads::none(),
+        placement_aware: true,
+        scaling: None,
+        profiled: true,
+    };
     let trace = open(&dir.join("t.csv"), None).unwrap().trace;
     let workload = Workload::new(&trace, &cluster, options).unwrap();
     std::fs::remove_dir_all(&dir).unwrap();

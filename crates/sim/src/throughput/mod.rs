@@ -1,18 +1,22 @@
 //! Throughput tables: how many steps a second a model makes, by kind of device and gang; where the gang is
 //! spread over nodes; and beside another job on the same devices.
 //!
-//! Read are Gavel's JSON (`gavel`), a folder of ElasticFlow's CSV files (`elasticflow`), and the native CSV and
-//! TOML (`native`). A speed of 0 says that it cannot run so. Kinds that the cluster does not have do no harm.
+//! Read are Gavel's JSON (`gavel`), a folder of ElasticFlow's CSV files (`elasticflow`), the native CSV and TOML
+//! (`native`), and Sia's folders of profiles (`sia`), which also say how well steps train. A speed of 0 says that it cannot run so. Kinds that the cluster does not have do no harm.
 
 mod elasticflow;
 mod gavel;
 mod native;
+mod sia;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+pub use sia::App;
+pub(crate) use sia::{Timings, split};
 
 use crate::trace::{Column, Row, Text, TraceError, load, unpack};
 
@@ -46,6 +50,8 @@ pub struct Throughputs {
     beside: BTreeMap<Box<str>, BTreeMap<(Profile, Profile), f64>>,
     /// As `beside`, by the word of the other's entry only.
     told: BTreeMap<Box<str>, BTreeMap<(Profile, Profile), f64>>,
+    /// Applications of which is known how they train, by name.
+    apps: BTreeMap<Arc<str>, Arc<App>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,6 +109,14 @@ pub enum ThroughputError {
         /// What is allowed.
         allowed: &'static str,
     },
+    /// Profiles of training runs that make no sense.
+    #[error("{file}: {problem}")]
+    Profile {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// Not the TOML of a throughput table.
     #[error("{file}: not a throughput table in TOML: {problem}")]
     Toml {
@@ -128,17 +142,38 @@ pub enum ThroughputError {
 }
 
 impl Throughputs {
-    /// Reads a table: a folder as ElasticFlow's, a file that begins with `{` as Gavel's, one whose name ends in
+    /// Reads a table: a folder of folders as Sia's profiles, another folder as ElasticFlow's, a file that begins with `{` as Gavel's, one whose name ends in
     /// `.toml` as TOML, else as the native CSV; files may be gzipped.
     pub fn open(path: &Path) -> Result<Throughputs, ThroughputError> {
-        let table = if path.is_dir() { elasticflow::open_folder(path)? } else { open_file(path)? };
+        let table = match path.is_dir() {
+            true if sia::is_folder(path) => sia::open_folder(path)?,
+            true => elasticflow::open_folder(path)?,
+            false => open_file(path)?,
+        };
         table.finish(&path.display().to_string())
+    }
+
+    /// The application of this name, where it is known how it trains.
+    pub fn app(&self, name: &str) -> Option<&Arc<App>> {
+        self.apps.get(name)
+    }
+
+    /// The applications of which is known how they train, in order of name.
+    pub fn apps(&self) -> impl Iterator<Item = &Arc<App>> {
+        self.apps.values()
     }
 
     /// Steps a second of a gang of `gpus` devices of `kind`, on one node; none where the table has no such
     /// entry or says that it cannot run. Batch sizes match exactly: none matches only an entry with none.
     pub fn speed(&self, kind: &str, model: &str, batch: Option<u32>, gpus: u32) -> Option<f64> {
         self.find(kind, model, (batch, gpus, false)).filter(|&speed| speed > 0.0)
+    }
+
+    /// The sizes of gang for which a model has a speed on a kind, ascending.
+    pub fn sizes(&self, kind: &str, model: &str, batch: Option<u32>) -> impl Iterator<Item = u32> {
+        let speeds = self.speeds.get(kind).and_then(|models| models.get(model));
+        let of_batch = move |speed: &&Speed| speed.shape.0 == batch && speed.steps_per_s > 0.0;
+        speeds.into_iter().flatten().filter(of_batch).map(|speed| speed.shape.1)
     }
 
     /// Steps a second of a gang that is spread over nodes: 0 where it cannot run so, none where the table does
@@ -238,7 +273,7 @@ impl Throughputs {
 
     /// Sorts what was read, and looks for what is there twice or makes no sense.
     fn finish(mut self, file: &str) -> Result<Throughputs, ThroughputError> {
-        if self.speeds.is_empty() {
+        if self.speeds.is_empty() && self.apps.is_empty() {
             return Err(ThroughputError::Empty { file: file.to_owned() });
         }
         for (kind, models) in &mut self.speeds {

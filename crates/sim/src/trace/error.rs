@@ -103,6 +103,24 @@ pub enum TraceError {
     /// A value that cannot be what its column says.
     #[error(transparent)]
     Field(#[from] Box<BadField>),
+    /// Not the JSON of a format.
+    #[error("{file}: not the JSON of a trace: {source}")]
+    Json {
+        /// The file as it was named.
+        file: String,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// An element of JSON that is no job.
+    #[error("{file}, job {element}, counted from 0: {problem}")]
+    Element {
+        /// The file as it was named.
+        file: String,
+        /// Its place in the array.
+        element: usize,
+        /// What is wrong.
+        problem: String,
+    },
     /// Two jobs of one name, where names identify jobs.
     #[error(
         "{file}, line {line}, field job_id: {name:?} is also on line {first}; each job has a name of its own"

@@ -1,11 +1,13 @@
 //! Traces: jobs as somebody recorded or imagined them, in one form whatever file they came from.
 
+mod after;
 mod bytes;
 mod error;
 mod formats;
 mod generate;
 mod jobs;
 mod read;
+mod scaling;
 mod sharing;
 mod stats;
 mod table;
@@ -56,6 +58,12 @@ pub struct TraceJob {
     pub min_gpus: Option<u32>,
     /// Most devices it can use, where it may grow.
     pub max_gpus: Option<u32>,
+    /// What of it is the scheduler's choice; none: as the run says.
+    pub mode: Option<Scaling>,
+    /// The most examples in one step that still train well.
+    pub batch_max: Option<u32>,
+    /// How its batch size changes as it trains, where it does so by itself.
+    pub regimes: Option<Arc<[Phase]>>,
     /// The kinds it may run on; empty: any.
     pub kinds: Arc<[Arc<str>]>,
     /// What it says of sharing its devices; none: nothing. Shared between like jobs.
@@ -70,6 +78,44 @@ pub struct TraceJob {
     pub line: u64,
 }
 
+/// What of a job is the scheduler's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scaling {
+    /// Nothing: it runs on the devices it asks for, with its batch size.
+    Rigid,
+    /// How many devices, with its batch size in all.
+    Strong,
+    /// How many devices, and the batch size.
+    Adaptive,
+}
+
+impl Scaling {
+    /// All, by name.
+    pub const ALL: [(&str, Scaling); 3] =
+        [("rigid", Scaling::Rigid), ("strong", Scaling::Strong), ("adaptive", Scaling::Adaptive)];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Scaling> {
+        Scaling::ALL.iter().find(|(known, _)| *known == name).map(|(_, scaling)| *scaling)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Scaling::ALL.iter().find(|(_, scaling)| *scaling == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Some epochs with one batch size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// Examples in one step.
+    pub batch_size: u32,
+    /// How many epochs.
+    pub epochs: f64,
+    /// Seconds of each, on the devices that the job asks for.
+    pub epoch_s: f64,
+}
+
 /// What a job has to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
@@ -77,6 +123,8 @@ pub enum Work {
     Seconds(f64),
     /// Steps, at the speed that a throughput table gives.
     Steps(f64),
+    /// All epochs that the profile of its model has.
+    Profile,
 }
 
 /// A whole trace, jobs in order of submission (ties in the order of the file).

@@ -134,7 +134,7 @@ impl Default for Quantiles {
 fn duration(job: &TraceJob) -> Option<(f64, u32)> {
     match job.work {
         Work::Seconds(seconds) => Some((seconds, job.gpus)),
-        Work::Steps(_) => None,
+        Work::Steps(_) | Work::Profile => None,
     }
 }
 

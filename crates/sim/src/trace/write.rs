@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use yard_core::Time;
 
 use super::formats::YARD_COLUMNS;
-use super::{Trace, TraceJob, Work, sharing};
+use super::{Trace, TraceJob, Work, after, scaling, sharing};
 
 /// Writes `trace` in the native format, with the columns that some job uses.
 ///
@@ -13,9 +13,11 @@ use super::{Trace, TraceJob, Work, sharing};
 /// matters, and instants below 2⁵¹ µs (71 years) are exact. Rows are in the order of the trace.
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let (used, sharing) = (used_columns(&trace.jobs), used_for_sharing(&trace.jobs));
+    let scaling = used_for_scaling(&trace.jobs);
     // A name that begins with # is quoted, or it would come back as a comment.
     let mut writer = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out);
     let names = used.iter().map(|&column| YARD_COLUMNS[column]);
+    let names = names.chain(scaling.iter().map(|&column| scaling::COLUMNS[column]));
     let names = names.chain(sharing.iter().map(|&column| sharing::COLUMNS[column]));
     writer.write_record(names).map_err(io_error)?;
     let mut field = Vec::new();
@@ -23,6 +25,11 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         for &column in &used {
             field.clear();
             write_field(&mut field, job, column)?;
+            writer.write_field(&field).map_err(io_error)?;
+        }
+        for &column in &scaling {
+            field.clear();
+            scaling::write_field(&mut field, job, column)?;
             writer.write_field(&field).map_err(io_error)?;
         }
         for &column in &sharing {
@@ -46,12 +53,13 @@ fn io_error(error: csv::Error) -> io::Error {
 /// The columns in which some job differs from one that does not give them.
 fn used_columns(jobs: &[TraceJob]) -> Vec<usize> {
     let steps = jobs.iter().filter(|job| matches!(job.work, Work::Steps(_))).count();
+    let plain = |job: &TraceJob| matches!(job.work, Work::Seconds(_)) && job.regimes.is_none();
     let any = |used: fn(&TraceJob) -> bool| jobs.iter().any(used);
     let used = [
         true,
         true,
         true,
-        steps < jobs.len() || jobs.is_empty(),
+        jobs.iter().any(plain) || jobs.is_empty(),
         steps > 0,
         any(|job| job.model.is_some()),
         any(|job| job.batch_size.is_some()),
@@ -63,8 +71,14 @@ fn used_columns(jobs: &[TraceJob]) -> Vec<usize> {
         any(|job| job.min_gpus.is_some()),
         any(|job| job.max_gpus.is_some()),
         any(|job| !job.kinds.is_empty()),
+        any(|job| !job.after.is_empty()),
     ];
     (0..YARD_COLUMNS.len()).filter(|&column| used[column]).collect()
+}
+
+fn used_for_scaling(jobs: &[TraceJob]) -> Vec<usize> {
+    let said = |column| jobs.iter().any(|job| scaling::says(job, column));
+    (0..scaling::COLUMNS.len()).filter(|&column| said(column)).collect()
 }
 
 fn used_for_sharing(jobs: &[TraceJob]) -> Vec<usize> {
@@ -78,6 +92,7 @@ fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<(
         ("job_id", _) => out.write_all(job.name.as_bytes()),
         ("submit_s", _) => write_time(out, job.submit),
         ("gpus", _) => write!(out, "{}", job.gpus),
+        ("duration_s", Work::Seconds(_)) if job.regimes.is_some() => Ok(()),
         ("duration_s", Work::Seconds(amount)) | ("steps", Work::Steps(amount)) => write!(out, "{amount}"),
         ("duration_s" | "steps", _) => Ok(()),
         ("model", _) => write_word(out, job.model.as_deref()),
@@ -89,7 +104,8 @@ fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<(
         ("deadline_s", _) => job.deadline.map_or(Ok(()), |deadline| write_time(out, deadline)),
         ("min_gpus", _) => write_count(out, job.min_gpus),
         ("max_gpus", _) => write_count(out, job.max_gpus),
-        (_, _) => out.write_all(job.kinds.join("|").as_bytes()),
+        ("kinds", _) => out.write_all(job.kinds.join("|").as_bytes()),
+        (_, _) => out.write_all(after::field(&job.after).as_bytes()),
     }
 }
 

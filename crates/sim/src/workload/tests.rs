@@ -19,7 +19,13 @@ impl Bench {
         let trace = crate::trace::open(&trace, None).unwrap().trace;
         let table = Throughputs::open(&speeds).unwrap();
         let overheads = Overheads::none();
-        let options = Options { table: Some(&table), overheads: &overheads, placement_aware };
+        let options = Options {
+            table: Some(&table),
+            overheads: &overheads,
+            placement_aware,
+            scaling: None,
+            profiled: true,
+        };
         Workload::new(&trace, &ClusterSpec::parse(cluster).unwrap(), options).unwrap()
     }
 }

@@ -27,6 +27,7 @@ pub use search::Limits;
 pub use standing::Standing;
 
 use level::{Affine, Hints};
+pub(crate) use master::Master;
 
 /// Shares with their proof.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,11 @@
-//! `yard bench market`: how fast a market of any size is solved, and how near the optimum; and `yard bench live`.
+//! `yard bench`: how fast a market of any size is solved, and how near the optimum; likewise fits of speed models,
+//! Sia's and Pollux's assignments, and a live server with many agents.
 
+mod fit;
 mod instance;
 mod live;
+mod pollux;
+mod sia;
 
 use std::io::Write;
 
@@ -22,7 +26,7 @@ const PASSES: u32 = 400;
 #[derive(clap::Args)]
 #[command(
     subcommand_required = true,
-    after_help = "Examples:\n  yard bench market --jobs 100000 --kinds 4 --against lp\n  yard bench live --agents 100 --jobs 1000"
+    after_help = "Examples:\n  yard bench market --jobs 100000 --kinds 4 --against lp\n  yard bench fit\n  yard bench live --agents 100 --jobs 1000"
 )]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -33,6 +37,12 @@ pub(crate) struct BenchArgs {
 enum Bench {
     /// Solve one random market: max-min shares of a capacity-bound cluster
     Market(MarketArgs),
+    /// Fit a throughput model to what a job measured, and choose its batch size
+    Fit(fit::FitArgs),
+    /// Solve Sia's assignment for many rounds: one configuration for each job
+    Sia(sia::SiaArgs),
+    /// Sizes of elastic jobs against the genetic algorithm of Pollux
+    Pollux(pollux::PolluxArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -85,6 +95,9 @@ impl Figures {
 pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (figures, output) = match &args.bench {
         Bench::Market(args) => (market(args)?, args.output),
+        Bench::Fit(args) => (fit::measure(args)?, args.output()),
+        Bench::Sia(args) => (sia::measure(args)?, args.output),
+        Bench::Pollux(args) => (pollux::measure(args)?, args.output),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {

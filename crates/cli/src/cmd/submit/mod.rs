@@ -13,7 +13,7 @@ use yard_core::part::Pause;
 use yard_live::request::{JobRequest, Ranks, amounts};
 use yard_live::views::JobView;
 
-use crate::client::{Client, ServerArgs};
+use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
 use crate::output::{self, Format};
 
@@ -27,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   yard submit --gpu-fraction 0.5 --gpu-memory 8GiB -- python small.py       # half a card, through MPS
   yard submit --class guaranteed --max-slowdown 5% -- python serve.py
   yard submit -f job.yaml --priority 10
+  yard submit --after 12,13 -- python evaluate.py      # once both have succeeded
   yard submit -f job.sh -- --epochs 90      # a script with #SBATCH lines, and arguments for it
   id=$(yard submit --parsable -- make)      # only the number
 
@@ -130,6 +131,9 @@ pub(crate) struct SubmitArgs {
     /// When it may start at the earliest, written like a deadline
     #[arg(long, value_name = "TIME", help_heading = "When")]
     begin: Option<String>,
+    /// Jobs that must have succeeded before it starts, by number or last; if one of them fails, it is cancelled
+    #[arg(long, value_name = "JOB[,JOB…]", value_delimiter = ',', help_heading = "When")]
+    after: Vec<JobRef>,
     /// How long it may run, over all its starts, as 2h or 1h30m
     #[arg(long, value_name = "TIME", help_heading = "When")]
     time: Option<String>,
@@ -189,7 +193,7 @@ pub(crate) struct SubmitArgs {
 }
 
 pub(crate) fn run(args: &SubmitArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let requests = build::requests(args)?;
+    let requests = build::requests(args, &predecessors(args)?)?;
     if args.dry_run {
         return print_dry(args, &requests, out).map(|()| ExitCode::SUCCESS);
     }
@@ -205,6 +209,15 @@ pub(crate) fn run(args: &SubmitArgs, out: &mut dyn Write) -> anyhow::Result<Exit
     }
     let codes = jobs.iter().map(|job| if args.wait { wait::exit_code(job) } else { taken(job) });
     Ok(ExitCode::from(codes.into_iter().find(|&code| code != 0).unwrap_or(0)))
+}
+
+/// The numbers of the jobs that it comes after; the server knows which is the last.
+fn predecessors(args: &SubmitArgs) -> anyhow::Result<Vec<u64>> {
+    let number = |job: &JobRef| match job {
+        JobRef::Id(id) => Ok(*id),
+        JobRef::Last => Ok(Client::new(&args.server)?.job_id(*job)?),
+    };
+    args.after.iter().map(number).collect()
 }
 
 /// Submits each job and says so at once: what was taken is known, should a later one fail.

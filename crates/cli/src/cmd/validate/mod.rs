@@ -1,5 +1,10 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
+mod chronus;
+mod elasticflow;
+mod goodput;
+mod shockwave;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,6 +56,8 @@ pub(crate) struct Check {
     tolerance: f64,
     /// Whether being lower is as good, because a rule differs on purpose.
     lower_is_fine: bool,
+    /// Whether being higher is as good.
+    higher_is_fine: bool,
     pub(crate) ok: bool,
 }
 
@@ -64,8 +71,8 @@ impl Check {
         tolerance: f64,
     ) -> Check {
         let ok = (ours - reference).abs() <= tolerance * reference.abs();
-        let lower_is_fine = false;
-        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance, lower_is_fine, ok }
+        let (lower_is_fine, higher_is_fine, policy) = (false, false, policy.to_owned());
+        Check { suite, policy, figure, reference, ours, tolerance, lower_is_fine, higher_is_fine, ok }
     }
 
     /// Equal to so many decimals.
@@ -80,8 +87,15 @@ impl Check {
         Check { lower_is_fine: true, ok, ..self }
     }
 
+    /// Higher is as good.
+    fn or_higher(self) -> Check {
+        let ok = self.ok || self.ours > self.reference;
+        Check { higher_is_fine: true, ok, ..self }
+    }
+
     fn allowed(&self) -> String {
         match self.tolerance {
+            tolerance if self.higher_is_fine => format!("{} % or higher", tolerance * 100.0),
             tolerance if self.lower_is_fine => format!("{} % or lower", tolerance * 100.0),
             0.0 => "4 decimals".into(),
             SIX_DIGITS => "6 digits".into(),
@@ -124,8 +138,17 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 5] =
-    [("tiresias", tiresias), ("muri", muri), ("muri testbed", testbed), ("blox", blox), ("gavel", gavel)];
+pub(crate) const SUITES: [(&str, Suite); 9] = [
+    ("tiresias", tiresias),
+    ("muri", muri),
+    ("muri testbed", testbed),
+    ("blox", blox),
+    ("gavel", gavel),
+    ("goodput", goodput::suite),
+    ("shockwave", shockwave::suite),
+    ("elasticflow", elasticflow::suite),
+    ("chronus", chronus::suite),
+];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.
 fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
@@ -289,6 +312,7 @@ fn simulate(
     simulate_with(trace, cluster, policies, compat, &[])
 }
 
+/// The same with further options; no compat: as `yard sim` runs by itself.
 fn simulate_with(
     trace: &Path,
     cluster: &str,
@@ -305,8 +329,9 @@ fn simulate_with(
         return Ok(None);
     }
     let trace = trace.to_string_lossy();
-    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies, "--compat", compat];
-    let args = Line::try_parse_from(line.iter().chain(more))?.sim;
+    let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies];
+    let compat: &[&str] = if compat.is_empty() { &[] } else { &["--compat", compat] };
+    let args = Line::try_parse_from(line.iter().chain(compat).chain(more))?.sim;
     let plan = Plan::new(&args)?;
     let runs = runner::run_all(&plan, &args)?;
     Ok(Some((plan, runs)))

@@ -266,3 +266,38 @@ async fn what_freezing_costs_and_whether_it_can_be_is_known_to_the_engine() {
     agent.end(part, How::Finished, Some(0)).await;
     rig.until_state(0, "succeeded").await;
 }
+
+#[tokio::test]
+async fn a_job_comes_after_others_and_is_given_up_with_them() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 4)]).await;
+    let first = rig.submit(job(0.0, 0)).await.id;
+    let after = |jobs: &[u64]| JobRequest { after: jobs.to_vec(), ..job(0.0, 0) };
+    let second = rig.submit(after(&[first])).await;
+    assert_eq!(second.state, "pending");
+    assert_eq!(second.reason.as_deref(), Some("It comes after other jobs and starts once job 0 succeeds."));
+    let part = agent.start_running().await;
+    agent.end(part, How::Finished, Some(0)).await;
+    agent.forget_of(part).await;
+    let part = agent.start_running().await;
+    rig.until_state(second.id, "running").await;
+    // One that has succeeded counts as done, one that fails takes its followers with it.
+    let third = rig.submit(after(&[first, second.id])).await.id;
+    let fourth = rig.submit(after(&[third])).await.id;
+    agent.end(part, How::Crashed, Some(1)).await;
+    rig.until_state(fourth, "cancelled").await;
+    let view = rig.until_state(third, "cancelled").await;
+    assert_eq!(view.reason.as_deref(), Some("job 1, which it comes after, did not succeed"));
+    let names: Vec<_> = rig.events_of(third, "ended").await.into_iter().map(|event| event.event).collect();
+    assert_eq!(names, ["submitted", "orphaned", "ended"]);
+    let refused = |jobs: &'static [u64], user| rig.try_submit(user, after(jobs), None);
+    let field = |refusal| match refusal {
+        Err(Refusal::Invalid { field, message }) => (field, message),
+        other => panic!("{other:?}"),
+    };
+    let (name, message) = field(refused(&[1], "ann").await);
+    assert_eq!(name.as_deref(), Some("after"));
+    assert_eq!(message, "after: job 1 has failed, so that this one could never start");
+    assert!(field(refused(&[99], "ann").await).1.contains("there is no job 99 of yours"));
+    assert!(field(refused(&[0], "bob").await).1.contains("there is no job 0 of yours"));
+}

@@ -80,11 +80,7 @@ pub(super) const FLAGS: &[Flag] = &[
         w.request.exclusive = true;
         Ok(())
     }),
-    flag("dependency", Some('d'), Value, |_, _, _| {
-        Err("jobs that wait for other jobs are not supported yet; submit the next one from the end of the first, \
-             or wait for it with yard submit --wait"
-            .into())
-    }),
+    flag("dependency", Some('d'), Value, dependency),
 ];
 
 fn number(text: &str) -> Result<u32, String> {
@@ -151,6 +147,23 @@ fn constraint(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> 
         return Err(format!("{text:?} is more than kinds with | between them, such as a100|h100"));
     }
     wanted.only_kinds(yaml::split_kinds(bare))
+}
+
+/// `afterok:12`, `afterok:12:13`, `afterok:12,afterok:13`: all of these jobs must have succeeded.
+fn dependency(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> {
+    let mut after = Vec::new();
+    for part in text.split(',') {
+        let Some(jobs) = part.strip_prefix("afterok:") else {
+            return Err(format!(
+                "{part:?} is not afterok:JOB[:JOB…]; a job can only wait for others to succeed, and for all of them"
+            ));
+        };
+        for job in jobs.split(':') {
+            after.push(job.parse().map_err(|_| format!("{job:?} is no job's number"))?);
+        }
+    }
+    wanted.request.after = after;
+    Ok(())
 }
 
 /// `1-10`, `0,3,7`, `1-9:2`.

@@ -115,6 +115,8 @@ fn every_flag_has_its_effect() {
                     Checkpoint { signal: Some("HUP".into()), grace_s: Some(60.0), ..Checkpoint::default() }
             }),
         ),
+        ("--dependency=afterok:12:13,afterok:14", with(|r| r.after = vec![12, 13, 14])),
+        ("-d afterok:12", with(|r| r.after = vec![12])),
     ];
     for (lines, expected) in table {
         assert_eq!(job(lines), *expected, "{lines}");
@@ -125,7 +127,7 @@ fn every_flag_has_its_effect() {
             lines.contains(&long) || flag.short.is_some_and(|c| lines.contains(&format!("-{c}")))
         })
     };
-    let others = ["array", "dependency"];
+    let others = ["array"];
     let untried: Vec<_> = FLAGS.iter().filter(|flag| !tried(flag) && !others.contains(&flag.long)).collect();
     assert!(untried.is_empty(), "{:?}", untried.iter().map(|flag| flag.long).collect::<Vec<_>>());
 }
@@ -149,7 +151,8 @@ fn what_is_not_understood_is_refused_with_its_line() {
     assert!(unknown.starts_with("line 5: --mail-type is not supported"), "{unknown}");
     assert!(unknown.contains("--gres"), "it says what is: {unknown}");
     assert!(wrong("-W").contains("-W is not supported"));
-    assert!(wrong("--dependency=afterok:12").contains("--dependency: jobs that wait for other jobs"));
+    assert!(wrong("--dependency=afterany:12").contains("--dependency: \"afterany:12\" is not afterok:JOB"));
+    assert!(wrong("--dependency=afterok:12?afterok:13").contains("is no job's number"));
     for (lines, part) in [
         ("--nodes", "needs a value"),
         ("--exclusive=user", "takes no value"),

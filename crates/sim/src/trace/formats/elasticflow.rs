@@ -5,6 +5,8 @@
 //! Seconds, deadlines on the clock of the submissions. The work is `duration`, which holds on
 //! `num_gpu` devices; iterations are not read. A job with `best_effort` 1 has no deadline.
 
+use yard_core::job::Late;
+
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
 use super::super::table::{Column, Row, SECONDS, Table};
@@ -32,6 +34,8 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
         let deadline = strict.then(|| row.deadline(&deadline, at)).transpose()?;
         let job = jobs.add(row.name(&name)?, at, row.gpus(&gpus)?, work, row.line);
         (job.model, job.batch_size, job.deadline) = (model, Some(row.batch_size(&batch_size)?), deadline);
+        // Its scheduler declines what it cannot have done in time.
+        job.late = if job.deadline.is_some() { Late::Refuse } else { Late::Try };
     }
     Ok(())
 }

@@ -7,6 +7,8 @@ mod itp;
 mod muri;
 mod openb;
 mod philly;
+mod shockwave;
+mod sia;
 mod tiresias;
 mod yard;
 
@@ -80,6 +82,18 @@ pub const FORMATS: &[Format] = &[
         about: "ElasticFlow (ASPLOS'23): seconds, models, absolute deadlines",
         detect: elasticflow::detect,
         parse: elasticflow::parse,
+    },
+    Format {
+        name: "sia",
+        about: "Sia (SOSP'23) and Pollux (OSDI'21): applications, replicas and batch sizes; needs their profiles as --throughputs",
+        detect: sia::detect,
+        parse: sia::parse,
+    },
+    Format {
+        name: "shockwave",
+        about: "Shockwave (NSDI'23): JSON of jobs whose batch sizes change as they train",
+        detect: shockwave::detect,
+        parse: shockwave::parse,
     },
     Format {
         name: "openb",
@@ -170,6 +184,8 @@ mod tests {
                 "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration",
                 "elasticflow",
             ),
+            ("name,time,application,num_replicas,batch_size", "sia"),
+            ("[{\"job_id\": 0, \"submit_s\": 0.0, \"gpus\": 1, \"regimes\": [", "shockwave"),
             ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos", "openb"),
         ] {
             let columns = first_line(header.as_bytes());

@@ -2,17 +2,21 @@
 //!
 //! `job_id`, `submit_s`, `gpus`, and `duration_s` or `steps`; all others are optional. Where both
 //! `duration_s` and `steps` are columns, each row fills one of them. `deadline_s` is an instant on
-//! the clock of `submit_s`; `kinds` are separated by `|`. What jobs say of sharing stands in columns of its own.
+//! the clock of `submit_s`; `kinds` are separated by `|`, and so are the jobs that one comes `after`. What jobs say of
+//! growing and of sharing stands in columns of its own. A row with a `mode` may give neither duration nor steps: it
+//! trains to the end of its model's profile.
 
+use super::super::after;
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
+use super::super::scaling::{self, ScalingColumns};
 use super::super::sharing::{self, SharingColumns};
 use super::super::table::{Column, MAX_GPUS, Row, SECONDS, Table};
 use super::super::{TraceError, TraceJob, Work};
 use super::Head;
 
-/// The columns, in the order in which they are written; those of sharing follow.
-pub(crate) const COLUMNS: [&str; 15] = [
+/// The columns, in the order in which they are written; those of growing and of sharing follow.
+pub(crate) const COLUMNS: [&str; 16] = [
     "job_id",
     "submit_s",
     "gpus",
@@ -28,11 +32,12 @@ pub(crate) const COLUMNS: [&str; 15] = [
     "min_gpus",
     "max_gpus",
     "kinds",
+    "after",
 ];
 
 /// All columns.
 fn all_columns() -> impl Iterator<Item = &'static str> + Clone {
-    COLUMNS.into_iter().chain(sharing::COLUMNS)
+    COLUMNS.into_iter().chain(scaling::COLUMNS).chain(sharing::COLUMNS)
 }
 
 /// Loose on purpose: a file that is nearly native gets a message about its columns.
@@ -47,7 +52,10 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     while let Some(row) = table.next_row()? {
         columns.add_job(&row, jobs)?;
     }
-    refuse_repeated(text.file, &jobs.list[before..])
+    refuse_repeated(text.file, &jobs.list[before..])?;
+    let read = jobs.list.split_off(before);
+    jobs.list.extend(after::order(text.file, read)?);
+    Ok(())
 }
 
 struct Columns {
@@ -66,13 +74,17 @@ struct Columns {
     min_gpus: Option<Column>,
     max_gpus: Option<Column>,
     kinds: Option<Column>,
+    after: Option<Column>,
+    scaling: ScalingColumns,
     sharing: SharingColumns,
 }
 
 impl Columns {
     fn of(table: &Table<'_>, file: &str) -> Result<Columns, TraceError> {
         refuse_unknown(table, file)?;
-        table.either(["duration_s", "steps"])?;
+        if table.optional("mode").is_none() && table.optional("regimes").is_none() {
+            table.either(["duration_s", "steps"])?;
+        }
         Ok(Columns {
             job_id: table.column("job_id")?,
             submit: table.column("submit_s")?,
@@ -89,6 +101,8 @@ impl Columns {
             min_gpus: table.optional("min_gpus"),
             max_gpus: table.optional("max_gpus"),
             kinds: table.optional("kinds"),
+            after: table.optional("after"),
+            scaling: ScalingColumns::of(table),
             sharing: SharingColumns::of(table),
         })
     }
@@ -105,7 +119,10 @@ impl Columns {
         let job = jobs.add(row.name(&self.job_id)?, submit, gpus, self.work(row)?, row.line);
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
         job.sharing = sharing;
-        self.fill_numbers(row, job)
+        job.after =
+            row.filled(self.after.as_ref())?.map_or_else(Box::default, |(_, list)| after::names(list));
+        self.fill_numbers(row, job)?;
+        self.scaling.read(row, job)
     }
 
     fn fill_numbers(&self, row: &Row<'_>, job: &mut TraceJob) -> Result<(), TraceError> {
@@ -142,8 +159,9 @@ impl Columns {
                 Err(row.bad(column, steps, &problem, ONE_OF_BOTH))
             }
             (None, None) => {
-                let column = self.duration.as_ref().or(self.steps.as_ref());
-                Err(row.bad(column.expect("one of both is there"), "", "is empty", ONE_OF_BOTH))
+                let empty = |column| row.bad(column, "", "is empty", ONE_OF_BOTH);
+                let column = self.duration.as_ref().or(self.steps.as_ref()).unwrap_or(&self.job_id);
+                self.scaling.work(row)?.ok_or_else(|| empty(column))
             }
         }
     }

@@ -133,7 +133,7 @@ mod tests {
     fn seconds(work: Work) -> f64 {
         match work {
             Work::Seconds(seconds) => seconds,
-            Work::Steps(_) => panic!("generated jobs have durations"),
+            Work::Steps(_) | Work::Profile => panic!("generated jobs have durations"),
         }
     }
 }

@@ -195,7 +195,7 @@ fn rows_and_columns() {
     check(
         row(",colour,size", "a,0,1,5,red,2"),
         expect![[
-            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion"#
+            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion"#
         ]],
     );
     check(
@@ -223,14 +223,14 @@ fn whole_files() {
     check(
         "when,what\n1,2\n",
         expect![[
-            r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, openb"#
+            r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#
         ]],
     );
     check_as(
         Some("slurm"),
         "when,what\n1,2\n",
         expect![[
-            r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, openb"#
+            r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb"#
         ]],
     );
     check_as(
@@ -283,7 +283,7 @@ fn other_formats() {
     check(
         SAMPLES[6].1.replace("159-", "-159-"),
         expect![[
-            r#"jobs.csv, line 2, field expect_time_list: "-159-189-229-289" does not begin with one; deadlines are minutes above 0, with - between"#
+            r#"jobs.csv, line 2, field expect_time_list: "-159-189-229-289" is no list of them; deadlines are minutes above 0, with - between"#
         ]],
     );
     check(

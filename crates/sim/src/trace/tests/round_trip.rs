@@ -5,11 +5,11 @@ use std::sync::Arc;
 use expect_test::expect;
 use proptest::option;
 use proptest::prelude::*;
-use yard_core::Time;
-use yard_core::job::{Claim, Late, Sharing, Usage};
+use yard_core::job::{Claim, Late, Reward, Sharing, Usage};
+use yard_core::{Span, Time};
 
 use super::samples::{SAMPLES, opened};
-use crate::trace::{Trace, TraceJob, Work, read, write};
+use crate::trace::{Scaling, Trace, TraceJob, Work, read, write};
 
 fn written(trace: &Trace) -> String {
     let mut out = Vec::new();
@@ -102,6 +102,10 @@ fn job() -> impl Strategy<Value = TraceJob> {
         )| {
             kinds.sort();
             kinds.dedup();
+            let scaling = [None, Some(Scaling::Rigid), Some(Scaling::Strong), Some(Scaling::Adaptive)];
+            let deadline = slack.map(|slack| Time(submit + slack));
+            let reward = |by, worth| Reward { by, worth };
+            let soft = |by: Time| [reward(by, 9.5), reward(by + Span(1_000_001), 0.25)].into();
             TraceJob {
                 name: "".into(),
                 submit: Time(submit),
@@ -113,13 +117,16 @@ fn job() -> impl Strategy<Value = TraceJob> {
                 tenant,
                 weight,
                 priority,
-                deadline: slack.map(|slack| Time(submit + slack)),
+                deadline,
                 min_gpus: min.map(|part| 1 + (part * f64::from(gpus - 1)) as u32),
                 max_gpus: more.map(|more| gpus + more),
+                mode: scaling[priority.rem_euclid(4) as usize],
+                batch_max: batch_size.filter(|_| priority % 3 == 0).map(|size| size.saturating_add(7)),
+                regimes: None,
                 kinds: kinds.into_iter().map(Arc::from).collect(),
                 sharing,
-                rewards: None,
-                late: Late::Try,
+                rewards: deadline.filter(|_| priority % 2 == 0).map(soft),
+                late: if priority % 5 == 0 { Late::Refuse } else { Late::Try },
                 after: Box::default(),
                 line: 0,
             }
@@ -132,7 +139,12 @@ proptest! {
     fn any_trace(mut list in prop::collection::vec((job(), word()), 1..20)) {
         list.sort_by_key(|(job, _)| job.submit);
         let named = |(number, (job, word))| TraceJob { name: format!("{word}_{number}").into(), ..job };
-        let jobs = list.into_iter().enumerate().map(named).collect();
+        let mut jobs: Vec<TraceJob> = list.into_iter().enumerate().map(named).collect();
+        // Some come after the one before; a name with | in it cannot be named.
+        for at in (1..jobs.len()).filter(|at| at % 3 > 0) {
+            let name = jobs[at - 1].name.clone();
+            jobs[at].after = Some(name).filter(|name| !name.contains('|')).into_iter().collect();
+        }
         check(&Trace { source: "t".into(), format: "yard", jobs });
     }
 }

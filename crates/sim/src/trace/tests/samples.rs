@@ -6,11 +6,12 @@ use std::io::Write as _;
 use expect_test::{Expect, expect};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use yard_core::job::Late;
 
 use crate::trace::{FORMATS, Opened, TraceError, TraceJob, read};
 
 /// Format, file.
-pub(super) const SAMPLES: [(&str, &str); 10] = [
+pub(super) const SAMPLES: [(&str, &str); 14] = [
     (
         "yard",
         "# by hand\njob_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,\
@@ -59,6 +60,25 @@ pub(super) const SAMPLES: [(&str, &str); 10] = [
         "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n965d,1932025,45775,resnet50,1933904,256,64,2429\n",
     ),
     (
+        "sia",
+        "name,time,application,num_replicas,batch_size\ncifar10-0,401.0,cifar10,12,4096\nbert-1,30,bert,6,384\n",
+    ),
+    (
+        "sia",
+        "name,time,application,num_replicas,batch_size,category\na,0,bert,6,384,rigid\nb,1,bert,6,384,scale-gpus\nc,2,bert,6,384,\n",
+    ),
+    (
+        "shockwave",
+        r#"[{"job_id": 3, "submit_s": 55.0, "gpus": 2, "model": "LM", "mode": "gns", "epochs": 3, "regimes":
+            [{"batch_size": 10, "epochs": 2, "epoch_s": 60.5}, {"batch_size": 20, "epochs": 1, "epoch_s": 40}]}]"#,
+    ),
+    (
+        "yard",
+        "job_id,submit_s,gpus,duration_s,model,batch_size,mode,batch_max,regimes,rewards,late\n\
+         a,0,4,,bert,48,adaptive,384,,,\nb,1,2,90,,,strong,,,200:10|300.5:4,refuse\n\
+         c,2,1,,LM,,,,10:2:60.5|20:1:40,,try\n",
+    ),
+    (
         "openb",
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n\
          pod-0,12000,16384,2,1000,V100M16|V100M32,LS,Running,10,500,20\n\
@@ -91,6 +111,17 @@ fn line(job: &TraceJob) -> String {
     let counts = [("batch", job.batch_size), ("min", job.min_gpus), ("max", job.max_gpus)];
     counts.iter().for_each(|(what, count)| count.iter().for_each(|n| write!(line, " {what} {n}").unwrap()));
     job.deadline.iter().for_each(|deadline| write!(line, " by {deadline}").unwrap());
+    job.mode.iter().for_each(|mode| write!(line, " {}", mode.name()).unwrap());
+    job.batch_max.iter().for_each(|size| write!(line, " up to {size}").unwrap());
+    job.regimes.iter().flat_map(|phases| phases.iter()).for_each(|phase| {
+        write!(line, " {}x{}x{}s", phase.batch_size, phase.epochs, phase.epoch_s).unwrap();
+    });
+    job.rewards.iter().flat_map(|rewards| rewards.iter()).for_each(|reward| {
+        write!(line, " {} by {}", reward.worth, reward.by).unwrap();
+    });
+    if job.late != Late::Try {
+        write!(line, " or not at all").unwrap();
+    }
     if (job.weight, job.priority, job.kinds.len()) != (1.0, 0, 0) {
         write!(line, " weight {} priority {} kinds {:?}", job.weight, job.priority, job.kinds).unwrap();
     }
@@ -172,15 +203,60 @@ fn tiresias() {
 }
 
 #[test]
+fn growing() {
+    check(
+        "yard",
+        1,
+        expect![[r#"
+        a: line 2 at 0s gpus 4 Profile model bert batch 48 adaptive up to 384
+        b: line 3 at 1s gpus 2 Seconds(90.0) by 200s strong 10 by 200s 4 by 300.5s or not at all
+        c: line 4 at 2s gpus 1 Seconds(161.0) model LM 10x2x60.5s 20x1x40s
+    "#]],
+    );
+}
+
+#[test]
+fn sia() {
+    check(
+        "sia",
+        0,
+        expect![[r#"
+        bert-1: line 3 at 30s gpus 6 Profile model bert batch 384 adaptive
+        cifar10-0: line 2 at 401s gpus 12 Profile model cifar10 batch 4096 adaptive
+    "#]],
+    );
+    check(
+        "sia",
+        1,
+        expect![[r#"
+        a: line 2 at 0s gpus 6 Profile model bert batch 384 rigid
+        b: line 3 at 1s gpus 6 Profile model bert batch 384 strong
+        c: line 4 at 2s gpus 6 Profile model bert batch 384 adaptive
+    "#]],
+    );
+}
+
+#[test]
+fn shockwave() {
+    check(
+        "shockwave",
+        0,
+        expect![[r#"
+        3: line 1 at 55s gpus 2 Seconds(161.0) model LM batch 10 10x2x60.5s 20x1x40s
+    "#]],
+    );
+}
+
+#[test]
 fn chronus() {
     check(
         "chronus",
         0,
         expect![[r#"
-        0: line 2 at 336060s gpus 1 Seconds(5760.0) model mobilenet_v2 user vc_ed69ec tenant vc_ed69ec by 345600s
-        2: line 3 at 860460s gpus 1 Seconds(1800.0) model alexnet user vc_ee9e8c tenant vc_ee9e8c
-        note: 1 of 3 rows left out: num_gpu is 0
-    "#]],
+            0: line 2 at 336060s gpus 1 Seconds(5760.0) model mobilenet_v2 user vc_ed69ec tenant vc_ed69ec by 345600s 10 by 345600s 8 by 347400s 5 by 349800s 2 by 353400s
+            2: line 3 at 860460s gpus 1 Seconds(1800.0) model alexnet user vc_ee9e8c tenant vc_ee9e8c
+            note: 1 of 3 rows left out: num_gpu is 0
+        "#]],
     );
 }
 
@@ -190,15 +266,15 @@ fn elasticflow() {
         "elasticflow",
         0,
         expect![[r#"
-        0: line 2 at 3715485s gpus 1 Seconds(5644.0) model cifar10 batch 4096 by 3719996s
-    "#]],
+            0: line 2 at 3715485s gpus 1 Seconds(5644.0) model cifar10 batch 4096 by 3719996s or not at all
+        "#]],
     );
     check(
         "elasticflow",
         1,
         expect![[r#"
-        965d: line 2 at 1932025s gpus 64 Seconds(2429.0) model resnet50 batch 256 by 1933904s
-    "#]],
+            965d: line 2 at 1932025s gpus 64 Seconds(2429.0) model resnet50 batch 256 by 1933904s or not at all
+        "#]],
     );
 }
 

@@ -1,0 +1,135 @@
+//! Base sizes by the shortest job, what is left by a knapsack (Li et al., "Lyra: Elastic Scheduling for Deep Learning
+//! Clusters", EuroSys 2023).
+//!
+//! Objective: first the smallest size of each job, the shortest there first; then, with the devices left over,
+//! max Σ_j (T_j(base) − T_j(size)) with one size for each job that has its base: a multiple-choice knapsack for each
+//! kind, solved in prices with a bound rather than by the paper's table of devices × sizes.
+//! Of several kinds a job has its base on the one whose devices do most for it among those that are left.
+//! The paper's other half, servers lent by an inference cluster and reclaimed where that stops least, is not here: no
+//! node says that it is lent. A node that leaves is drained or lost like any other.
+//! Reads: sizes, speeds, steps left. Cost: O(jobs log jobs), and a few hundred passes over the sizes.
+//! Not to be used where restarts are dear: sizes change with every arrival and end.
+
+use yard_core::allocation::Allocation;
+use yard_core::policy::{Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::SolveError;
+use yard_solver::choice::{Choice, Limits};
+
+use crate::Entry;
+use crate::sizes::{Growth, Size};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "lyra",
+    family: "elastic",
+    paper: "Lyra, Li et al., EuroSys 2023",
+    about: "The smallest sizes to the shortest jobs, then a knapsack of sizes by time saved; needs durations",
+    params: &[],
+    rounds: true,
+    make: |_| Ok(Box::new(Lyra)),
+};
+
+struct Lyra;
+
+impl Policy for Lyra {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let mut growth = Growth::new(view);
+        for row in shortest_first(view, &growth) {
+            if let Some(step) = growth.step(row) {
+                growth.take(row, step);
+            }
+        }
+        let sizes = extra(view, &growth).map_err(|error| PolicyError(error.to_string()))?;
+        for (row, size) in sizes {
+            growth.grow_to(row, size);
+        }
+        Ok(growth.allocation())
+    }
+}
+
+/// Rows by the time they take in their smallest size, on the kind that suits them.
+fn shortest_first(view: &View, growth: &Growth<'_>) -> Vec<usize> {
+    let seconds = |row: usize| {
+        let speed = growth.rows[row].base().map_or(0.0, |size| size.speed);
+        view.steps_left(growth.rows[row].job) / speed
+    };
+    let mut rows: Vec<usize> = (0..growth.rows.len()).collect();
+    rows.sort_by(|a, b| seconds(*a).total_cmp(&seconds(*b)));
+    rows
+}
+
+/// The larger sizes that save most time together, by row.
+fn extra(view: &View, growth: &Growth<'_>) -> Result<Vec<(usize, Size)>, SolveError> {
+    let free: Vec<u32> = view.kinds.ids().map(|kind| growth.free().of(kind)).collect();
+    let mut choice = Choice::new(free);
+    let mut larger: Vec<Vec<Size>> = Vec::new();
+    for row in &growth.rows {
+        choice.row();
+        let Some(base) = row.size() else {
+            larger.push(Vec::new());
+            continue;
+        };
+        let (left, sizes) = (view.steps_left(row.job), row.above());
+        let shape = |size: &Size| &view.spec(row.job).shapes[size.shape as usize];
+        for size in sizes {
+            let needs = shape(size).needs.iter().zip(&shape(&base).needs);
+            let more: Vec<(u16, u32)> =
+                needs.map(|(new, old)| (new.kind.0, new.devices.saturating_sub(old.devices))).collect();
+            choice.option(left / base.speed - left / size.speed, &more)?;
+        }
+        larger.push(sizes.to_vec());
+    }
+    let chosen = choice.solve(&Limits { gap: 1e-4, ..Limits::default() }).chosen;
+    let named = chosen.into_iter().enumerate().filter_map(|(row, at)| Some((row, larger[row][at? as usize])));
+    Ok(named.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use yard_core::allocation::Shares;
+
+    use crate::testing::{elastic, policy};
+
+    type Sizes = Vec<(u16, u32, f64)>;
+
+    /// The least sum of times over all ways to give each job one of its sizes.
+    fn least(jobs: &[(Sizes, f64)], devices: u32) -> f64 {
+        let Some(((sizes, steps), rest)) = jobs.split_first() else { return 0.0 };
+        let fits = sizes.iter().filter(|size| size.1 <= devices);
+        fits.map(|size| steps / size.2 + least(rest, devices - size.1)).fold(f64::INFINITY, f64::min)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_saves_the_most_time(
+            jobs in prop::collection::vec((0.1..1.0f64, 1.0..100.0f64), 1..5), more in 0u32..7,
+        ) {
+            let sized = |(power, steps): &(f64, f64)| {
+                let sizes = [1u32, 2, 4].map(|k| (0, k, libm::pow(f64::from(k), *power))).to_vec();
+                (sizes, *steps)
+            };
+            let jobs: Vec<(Sizes, f64)> = jobs.iter().map(sized).collect();
+            let devices = jobs.len() as u32 + more;
+            let told: Vec<(&[(u16, u32, f64)], f64)> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
+            let view = elastic(&[devices], &told);
+            let Shares::All(shares) = policy("lyra").allocate(&view).unwrap().shares else { panic!("all") };
+            let time = |share: &yard_core::allocation::Share| {
+                let job = share.jobs[0];
+                view.steps_left(job) / view.speed(job, share.shape.unwrap())
+            };
+            let ours: f64 = shares.iter().map(time).sum();
+            let best = least(&jobs, devices);
+            prop_assert!(ours <= best * 1.001 && ours >= best * 0.999999, "{ours} where {best} can be had");
+        }
+    }
+
+    #[test]
+    fn the_shortest_have_their_base_first() {
+        let sizes = [(0, 2, 1.0), (0, 4, 2.0)];
+        let view = elastic(&[5], &[(&sizes, 100.0), (&sizes, 10.0), (&sizes, 1.0)]);
+        let Shares::All(shares) = policy("lyra").allocate(&view).unwrap().shares else { panic!("all") };
+        let chosen: Vec<bool> = shares.iter().map(|share| share.rank.0 < 0.0).collect();
+        assert_eq!(chosen, [false, true, true]);
+    }
+}
