@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Late, Shape, Sharing, Spread};
+use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
@@ -88,8 +88,9 @@ pub fn translate(
         sharing: sharing(request),
         training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
         regimes: None,
-        rewards: None,
-        late: Late::Try,
+        // How long it takes is anybody's guess: then no time can be promised.
+        rewards: (duration.or(limit).is_none() && deadline.is_some()).then(|| Arc::from([])),
+        late: request.late.unwrap_or_default(),
         after: request.after.iter().copied().map(JobId).collect(),
     })
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
-use yard_core::job::Claim;
+use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
 pub use self::training::TrainingRequest;
@@ -54,6 +54,10 @@ pub struct JobRequest {
     pub priority: i32,
     /// When it should be done: seconds since 1970, UTC.
     pub deadline: Option<f64>,
+    /// What becomes of it if its deadline cannot be promised: `try` (it runs as well as it can) or `refuse`; `try`
+    /// where nothing is said.
+    #[schema(value_type = Option<String>)]
+    pub late: Option<Late>,
     /// When it may start at the earliest: seconds since 1970, UTC.
     pub begin: Option<f64>,
     /// Numbers of jobs that must have succeeded before it starts. If one of them fails, it is cancelled.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use jiff::Zoned;
 use serde::Deserialize;
-use yard_core::job::Claim;
+use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
 use super::{Checkpoint, JobRequest, Mistake, Ranks, TrainingRequest, amounts, times};
@@ -35,6 +35,7 @@ struct JobFile {
     weight: Option<f64>,
     priority: i32,
     deadline: Option<String>,
+    late: Option<Late>,
     begin: Option<String>,
     after: Vec<u64>,
     #[serde(alias = "time_limit_s")]
@@ -110,6 +111,7 @@ impl JobFile {
             command: command(self.command, self.run)?,
             kinds: kinds(self.kind, self.kinds)?,
             deadline: moment("deadline", self.deadline)?,
+            late: self.late,
             begin: moment("begin", self.begin)?,
             time_limit_s: length("time", self.time)?,
             duration_s: length("duration", self.duration)?,
