@@ -222,6 +222,7 @@ tenant: vision
 weight: 2
 priority: 5
 deadline: 18:00
+late: refuse
 begin: 1h
 after: [3, 12]
 time: 2h
@@ -266,6 +267,7 @@ exclusion: vision
             weight: Some(2.0),
             priority: 5,
             deadline: Some(start + 2.0 * 3600.0),
+            late: Some(Late::Refuse),
             begin: Some(start + 3600.0),
             after: vec![3, 12],
             time_limit_s: Some(7200.0),
