@@ -35,6 +35,7 @@ const CHANGE_ONE_IN: u64 = 40;
 const ROUND_S: f64 = 60.0;
 const POWER: f64 = -0.5;
 const LAMBDA: f64 = 1.1;
+const COST_MAX: f64 = 3000.0;
 
 /// The rounds to solve.
 #[derive(clap::Args)]
@@ -103,8 +104,10 @@ impl Rounds {
     fn rows(&self) -> Vec<Row> {
         let row = |job: &Job| {
             let fits = self.configs.iter().filter(|(_, devices)| *devices <= (2 * job.most).max(1));
-            fits.map(|config| (LAMBDA - libm::pow(job.kept(*config) * job.goodput(*config), POWER), *config))
-                .collect()
+            fits.map(|config| {
+                (LAMBDA - libm::pow(job.kept(*config) * job.goodput(*config), POWER).min(COST_MAX), *config)
+            })
+            .collect()
         };
         self.jobs.iter().map(row).collect()
     }
