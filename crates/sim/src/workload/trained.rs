@@ -16,7 +16,17 @@ use crate::trace::{Scaling, TraceJob, Work};
 /// What jobs say of how they train, shared between like jobs.
 #[derive(Default)]
 pub(super) struct Trainings {
-    known: BTreeMap<(Arc<str>, u32, u32, bool, Box<[Arc<str>]>), Arc<Training>>,
+    known: BTreeMap<Like, Arc<Training>>,
+}
+
+/// What like jobs have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Like {
+    app: Arc<str>,
+    batches: [u32; 2],
+    scaling: Scaling,
+    /// Kinds and devices of their shapes, in order.
+    sizes: Vec<(KindId, u32)>,
 }
 
 impl Site<'_> {
@@ -49,12 +59,8 @@ impl Site<'_> {
         let spots = self.spots(job, &trained, scaling, most)?;
         let steps = self.steps(job, &course)?;
         let ideal_s = self.alone_s(job, &course, &trained, &spots, steps);
-        let training = (scaling != Scaling::Rigid).then(|| {
-            let key =
-                (app.name.clone(), least, most, scaling == Scaling::Adaptive, job.kinds.as_ref().into());
-            let new = || Arc::new(self.training(&trained, [least, most], scaling, &spots));
-            trainings.known.entry(key).or_insert_with(new).clone()
-        });
+        let training = (scaling != Scaling::Rigid)
+            .then(|| self.shared_training(&trained, [least, most], scaling, &spots, trainings));
         Ok(Made {
             ways: self.ways(&course, &spots, scaling),
             steps,
@@ -180,6 +186,23 @@ impl Site<'_> {
             ways.sort_by(|a, b| b.1.total_cmp(&a.1));
         }
         ways.into_iter().unzip()
+    }
+
+    /// What the job says of how it trains, the same for like jobs.
+    fn shared_training(
+        &self,
+        trained: &Trained,
+        batches: [u32; 2],
+        scaling: Scaling,
+        spots: &[Spot],
+        trainings: &mut Trainings,
+    ) -> Arc<Training> {
+        let mut spots = spots.to_vec();
+        spots.sort_by_key(|spot| (spot.kind, spot.devices()));
+        let sizes = spots.iter().map(|spot| (spot.kind, spot.devices())).collect();
+        let like = Like { app: trained.app.name.clone(), batches, scaling, sizes };
+        let new = || Arc::new(self.training(trained, batches, scaling, &spots));
+        trainings.known.entry(like).or_insert_with(new).clone()
     }
 
     /// What the job says of how it trains: what was measured on one device of each kind, or on all that it may use.

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// Seconds of a step, and of the part in which devices agree, by examples on each device, ascending.
 pub(super) type Curve = Vec<(f64, [f64; 2])>;
 
+/// How many times were measured, and their sums, by examples on each device.
+type Sums = BTreeMap<u32, (f64, [f64; 2])>;
+
 /// The shortest time that a step may take.
 const STEP_MIN_S: f64 = 1e-6;
 
@@ -26,7 +29,7 @@ impl Timings {
     pub(super) fn new(placed: BTreeMap<Vec<u32>, Curve>, sized: BTreeMap<(u32, u32), Curve>) -> Timings {
         let locals = || placed.values().flatten().map(|(local, _)| *local as u32);
         let (least, most) = (locals().min().unwrap_or(1), locals().max().unwrap_or(1));
-        let mut means: BTreeMap<(u32, u32), BTreeMap<u32, (f64, [f64; 2])>> = BTreeMap::new();
+        let mut means: BTreeMap<(u32, u32), Sums> = BTreeMap::new();
         for (counts, curve) in &placed {
             let size = means.entry((counts.len() as u32, counts.iter().sum())).or_default();
             for (local, [step, sync]) in curve {
