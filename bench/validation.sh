@@ -22,6 +22,8 @@ comparison is a test (\`cargo test -p yard validate\`).
 - **muri**: Muri's simulator on its 400-job testbed trace, eight nodes of eight GPUs (\`--compat muri\`).
 - **muri testbed**: the same trace as measured on Muri's 64 GPUs.
 - **blox**: Blox' LAS on its jobs 50 to 150, 32 nodes of four GPUs, rounds of 300 s (\`--compat blox\`); every job's end.
+- **goodput**: the batch sizes that Sia's artifact chooses in 276 cases, and its 18 fits of the throughput model to measured
+  times: our misfit on the same points, in the same measure.
 - **gavel**: Gavel's simulator on its 96 jobs, twelve GPUs of each of three kinds (\`--compat gavel\`); AlloX on its
   continuous single-GPU trace, statistics over jobs 100 to 200.
 

@@ -21,6 +21,7 @@ use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
+use yard_sim::run::Probe;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::{self, Scaling, Trace, Work};
 use yard_sim::workload::{Options, Workload};
@@ -249,7 +250,6 @@ impl Plan {
     ) -> anyhow::Result<Calibration> {
         let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
         let mut policy = make()?;
-        yard_policies::placer(&choice.placer)?;
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
         let again = "it was made before";
@@ -258,9 +258,13 @@ impl Plan {
             placer: &|| yard_policies::placer(&choice.placer).expect(again),
             recurs,
         };
-        let mut simulation = self.simulation(choice, &jobs, &mut *policy)?;
-        simulation.speeds.said = off.map(|most| estimates::misjudged(&self.workload.specs, most, self.seed));
-        Ok(estimates::calibrate(simulation, &how, instants, self.seed)?.0)
+        let said = off.map(|most| estimates::misjudged(&self.workload.specs, most, self.seed));
+        let simulate = |probe: Probe<'_>| {
+            let mut simulation = self.simulation(choice, &jobs, &mut *policy)?;
+            simulation.speeds.said.clone_from(&said);
+            Ok(yard_sim::run(Simulation { probe: Some(probe), ..simulation })?)
+        };
+        estimates::calibrate(&jobs, said.as_deref(), &how, (instants, self.seed), simulate)
     }
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,

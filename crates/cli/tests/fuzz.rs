@@ -21,6 +21,14 @@ fn invariants_hold_on_seeds_that_once_broke_them() {
     }
 }
 
+/// Deadlines that were promised, where nothing happens that nobody could plan for.
+#[test]
+fn promises_are_kept_whatever_the_policy() {
+    for policy in ["fifo", "max-min", "elasticflow", "srtf", "chaos"] {
+        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 150")).quietly();
+    }
+}
+
 #[test]
 fn a_seed_is_one_scenario() {
     let dir = Dir::new();

@@ -42,6 +42,12 @@ impl Lease {
         self.state == LeaseState::Granted && self.jobs.iter().any(|job| !specs[job.index()].pausable)
     }
 
+    /// Whether it is what its job was promised for now: `due` has the shapes.
+    pub(crate) fn is_due(&self, due: &BTreeMap<JobIdx, u16>) -> bool {
+        let alone = self.jobs.len() == 1 && self.state != LeaseState::Ending;
+        alone && due.get(&self.jobs[0]) == Some(&self.shape)
+    }
+
     /// Those who are about to leave come last, so that the lease is named by the shapes of one who stays.
     pub(crate) fn put_last(&mut self, leavers: &[JobIdx], specs: &[Arc<JobSpec>]) {
         let led = self.jobs[0];

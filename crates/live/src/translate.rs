@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Late, Shape, Sharing, Spread};
+use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
@@ -66,6 +66,7 @@ pub fn translate(
     let not_before = seconds(request.begin, "begin", false)?;
     let limit = seconds(request.time_limit_s, "time_limit_s", true)?;
     let duration = seconds(request.duration_s, "duration_s", true)?;
+    let steps = request.training.as_ref().map(|training| training.steps as f64);
     if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > sizes.most.max(1)) {
         return Err(invalid("nodes", "nodes is at least 1, and at most the devices of the job"));
     }
@@ -76,7 +77,7 @@ pub fn translate(
         weight: seconds(request.weight, "weight", true)?.unwrap_or(1.0),
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
-        steps: duration.or(limit).unwrap_or(DURATION_S),
+        steps: steps.or(duration).or(limit).unwrap_or(DURATION_S),
         profile: profile(user, request, &sizes, catalog),
         shapes: shapes.into(),
         speeds: speeds.into(),
@@ -85,10 +86,11 @@ pub fn translate(
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
-        training: None,
+        training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
         regimes: None,
-        rewards: None,
-        late: Late::Try,
+        // How long it takes is anybody's guess: then no time can be promised.
+        rewards: (duration.or(limit).is_none() && deadline.is_some()).then(|| Arc::from([])),
+        late: request.late.unwrap_or_default(),
         after: request.after.iter().copied().map(JobId).collect(),
     })
 }

@@ -30,6 +30,12 @@ pub struct JobView {
     pub priority: i32,
     /// When it should be done.
     pub deadline: Option<f64>,
+    /// When it will be done, as it was promised.
+    #[serde(default)]
+    pub promise: Option<f64>,
+    /// The earliest deadline that could be promised, where its own could not be.
+    #[serde(default)]
+    pub earliest: Option<f64>,
     /// When it was submitted.
     pub submitted_at: f64,
     /// When it first got devices.

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use yard_core::ids::JobId;
 use yard_core::part::{Order, PartId, Told};
+use yard_core::training::Batch;
 
 /// The version of this protocol; both ends must agree.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;
@@ -56,6 +57,13 @@ pub enum FromAgent {
         /// Memory it holds on each device.
         memory_mib: u32,
     },
+    /// How long the steps of a part take, where it says so.
+    Trained {
+        /// The part.
+        part: PartId,
+        /// What it says.
+        said: Trained,
+    },
     /// A part is stopped for a moment because it slows a guaranteed one, or goes on. Nothing is decided by it.
     Hushed {
         /// The part.
@@ -74,6 +82,19 @@ pub enum FromAgent {
         /// Why there is nothing, where that is so.
         error: Option<String>,
     },
+}
+
+/// What a job says of its steps, and of how noisy its gradients are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trained {
+    /// Examples on each device at once.
+    pub local: u32,
+    /// Seconds to compute the gradient of those.
+    pub grad_s: f64,
+    /// Seconds of a step without accumulation.
+    pub step_s: f64,
+    /// The square of the mean gradient's norm, and the trace of its covariance, at the submitted batch size.
+    pub noise: Option<(f64, f64)>,
 }
 
 /// Who an agent is, what it offers and what it runs.
@@ -186,6 +207,13 @@ pub enum ToAgent {
         /// What to run, with `Order::Start`.
         task: Option<Box<Task>>,
     },
+    /// Have a part make steps of another size from now on.
+    Tune {
+        /// The part.
+        part: PartId,
+        /// What its steps are made of.
+        batch: Batch,
+    },
     /// Send a log.
     Logs {
         /// The request's number, for the answers.
@@ -231,6 +259,9 @@ pub struct Task {
     pub error: Option<String>,
     /// The batch size to train with, where that is the scheduler's choice.
     pub batch_size: Option<u32>,
+    /// How often gradients are kept and added up before the step, where that is the scheduler's choice.
+    #[serde(default)]
+    pub accumulation: Option<u32>,
     /// Memory the part may use, where the node can limit it.
     pub memory_mib: Option<u64>,
     /// Processor cores the part may use, where the node can limit it.

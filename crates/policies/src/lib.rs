@@ -14,21 +14,25 @@ mod buyers;
 #[cfg(test)]
 mod cases;
 mod choosing;
+mod chronus;
 mod cost;
 mod cost_slo;
 mod counts;
 mod dollars;
 mod edf;
 mod elas;
+mod elasticflow;
 mod fifo;
 mod fifo_fit;
 mod fifo_het;
 mod finish_time;
 mod gandiva;
 mod gandiva_fair;
+mod genie;
 mod gittins;
 mod heet_like;
 mod hierarchical;
+mod hypersched;
 mod index;
 mod isolated;
 mod kubeshare;
@@ -108,6 +112,10 @@ pub const ALL: &[Entry] = &[
     gittins::ENTRY,
     elas::ENTRY,
     edf::ENTRY,
+    elasticflow::ENTRY,
+    chronus::ENTRY,
+    genie::ENTRY,
+    hypersched::ENTRY,
     round_robin::ENTRY,
     isolated::ENTRY,
     fifo_het::ENTRY,

@@ -2,7 +2,6 @@
 //! often the interval held. The forecast knows the past and the jobs that are there, and nothing of who comes later.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
@@ -16,7 +15,7 @@ use yard_core::{Engine, Span, State, Time};
 
 use crate::random::Random;
 use crate::record::JobRecord;
-use crate::run::{Outcome, Simulation, run};
+use crate::run::{Outcome, Probe};
 
 /// How often the intervals held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,32 +61,32 @@ pub struct How<'a> {
 /// What is foretold counts as true if it is off by no more: decisions wait for beats, and beats for each other.
 const SLACK: Span = Span::from_whole_secs(1);
 
-/// Runs a simulation, foretells its jobs at so many instants, and compares.
-pub fn calibrate(
-    simulation: Simulation<'_>,
+/// Has a simulation of these jobs run, foretells them at so many instants, and compares. `said` is what they say that
+/// they have to do, where that is not the truth.
+pub fn calibrate<E>(
+    jobs: &[(Time, &JobSpec)],
+    said: Option<&[f64]>,
     how: &How<'_>,
-    instants: usize,
-    seed: u64,
-) -> io::Result<(Calibration, Outcome)> {
-    let (jobs, said) = (simulation.jobs, simulation.speeds.said.clone());
+    (instants, seed): (usize, u64),
+    simulate: impl FnOnce(Probe<'_>) -> Result<Outcome, E>,
+) -> Result<Calibration, E> {
     let mut random = Random::new(seed ^ 0xe571);
     let times = moments(jobs, instants, &mut random);
     let mut kept: Vec<State> = Vec::new();
-    let mut probe = |engine: &Engine, now: Time, _: &Input| {
+    let outcome = simulate(&mut |engine: &Engine, now: Time, _: &Input| {
         // When the instant has passed all that happened at it is known.
         if times.get(kept.len()).is_some_and(|time| now > *time) {
             kept.push(engine.state().clone());
         }
-    };
-    let outcome = run(simulation.probed(&mut probe))?;
+    })?;
     let mut sums = Sums::default();
     for state in &kept {
-        let mut past = past(state.now(), jobs, said.as_deref(), &outcome.record.jobs);
+        let mut past = past(state.now(), jobs, said, &outcome.record.jobs);
         past.arrivals.retain(|_| how.recurs);
         let foretold = foretell(state, &past, how, &mut random);
         sums.add(state, &foretold, &outcome.record.jobs);
     }
-    Ok((sums.calibration(kept.len()), outcome))
+    Ok(sums.calibration(kept.len()))
 }
 
 /// What jobs say that they have to do, up to `most` times too much or too little.

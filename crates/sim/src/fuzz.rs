@@ -67,6 +67,19 @@ pub struct Tally {
 impl Scenario {
     /// The scenario of this seed.
     pub fn new(seed: u64) -> Scenario {
+        let mut scenario = Scenario::without_promises(seed);
+        promises::add(seed, &mut scenario, false);
+        scenario
+    }
+
+    /// The same where nothing goes wrong and deadlines are promised: all that was promised must be kept.
+    pub fn calm(seed: u64) -> Scenario {
+        let mut scenario = Scenario::without_promises(seed);
+        promises::add(seed, &mut scenario, true);
+        scenario
+    }
+
+    fn without_promises(seed: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5917_c4ac);
         let mut cluster = cluster(&mut random);
         let costly = random.chance(0.5);
@@ -93,7 +106,7 @@ impl Scenario {
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
         script.extend(training::add(seed, &cluster, &mut jobs));
-        let mut scenario = Scenario {
+        Scenario {
             cluster,
             jobs,
             pairs,
@@ -108,9 +121,7 @@ impl Scenario {
             upsets,
             promises: Promises::default(),
             seed,
-        };
-        promises::add(seed, &mut scenario);
-        scenario
+        }
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy

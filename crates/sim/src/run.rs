@@ -59,51 +59,6 @@ pub struct Simulation<'a> {
     pub probe: Option<Probe<'a>>,
 }
 
-impl<'a> Simulation<'a> {
-    /// The same, watched by a probe that need not live as long as the rest.
-    pub(crate) fn probed<'b>(self, probe: Probe<'b>) -> Simulation<'b>
-    where
-        'a: 'b,
-    {
-        let Simulation {
-            jobs,
-            speeds,
-            cluster,
-            settings,
-            policy,
-            placer,
-            checkpoint_every,
-            quirks,
-            faults,
-            script,
-            seed,
-            keep,
-            events,
-            progress,
-            steps_max,
-            ..
-        } = self;
-        Simulation {
-            jobs,
-            speeds,
-            cluster,
-            settings,
-            policy,
-            placer,
-            checkpoint_every,
-            quirks,
-            faults,
-            script,
-            seed,
-            keep,
-            events,
-            progress,
-            steps_max,
-            probe: Some(probe),
-        }
-    }
-}
-
 /// What is true and what is believed of speeds, beyond what the jobs say themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Speeds {

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from . import _session
 from ._checkpoint import CheckpointError, Checkpoints, Saved
-from ._env import batch_size, checkpoint_dir, instance, job_id, local_rank, rank, world_size
+from ._env import accumulation, batch_size, checkpoint_dir, instance, job_id, local_rank, rank, world_size
 from ._steps import steps
+from ._training import Batch
 
 __all__ = [
+    "Batch",
     "CheckpointError",
     "Checkpoints",
     "Saved",
+    "accumulation",
+    "batch",
     "batch_size",
     "checkpoint_dir",
     "checkpointed",
@@ -26,6 +30,7 @@ __all__ = [
     "local_rank",
     "progress",
     "rank",
+    "report",
     "should_stop",
     "steps",
     "stop_reason",
@@ -71,3 +76,30 @@ def stop_reason() -> str | None:
 def throughput() -> float | None:
     """Steps a second of late, from the progress that was told; `None` in the first moments."""
     return _session.current().throughput()
+
+
+def batch(default: int) -> Batch:
+    """What the next step should be made of on each device: `size` examples at once, and `accumulation` passes before
+    the one after which all devices agree. `default` examples where no scheduler chose.
+
+    It may change while the job runs. Call it in one rank and share the answer, so that all ranks change together.
+    """
+    return _session.current().training.batch(default)
+
+
+def report(
+    size: int,
+    step_s: float,
+    grad_s: float | None = None,
+    grad_sqr: float | None = None,
+    grad_var: float | None = None,
+) -> None:
+    """Tell how long a step without accumulation took with `size` examples on this device: `step_s` seconds, of which
+    `grad_s` to compute the gradient (all of them where nothing is said: one device has nobody to agree with).
+
+    `grad_sqr` and `grad_var` are the square of the mean gradient's norm and the trace of its covariance, at the batch
+    size the job was submitted with. Call it as often as you like, in rank 0: the means are told now and then.
+    """
+    noise = None if grad_sqr is None or grad_var is None else (float(grad_sqr), float(grad_var))
+    seconds = float(step_s)
+    _session.current().training.report(int(size), seconds, seconds if grad_s is None else float(grad_s), noise)

@@ -34,6 +34,11 @@ def batch_size(default: int) -> int:
     return _number(("YARD_BATCH_SIZE",), default)
 
 
+def accumulation() -> int:
+    """How often gradients are kept and added up before the step that all agree on; 0: each step is one pass."""
+    return _number(("YARD_ACCUMULATION",), 0)
+
+
 def report_every(default: float) -> float:
     """Seconds from one report of progress to the next, at least. The agent of a guaranteed job wants to know soon."""
     try:

@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional, Union
 from . import _env
 from ._gate import Gate, Stop
 from ._link import Link, Message
+from ._training import Training
 
 # Progress is told at most this often unless the agent says otherwise, so that short steps cost nothing.
 _PROGRESS_S = 0.2
@@ -31,6 +32,7 @@ class Session:
     def __init__(self, path: str | None) -> None:
         """Connect to the agent at `path`, if there is one."""
         self.gate = Gate(self._answer)
+        self.training = Training(self._send)
         self._progress: Message | None = None
         self._progress_at = float("-inf")
         self._every_s = _env.report_every(_PROGRESS_S)
@@ -103,6 +105,8 @@ class Session:
             self.gate.lost()
         elif "hold" in message:
             self.gate.hold()
+        elif isinstance(message.get("batch"), dict):
+            self.training.tune(message["batch"])
         elif isinstance(message.get("stop"), dict):
             self.gate.stop(_read_stop(message["stop"]))
 

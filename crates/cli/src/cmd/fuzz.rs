@@ -21,13 +21,19 @@ pub(crate) struct FuzzArgs {
     /// How many seeds
     #[arg(long, default_value_t = 200)]
     count: u64,
+    /// Only scenarios in which deadlines are promised and nothing goes wrong: every promise must be kept
+    #[arg(long)]
+    calm: bool,
+    /// The policy for all seeds [default: another for each]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
 }
 
 pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut sum = Tally::default();
     for seed in args.seed..args.seed.saturating_add(args.count) {
-        let (policy, placer) = names(seed);
-        let tally = std::panic::catch_unwind(|| one(seed));
+        let (policy, placer) = args.names(seed);
+        let tally = std::panic::catch_unwind(|| args.one(seed));
         match tally {
             Ok(Ok(tally)) => add(&mut sum, &tally),
             Ok(Err(broken)) => {
@@ -46,6 +52,26 @@ pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl FuzzArgs {
+    fn names(&self, seed: u64) -> (&str, &'static str) {
+        let (policy, placer) = names(seed);
+        (self.policy.as_deref().unwrap_or(policy), placer)
+    }
+
+    fn one(&self, seed: u64) -> Result<Tally, String> {
+        let (policy, placer) = self.names(seed);
+        let service: Arc<[f64]> = Arc::from([10.0, 100.0, 1000.0, 5000.0]);
+        let mut made: Box<dyn Policy> = if policy == "chaos" {
+            Box::new(Chaos::new(seed))
+        } else {
+            yard_policies::make(policy, service).map_err(|error| error.to_string())?.1
+        };
+        let place = || yard_policies::placer(placer).expect("the name is from the table");
+        let scenario = if self.calm { Scenario::calm(seed) } else { Scenario::new(seed) };
+        scenario.check(&mut *made, policy != "chaos", &place)
+    }
+}
+
 /// The policy and placer that a seed uses; one in three gets the senseless one.
 fn names(seed: u64) -> (&'static str, &'static str) {
     let at = (seed / 3) as usize;
@@ -54,18 +80,6 @@ fn names(seed: u64) -> (&'static str, &'static str) {
     // `yarn` refuses what it cannot place its own way, for ever; the others always find a place.
     let sure: Vec<_> = PLACERS.iter().filter(|placer| placer.name != "yarn").collect();
     (policy, sure[seed as usize % sure.len()].name)
-}
-
-fn one(seed: u64) -> Result<Tally, String> {
-    let (policy, placer) = names(seed);
-    let service: Arc<[f64]> = Arc::from([10.0, 100.0, 1000.0, 5000.0]);
-    let mut made: Box<dyn Policy> = if policy == "chaos" {
-        Box::new(Chaos::new(seed))
-    } else {
-        yard_policies::make(policy, service).map_err(|error| error.to_string())?.1
-    };
-    let place = || yard_policies::placer(placer).expect("the name is from the table");
-    Scenario::new(seed).check(&mut *made, policy != "chaos", &place)
 }
 
 fn add(sum: &mut Tally, tally: &Tally) {

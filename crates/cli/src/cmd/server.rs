@@ -55,6 +55,9 @@ pub(crate) struct ServerOptions {
     /// tools; such jobs cannot be frozen)
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub(crate) sharing: Sharing,
+    /// Whether deadlines are promised at submission and kept before the policy's order: on or off
+    #[arg(long, value_name = "ON|OFF", value_enum, default_value_t)]
+    pub(crate) promises: Promises,
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
@@ -68,6 +71,16 @@ pub(crate) enum Believed {
     Learned,
     /// From the table alone
     Table,
+}
+
+/// Whether deadlines are promised.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Promises {
+    /// They are, and kept
+    #[default]
+    On,
+    /// They are wishes
+    Off,
 }
 
 /// How jobs on one card share it.

@@ -70,6 +70,8 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("will start", jobs::will_start(job)),
         ("will end", jobs::will_end(job)),
         ("deadline", moment(job.deadline)),
+        ("promised by", moment(job.promise)),
+        ("earliest deadline", moment(job.earliest)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),
     ]

@@ -24,7 +24,7 @@ use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
 use super::catalog::Table;
-use crate::cmd::server::{Believed, ServerOptions, Sharing};
+use crate::cmd::server::{Believed, Promises, ServerOptions, Sharing};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
 const STALL: Duration = Duration::from_secs(15);
@@ -127,6 +127,7 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     let mut config = Config::new(&options.data);
     config.settings.round = options.round.0;
     config.settings.backoff = options.backoff.0;
+    config.settings.promises = options.promises == Promises::On;
     config.policy = options.policy.clone();
     config.lease = options.lease.0;
     config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));

@@ -52,12 +52,12 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         self.enter_due();
-        self.state.dirty |= self.state.next_promise().is_some_and(|time| time <= self.state.now);
-        if self.next_round().is_none_or(|time| time > self.state.now) {
+        if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
             // What was promised does not wait for a plan.
-            if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
-                self.keep_promises(out);
-            }
+            self.state.dirty = true;
+            self.keep_promises(out);
+        }
+        if self.next_round().is_none_or(|time| time > self.state.now) {
             return self.fill(out);
         }
         let state = &self.state;
@@ -144,11 +144,11 @@ impl Engine {
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
         let due = &state.promises.due;
-        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
         let fixed =
-            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || promised(lease));
+            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || lease.is_due(due));
+        // Nobody joins who has what it was promised.
         let granted = |id: LeaseId| {
-            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !promised(lease))
+            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !lease.is_due(due))
         };
         let held = book::Held { fixed: &fixed, granted: &granted };
         let applied = state.book.apply(allocation, state.now, state.settings.turns, specs, runs, held);
@@ -207,8 +207,7 @@ impl Engine {
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
         let due = state.promises.due.clone();
-        let promised = |lease: &Lease| lease.jobs.len() == 1 && due.get(&lease.jobs[0]) == Some(&lease.shape);
-        let fixed = |lease: &Lease| lease.is_fixed(&specs) || promised(lease);
+        let fixed = |lease: &Lease| lease.is_fixed(&specs) || lease.is_due(&due);
         let decision = rounds::decide(
             rounds::Parts {
                 book: &mut state.book,

@@ -57,6 +57,11 @@ impl Timeline {
         self.change(takes, from, until, -1);
     }
 
+    /// Gives devices back that were taken from one instant to another.
+    pub fn give(&mut self, takes: &[(u16, u32)], from: Time, until: Time) {
+        self.change(takes, from, until, 1);
+    }
+
     fn change(&mut self, takes: &[(u16, u32)], from: Time, until: Time, sign: i64) {
         let from = from.max(self.cuts[0]);
         if from >= until {
@@ -81,7 +86,7 @@ impl Timeline {
     pub fn give_plan(&mut self, ask: &Ask, plan: &[Stretch], grid: &Grid) {
         for stretch in plan {
             if let Some(way) = ask.way(stretch.shape) {
-                self.change(&way.takes, stretch.from, grid.after(stretch.until), 1);
+                self.give(&way.takes, stretch.from, grid.after(stretch.until));
             }
         }
     }

@@ -14,6 +14,7 @@ mod life;
 mod nodes;
 mod order;
 mod plans;
+mod promises;
 mod properties;
 mod regressions;
 mod replay;

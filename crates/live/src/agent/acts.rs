@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use yard_core::holder::{Act, Happening};
 use yard_core::part::{Ending, How, Master, PartId, Told};
+use yard_core::training::Batch;
 use yard_core::{Span, Time};
 
 use super::devices::CPU;
@@ -132,6 +133,13 @@ impl Agent {
         let socket = Socket::open(&folder, owner, number, self.socket_news.clone())?;
         self.sockets.insert(part, (number, socket));
         Ok(())
+    }
+
+    /// Tells all ranks of a part to make steps of another size. One that does not talk goes on as it began.
+    pub(super) fn tune(&mut self, part: PartId, batch: Batch) {
+        let Some(ranks) = self.state.holder.start(part).map(|start| start.ranks) else { return };
+        let all: Vec<u32> = (ranks.first..ranks.first + ranks.count).collect();
+        self.tell_ranks(part, &all, &Telling::Batch { local: batch.local, extra: batch.extra });
     }
 
     fn tell_ranks(&self, part: PartId, ranks: &[u32], telling: &Telling) {

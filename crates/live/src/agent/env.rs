@@ -89,6 +89,7 @@ impl Rank<'_> {
             ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()),
         ];
         vars.extend(self.task.batch_size.map(|size| ("YARD_BATCH_SIZE", size.to_string())));
+        vars.extend(self.task.accumulation.map(|times| ("YARD_ACCUMULATION", times.to_string())));
         vars
     }
 

@@ -338,6 +338,7 @@ impl Agent {
                 answered.into_iter().for_each(|sent| self.contact(sent + self.beats.lease));
             }
             ToAgent::Order { order, task } => self.order(order, task),
+            ToAgent::Tune { part, batch } => self.tune(part, batch),
             ToAgent::Logs { request, job, rank, stderr, tail, follow } => {
                 let path = self.spawner.layout.log(job, rank, stderr);
                 self.reads.begin(request, job, path, tail, follow);
@@ -403,6 +404,9 @@ impl Agent {
                 self.happen(Happening::Checkpointed { part, rank, step, took });
             }
             Some(Saying::Boundary { step }) => self.happen(Happening::Boundary { part, rank, step }),
+            // One speaks for all: ranks wait for each other at each step.
+            Some(Saying::Trained(said)) if rank == 0 => self.say(FromAgent::Trained { part, said }),
+            Some(Saying::Trained(_)) => {}
             None if !speaks => self.happen(Happening::Silent { part, rank }),
             None => {}
         }

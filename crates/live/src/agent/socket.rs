@@ -13,6 +13,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::wire::Trained;
+
 /// Longest line that a process may say.
 const LINE_MAX: u64 = 64 << 10;
 
@@ -31,6 +33,8 @@ pub(crate) enum Saying {
     Checkpointed { step: u64, seconds: Option<f64> },
     /// The answer to `Hold`.
     Boundary { step: u64 },
+    /// How long its steps take.
+    Trained(Trained),
 }
 
 /// What a process is told.
@@ -39,6 +43,8 @@ pub(crate) enum Saying {
 pub(crate) enum Telling {
     /// Say before which step you could stop, and wait there.
     Hold {},
+    /// Make steps of so many examples on each device, and accumulate so often, from now on.
+    Batch { local: u32, extra: u32 },
     /// Do not begin step `at`; save and exit with 0.
     Stop { at: Option<u64>, why: String, grace_s: f64 },
 }

@@ -52,6 +52,7 @@ pub(crate) fn task(command: &[&str]) -> Task {
         output: None,
         error: None,
         batch_size: None,
+        accumulation: None,
         memory_mib: None,
         cpus: None,
         limits: None,

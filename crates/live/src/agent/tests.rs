@@ -13,12 +13,13 @@ use yard_core::Span;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::message::Why;
 use yard_core::part::{Ending, How, Order, PartId, Pause, Start, Told};
+use yard_core::training::Batch;
 
 use super::testing::{Folder, program, start, task};
 use super::{AgentConfig, Offer, Server, run};
 use crate::board::Board;
 use crate::handle::{Ask, Handle};
-use crate::wire::{FromAgent, Hello, Task, ToAgent};
+use crate::wire::{FromAgent, Hello, Task, ToAgent, Trained};
 
 /// Longer than anything here takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -286,6 +287,21 @@ async fn a_job_that_talks_saves_and_says_so() {
     stage.told(|told| (*told == saved).then_some(())).await;
     let (_, ending) = stage.ended().await;
     assert_eq!((ending.how, ending.step, ending.code), (How::Saved, Some(5), Some(0)));
+}
+
+#[tokio::test]
+async fn a_job_that_trains_says_how_long_its_steps_take_and_is_told_of_another_batch() {
+    let mut stage = Stage::new("h100:1").await;
+    let talk = "import os; assert (os.environ['YARD_BATCH_SIZE'], os.environ['YARD_ACCUMULATION']) == ('32', '1')\n\
+        say(trained={'local':32,'grad_s':0.25,'step_s':0.5,'noise':[1.0,2.0]})\n\
+        assert hear() == {'batch':{'local':64,'extra':0}}";
+    let task = Task { batch_size: Some(32), accumulation: Some(1), ..stage.python(talk) };
+    stage.run(start(1, 1), task);
+    let said = Trained { local: 32, grad_s: 0.25, step_s: 0.5, noise: Some((1.0, 2.0)) };
+    let expected = FromAgent::Trained { part: part(1, 1), said };
+    stage.hear_of(|message| *message == expected).await;
+    stage.send(ToAgent::Tune { part: part(1, 1), batch: Batch { local: 64, extra: 0 } });
+    assert_eq!(stage.ended().await.1.how, How::Finished);
 }
 
 #[tokio::test]

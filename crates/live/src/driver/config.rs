@@ -110,6 +110,7 @@ impl Config {
             fill: true,
             backoff: seconds(10),
             lease: Span(u64::MAX),
+            promises: true,
             ..Settings::default()
         };
         Config {

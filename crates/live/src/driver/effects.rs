@@ -97,7 +97,8 @@ impl Driver {
                 jobs.iter().for_each(|job| self.take_up(*job, *lease, placement));
             }
             Event::Stopped { job, .. } => self.put_down(*job),
-            Event::Rejected { job, reason, .. } => {
+            Event::Rejected { job, reason, earliest } => {
+                self.note_earliest(*job, *earliest);
                 self.end_job(now, *job, None, JobState::Rejected, Some(reason.clone()));
             }
             Event::Ended { job, state } => {
@@ -116,9 +117,12 @@ impl Driver {
                 }
                 self.changed_jobs.insert(*job);
             }
+            Event::Unpromised { job, earliest } => {
+                self.note_earliest(*job, *earliest);
+                self.changed_jobs.insert(*job);
+            }
             Event::Submitted { job }
             | Event::Promised { job, .. }
-            | Event::Unpromised { job, .. }
             | Event::AtRisk { job, .. }
             | Event::Started { job } => {
                 self.changed_jobs.insert(*job);
@@ -135,10 +139,17 @@ impl Driver {
         }
     }
 
+    /// What deadline could have been promised, for who submitted the job.
+    fn note_earliest(&mut self, job: JobId, earliest: Option<Time>) {
+        if let Some(record) = self.records.all.get_mut(&job) {
+            record.view.earliest = earliest.map(Time::secs);
+        }
+    }
+
     pub(super) fn take_up(&mut self, job: JobId, lease: LeaseId, placement: &Placement) {
         let Some(record) = self.records.all.get_mut(&job) else { return };
         record.held = Some((lease, placement.clone()));
-        record.reported = None;
+        (record.reported, record.trained) = (None, None);
         self.records.holding.insert(job);
         self.changed_jobs.insert(job);
         for slice in &placement.0 {

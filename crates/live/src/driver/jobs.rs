@@ -44,6 +44,8 @@ pub(super) struct Record {
     pub(super) hushed: bool,
     /// When the engine was last told.
     pub(super) reported: Option<Time>,
+    /// When the engine last heard of its steps.
+    pub(super) trained: Option<Time>,
 }
 
 impl Record {
@@ -60,6 +62,8 @@ impl Record {
             nodes: Vec::new(),
             priority: request.priority,
             deadline: request.deadline,
+            promise: None,
+            earliest: None,
             submitted_at: submitted.secs(),
             started_at: None,
             ended_at: None,
@@ -89,6 +93,7 @@ impl Record {
             heard: None,
             hushed: false,
             reported: None,
+            trained: None,
         }
     }
 
@@ -146,6 +151,7 @@ impl Record {
     pub(super) fn refresh(&mut self, engine: &Engine, run: &JobRun, spec: &JobSpec, now: Time) {
         let view = &mut self.view;
         view.state = state_name(run.state);
+        view.promise = run.promise.map(Time::secs);
         view.started_at = run.first_start.map(Time::secs);
         view.executed_s = run.executed_at(now).secs();
         (view.starts, view.preemptions) = (run.starts, run.preemptions);

@@ -129,6 +129,7 @@ impl Driver {
             FromAgent::Health { group, device, problem } => self.health(agent, group, device, problem),
             FromAgent::Looked { cards } => self.looked(agent, cards),
             FromAgent::Used { part, busy, memory_mib } => self.used(agent, part, Usage { busy, memory_mib }),
+            FromAgent::Trained { part, said } => self.trained(now, agent, part, said),
             FromAgent::Hushed { part, hushed } => self.hushed(agent, part, hushed),
             FromAgent::Logs { request, text, end, error } => {
                 self.logs.piece(agent, request, text, end, error)

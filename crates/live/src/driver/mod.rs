@@ -20,6 +20,7 @@ mod publish;
 mod recovery;
 mod running;
 mod staging;
+mod training;
 mod turn;
 
 use std::collections::{BTreeSet, VecDeque};

@@ -29,7 +29,8 @@ impl Driver {
                 self.gangs_step(now, ToGang::Revoked { lease, jobs: jobs.to_vec(), why });
             }
             // Agents hold one lease for the whole node, which their beats extend.
-            Command::Renew { .. } | Command::Tune { .. } => {}
+            Command::Renew { .. } => {}
+            Command::Tune { lease, job, batch } => self.tune(lease, job, batch),
         }
     }
 
@@ -142,7 +143,8 @@ impl Driver {
             stop_signal: request.checkpoint.signal.clone().unwrap_or_else(|| "TERM".into()),
             output: request.output.clone(),
             error: request.error.clone(),
-            batch_size: shape.batch_size.or(request.batch_size),
+            batch_size: run.batch.map(|batch| batch.local).or(shape.batch_size).or(request.batch_size),
+            accumulation: run.batch.map(|batch| batch.extra),
             memory_mib: request.memory_mib,
             cpus: request.cpus,
             kind,

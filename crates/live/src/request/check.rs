@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{JobRequest, sharing};
+use super::{JobRequest, TrainingRequest, sharing};
 
 /// Devices that one job may ask for.
 pub const GPUS_MAX: u32 = 1_000_000;
@@ -41,6 +41,7 @@ pub fn check(request: &JobRequest) -> Result<(), Problem> {
     names(request)?;
     sizes(request)?;
     numbers(request)?;
+    request.training.as_ref().map_or(Ok(()), TrainingRequest::check)?;
     sharing::check(request)?;
     paths(request)?;
     signal(request)

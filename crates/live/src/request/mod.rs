@@ -6,6 +6,7 @@ pub mod check;
 pub mod sbatch;
 mod sharing;
 pub mod times;
+mod training;
 pub mod yaml;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
-use yard_core::job::Claim;
+use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
+
+pub use self::training::TrainingRequest;
 
 /// A job to be run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -51,6 +54,10 @@ pub struct JobRequest {
     pub priority: i32,
     /// When it should be done: seconds since 1970, UTC.
     pub deadline: Option<f64>,
+    /// What becomes of it if its deadline cannot be promised: `try` (it runs as well as it can) or `refuse`; `try`
+    /// where nothing is said.
+    #[schema(value_type = Option<String>)]
+    pub late: Option<Late>,
     /// When it may start at the earliest: seconds since 1970, UTC.
     pub begin: Option<f64>,
     /// Numbers of jobs that must have succeeded before it starts. If one of them fails, it is cancelled.
@@ -63,6 +70,8 @@ pub struct JobRequest {
     pub model: Option<String>,
     /// The batch size it trains with.
     pub batch_size: Option<u32>,
+    /// How it trains, where the scheduler works out its speed from its reports and may choose its batch size.
+    pub training: Option<TrainingRequest>,
     /// Failures after which it is given up.
     pub max_restarts: Option<u32>,
     /// How it gives its devices back while it is not done.

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use jiff::Zoned;
 use serde::Deserialize;
-use yard_core::job::Claim;
+use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
-use super::{Checkpoint, JobRequest, Mistake, Ranks, amounts, times};
+use super::{Checkpoint, JobRequest, Mistake, Ranks, TrainingRequest, amounts, times};
 
 /// Bytes of a job file.
 const BYTES_MAX: usize = 1 << 20;
@@ -35,6 +35,7 @@ struct JobFile {
     weight: Option<f64>,
     priority: i32,
     deadline: Option<String>,
+    late: Option<Late>,
     begin: Option<String>,
     after: Vec<u64>,
     #[serde(alias = "time_limit_s")]
@@ -43,6 +44,7 @@ struct JobFile {
     duration: Option<String>,
     model: Option<String>,
     batch_size: Option<u32>,
+    training: Option<TrainingRequest>,
     max_restarts: Option<u32>,
     pause: Pause,
     checkpoint: CheckpointFile,
@@ -109,6 +111,7 @@ impl JobFile {
             command: command(self.command, self.run)?,
             kinds: kinds(self.kind, self.kinds)?,
             deadline: moment("deadline", self.deadline)?,
+            late: self.late,
             begin: moment("begin", self.begin)?,
             time_limit_s: length("time", self.time)?,
             duration_s: length("duration", self.duration)?,
@@ -126,6 +129,7 @@ impl JobFile {
             priority: self.priority,
             model: self.model,
             batch_size: self.batch_size,
+            training: self.training,
             after: self.after,
             max_restarts: self.max_restarts,
             pause: self.pause,
@@ -218,12 +222,14 @@ tenant: vision
 weight: 2
 priority: 5
 deadline: 18:00
+late: refuse
 begin: 1h
 after: [3, 12]
 time: 2h
 duration: 90m
 model: ResNet-50
 batch_size: 64
+training: {batch: 64, steps: 1000, max: 512, accumulate: true, local_min: 8, local_max: 128}
 max_restarts: 3
 pause: checkpoint
 checkpoint: {dir: /ckpt, signal: USR1, grace: 2m}
@@ -261,12 +267,22 @@ exclusion: vision
             weight: Some(2.0),
             priority: 5,
             deadline: Some(start + 2.0 * 3600.0),
+            late: Some(Late::Refuse),
             begin: Some(start + 3600.0),
             after: vec![3, 12],
             time_limit_s: Some(7200.0),
             duration_s: Some(5400.0),
             model: Some("ResNet-50".into()),
             batch_size: Some(64),
+            training: Some(TrainingRequest {
+                batch: 64,
+                steps: 1000,
+                max: Some(512),
+                adapt: None,
+                accumulate: true,
+                local_min: Some(8),
+                local_max: Some(128),
+            }),
             max_restarts: Some(3),
             pause: Pause::Checkpoint,
             checkpoint: Checkpoint {

@@ -95,25 +95,21 @@ impl Policy for Shockwave {
         let devices: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
         let jobs = view.active().count().max(1);
         let share = (f64::from(devices) / jobs as f64).min(1.0);
-        let mut outlooks: Vec<Outlook> =
+        let outlooks: Vec<Outlook> =
             view.active().filter_map(|job| outlook(view, job, share, round)).collect();
         let window = Window { rounds: self.rounds, seconds: round, k: self.k, devices };
         let planned = window::plan(&self.rows(&outlooks, &window, share), &window);
+        let place = |at: usize| (self.place(&outlooks[at], planned[at]), view.run(outlooks[at].job).id);
         let mut order: Vec<usize> = (0..outlooks.len()).collect();
         order.sort_by(|a, b| {
-            let key = |at: usize| self.place(&outlooks[at], planned[at]);
-            let ids = |at: usize| view.run(outlooks[at].job).id;
-            let ((class_a, by_a), (class_b, by_b)) = (key(*a), key(*b));
-            class_a
-                .cmp(&class_b)
-                .then(by_b[0].total_cmp(&by_a[0]))
-                .then(by_b[1].total_cmp(&by_a[1]))
-                .then(ids(*a).cmp(&ids(*b)))
+            let (((class_a, large_a), id_a), ((class_b, large_b), id_b)) = (place(*a), place(*b));
+            let larger = || large_b[0].total_cmp(&large_a[0]).then(large_b[1].total_cmp(&large_a[1]));
+            class_a.cmp(&class_b).then_with(larger).then(id_a.cmp(&id_b))
         });
-        let shares = order.iter().enumerate().map(|(rank, at)| {
-            let own = &mut outlooks[*at];
-            Share::whole(own.job, Rank(rank as f64, finite(own.mean)))
-        });
+        let whole = |(rank, at): (usize, &usize)| {
+            Share::whole(outlooks[*at].job, Rank(rank as f64, finite(outlooks[*at].mean)))
+        };
+        let shares = order.iter().enumerate().map(whole);
         Ok(Allocation::preemptive(Shares::All(shares.collect())))
     }
 
@@ -184,12 +180,14 @@ fn outlook(view: &View, job: JobIdx, share: f64, round: f64) -> Option<Outlook> 
 
 #[cfg(test)]
 mod tests {
+    use yard_core::units::Span;
+
     use crate::testing::{World, policy, run};
 
     #[test]
     fn the_longest_job_runs_all_the_time_while_others_take_turns() {
         let mut world = World::new(&[2]);
-        world.view.round = yard_core::units::Span::from_secs(10.0);
+        world.view.round = Span::from_secs(10.0);
         world.submit_all(&[(1, 100.0), (1, 50.0), (1, 50.0)]);
         let ends = run("shockwave", &mut world);
         let last = ends.iter().copied().fold(0.0, f64::max);
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn who_is_beyond_the_bound_goes_first() {
         let mut world = World::new(&[1]);
-        world.view.round = yard_core::units::Span::from_secs(10.0);
+        world.view.round = Span::from_secs(10.0);
         world.submit_all(&[(1, 1000.0)]);
         let mut shockwave = policy("shockwave");
         world.plan(&mut *shockwave);

@@ -125,20 +125,18 @@ pub(super) fn plan(rows: &[Row], window: &Window) -> Vec<u32> {
 /// The rounds that a level asks for; none where they are more than there are.
 fn floors(rows: &[Row], late: f64, window: &Window) -> Option<Vec<u32>> {
     let rounds: Option<Vec<u32>> = rows.iter().map(|row| row.at_least(late, window)).collect();
-    let used = |rounds: &Vec<u32>| {
-        rounds.iter().zip(rows).map(|(n, row)| u64::from(*n) * u64::from(row.devices)).sum()
-    };
-    rounds.filter(|rounds| {
-        let used: u64 = used(rounds);
-        used <= window.room()
-    })
+    rounds.filter(|rounds| used(rows, rounds) <= window.room())
+}
+
+/// Devices over all rounds.
+fn used(rows: &[Row], rounds: &[u32]) -> u64 {
+    rows.iter().zip(rounds).map(|(row, rounds)| u64::from(row.devices) * u64::from(*rounds)).sum()
 }
 
 /// The best rounds with nobody later than this, and what they are worth.
 fn at_level(rows: &[Row], late: f64, window: &Window) -> Option<(f64, Vec<u32>)> {
     let mut rounds = floors(rows, late, window)?;
-    let used: u64 = rounds.iter().zip(rows).map(|(n, row)| u64::from(*n) * u64::from(row.devices)).sum();
-    let mut left = window.room() - used;
+    let mut left = window.room() - used(rows, &rounds);
     let next = |at: usize, rounds: &[u32]| {
         let open = rounds[at] < window.most(rows[at].left);
         open.then(|| Next(rows[at].gain(rounds[at], window), at))
@@ -188,9 +186,7 @@ mod tests {
                 rounds.push(rest % (most + 1));
                 rest /= most + 1;
             }
-            let used: u64 =
-                rounds.iter().zip(rows).map(|(n, row)| u64::from(*n) * u64::from(row.devices)).sum();
-            if used <= window.room() {
+            if used(rows, &rounds) <= window.room() {
                 found = found.max(worth(rows, &rounds, window));
             }
         }
@@ -215,8 +211,7 @@ mod tests {
             let rows: Vec<Row> = rows.into_iter().filter(|row| row.devices <= devices).collect();
             prop_assume!(!rows.is_empty());
             let planned = plan(&rows, &window);
-            let used: u64 = planned.iter().zip(&rows).map(|(n, row)| u64::from(*n) * u64::from(row.devices)).sum();
-            prop_assert!(used <= window.room());
+            prop_assert!(used(&rows, &planned) <= window.room());
             let (ours, best) = (worth(&rows, &planned, &window), best(&rows, &window));
             // Levels are whole rounds, and the last device of a window may not fit the gang that gains most.
             let step = window.k * window.seconds + 13.9 / (rows.len() as f64 * 4.0);

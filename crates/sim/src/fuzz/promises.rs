@@ -19,12 +19,12 @@ pub(super) struct Promises {
 }
 
 /// Lets jobs have deadlines, soft ones among them. A stream of its own: what else a seed makes stays as it is.
-pub(super) fn add(seed: u64, scenario: &mut Scenario) {
+pub(super) fn add(seed: u64, scenario: &mut Scenario, always: bool) {
     let mut random = Random::new(seed ^ 0x0dea_d11e);
-    if !random.chance(0.33) {
+    if !random.chance(0.33) && !always {
         return;
     }
-    scenario.promises = Promises { on: true, calm: random.chance(0.5) };
+    scenario.promises = Promises { on: true, calm: random.chance(0.5) || always };
     if scenario.promises.calm {
         scenario.calm_down();
     }
@@ -51,6 +51,7 @@ impl Scenario {
     /// Only what can be planned for.
     fn calm_down(&mut self) {
         self.script.clear();
+        self.jobs.iter_mut().for_each(|(_, spec)| spec.training = None);
         self.upsets.calm_down();
         self.faults = Faults::default();
     }
@@ -62,5 +63,76 @@ impl Scenario {
         let (id, job) = record.jobs.iter().enumerate().filter(|_| self.promises.calm).find(late)?;
         let end = job.end.map_or("never".into(), |end| end.to_string());
         Some(format!("job {id} was promised by {} and ended at {end}", job.promise.unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_core::allocation::{Allocation, Share, Shares};
+    use yard_core::cluster::{Nodes, Placement, Slice};
+    use yard_core::ids::NodeId;
+    use yard_core::job::{Need, Rank, Shape, Spread};
+    use yard_core::policy::{Placer, Policy, PolicyError};
+    use yard_core::view::View;
+
+    use super::*;
+    use crate::chaos::Chaos;
+
+    /// First come, first served, as whole shares that nobody is stopped for, or as equal parts of the time.
+    struct Plain {
+        queue: bool,
+    }
+
+    impl Policy for Plain {
+        fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+            let whole = |job| Share::whole(job, Rank(view.run(job).submitted.secs(), 0.0));
+            let part = |job| Share::part(job, 0.5);
+            Ok(match self.queue {
+                true => Allocation::queue(Shares::All(view.active().map(whole).collect()), false),
+                false => Allocation::fractions(view.active().map(part).collect()),
+            })
+        }
+    }
+
+    /// The first devices that will do.
+    struct First;
+
+    impl Placer for First {
+        fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
+            let mut placement = Placement::default();
+            for need in &shape.needs {
+                placement.0.extend(first(nodes, *need, shape.spread)?);
+            }
+            Some(placement)
+        }
+    }
+
+    fn first(nodes: &Nodes, need: Need, spread: Spread) -> Option<Vec<Slice>> {
+        let (mut left, mut slices) = (need.devices, Vec::new());
+        let whole = |node: NodeId| spread != Spread::Node || nodes.get(node).free_count() >= need.devices;
+        let of_kind = |node: NodeId| nodes.get(node).spec.kind == need.kind;
+        for (id, node) in nodes.iter().filter(|(id, _)| of_kind(*id) && whole(*id)) {
+            let count = left.min(node.free_count());
+            slices.extend((count > 0).then(|| Slice { node: id, mask: node.take(count) }));
+            left -= count;
+        }
+        (left == 0).then_some(slices)
+    }
+
+    #[test]
+    fn promises_are_kept_whatever_the_policy() {
+        let mut done = 0;
+        for seed in 0..200 {
+            let policies: [(&str, Box<dyn Policy>); 3] = [
+                ("queue", Box::new(Plain { queue: true })),
+                ("parts", Box::new(Plain { queue: false })),
+                ("chaos", Box::new(Chaos::new(seed))),
+            ];
+            for (name, mut policy) in policies {
+                let tally = Scenario::calm(seed).check(&mut *policy, false, &|| Box::new(First));
+                done += tally.unwrap_or_else(|broken| panic!("seed {seed}, {name}: {broken}")).done;
+            }
+        }
+        assert!(done > 1_000, "{done} jobs were done");
     }
 }

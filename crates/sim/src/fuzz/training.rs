@@ -41,9 +41,9 @@ fn training(random: &mut Random, cluster: &ClusterSpec) -> Training {
     let batch = 1 + random.below(200) as u32;
     let most = |random: &mut Random| 1 + random.below(100) as u32;
     let fits = kinds.iter().map(|kind| Fits { kind: *kind, least: 1, most: most(random) }).collect();
-    let profiled = (0..random.below(6))
+    let profiled: Vec<_> = (0..random.below(6))
         .map(|_| Profiled { kind: *random.pick(&kinds), timing: timing(random) })
-        .filter(|point| point.timing.grad_s > 0.0)
+        .filter(|point| point.timing.is_sound())
         .collect();
     Training {
         batch,

@@ -98,6 +98,7 @@ fn apply_plain(args: &SubmitArgs, request: &mut JobRequest) {
     request.ranks = args.ranks.unwrap_or(request.ranks);
     request.priority = args.priority.unwrap_or(request.priority);
     request.pause = args.pause.unwrap_or(request.pause);
+    request.late = args.late.or(request.late);
     request.exclusive |= args.exclusive;
     if let Some(kind) = &args.kind {
         request.kinds = yaml::split_kinds(kind);

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use yard_core::job::Claim;
+use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 use yard_live::request::{JobRequest, Ranks, amounts};
 use yard_live::views::JobView;
 
 use crate::client::{Client, JobRef, ServerArgs};
+use crate::clock;
 use crate::output::{self, Format};
 
 /// The job never runs: it was rejected or cancelled.
@@ -124,6 +125,9 @@ pub(crate) struct SubmitArgs {
     /// When it should be done: 18:00, 6h (from now), 2026-11-20T18:00, with a zone if wanted
     #[arg(long, value_name = "TIME", help_heading = "When")]
     deadline: Option<String>,
+    /// What becomes of it if its deadline cannot be promised: try (it runs as well as it can) or refuse [default: try]
+    #[arg(long, value_name = "WHAT", value_parser = parse_late, help_heading = "When")]
+    late: Option<Late>,
     /// When it may start at the earliest, written like a deadline
     #[arg(long, value_name = "TIME", help_heading = "When")]
     begin: Option<String>,
@@ -244,7 +248,28 @@ fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Re
     if job.state == "rejected" && !args.wait {
         output::note(&format!("job {id} was rejected{}", wait::because(job)));
     }
+    promised(job).iter().for_each(|said| output::note(said));
     Ok(())
+}
+
+/// What was said of a job's deadline.
+fn promised(job: &JobView) -> Option<String> {
+    let id = job.id;
+    let more = "fewer or shorter jobs before it, more devices (--max-gpus) or other kinds may help too";
+    match (job.promise, job.earliest) {
+        (Some(by), _) => Some(format!("job {id}: accepted, will be done by {}", clock::written(by))),
+        (None, Some(at)) if job.state == "rejected" => {
+            Some(format!("the earliest deadline that can be kept is {}; {more}", clock::written(at)))
+        }
+        (None, Some(at)) => {
+            let at = clock::written(at);
+            Some(format!("job {id}: accepted without a promise; the earliest that could be promised is {at}"))
+        }
+        (None, None) if job.deadline.is_some() && job.state != "rejected" => Some(format!(
+            "job {id}: accepted without a promise; say how long it takes (--duration or --time) to get one"
+        )),
+        (None, None) => None,
+    }
 }
 
 /// The code for a job that was submitted and is not waited for.
@@ -306,6 +331,14 @@ fn parse_pause(text: &str) -> Result<Pause, String> {
         "freeze" => Ok(Pause::Freeze),
         "never" => Ok(Pause::Never),
         _ => Err("a job pauses by auto, checkpoint, stop, freeze or never".into()),
+    }
+}
+
+fn parse_late(text: &str) -> Result<Late, String> {
+    match text {
+        "try" => Ok(Late::Try),
+        "refuse" => Ok(Late::Refuse),
+        _ => Err("a job whose deadline cannot be promised is run as well as it can be, or not at all: try or refuse".into()),
     }
 }
 

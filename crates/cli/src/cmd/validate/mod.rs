@@ -1,5 +1,7 @@
 //! `yard validate`: this build against the published results of other simulators and of a testbed.
 
+mod chronus;
+mod elasticflow;
 mod estimates;
 mod goodput;
 mod perotin;
@@ -56,6 +58,8 @@ pub(crate) struct Check {
     tolerance: f64,
     /// Whether being lower is as good, because a rule differs on purpose.
     lower_is_fine: bool,
+    /// Whether being higher is as good.
+    higher_is_fine: bool,
     pub(crate) ok: bool,
 }
 
@@ -69,8 +73,8 @@ impl Check {
         tolerance: f64,
     ) -> Check {
         let ok = (ours - reference).abs() <= tolerance * reference.abs();
-        let lower_is_fine = false;
-        Check { suite, policy: policy.to_owned(), figure, reference, ours, tolerance, lower_is_fine, ok }
+        let (lower_is_fine, higher_is_fine, policy) = (false, false, policy.to_owned());
+        Check { suite, policy, figure, reference, ours, tolerance, lower_is_fine, higher_is_fine, ok }
     }
 
     /// Equal to so many decimals.
@@ -85,8 +89,15 @@ impl Check {
         Check { lower_is_fine: true, ok, ..self }
     }
 
+    /// Higher is as good.
+    fn or_higher(self) -> Check {
+        let ok = self.ok || self.ours > self.reference;
+        Check { higher_is_fine: true, ok, ..self }
+    }
+
     fn allowed(&self) -> String {
         match self.tolerance {
+            tolerance if self.higher_is_fine => format!("{} % or higher", tolerance * 100.0),
             tolerance if self.lower_is_fine => format!("{} % or lower", tolerance * 100.0),
             0.0 => "4 decimals".into(),
             SIX_DIGITS => "6 digits".into(),
@@ -129,7 +140,7 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 9] = [
+pub(crate) const SUITES: [(&str, Suite); 11] = [
     ("tiresias", tiresias),
     ("muri", muri),
     ("muri testbed", testbed),
@@ -139,6 +150,8 @@ pub(crate) const SUITES: [(&str, Suite); 9] = [
     ("shockwave", shockwave::suite),
     ("perotin", perotin::perotin),
     ("estimates", estimates::estimates),
+    ("elasticflow", elasticflow::suite),
+    ("chronus", chronus::suite),
 ];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, two nodes of four GPUs, GPUs counted, no costs.

@@ -49,6 +49,9 @@ impl State {
             Some(rewards) => rewards.iter().map(|reward| reward.by).filter(|by| *by > self.now).collect(),
             None => vec![deadline],
         };
+        if wishes.is_empty() {
+            return Answer::Plain;
+        }
         let after = self.ready(spec);
         let desk = Desk::new(self, spec, after);
         let promised = wishes.into_iter().filter(|_| after.is_some()).find_map(|by| desk.promise(by));
@@ -81,7 +84,7 @@ impl State {
     }
 
     /// When the jobs that it waits for will be done, if that is known.
-    fn ready(&self, spec: &JobSpec) -> Option<Time> {
+    pub(super) fn ready(&self, spec: &JobSpec) -> Option<Time> {
         let mut ready = spec.not_before.unwrap_or(self.now);
         for row in spec.after.iter().filter_map(|id| self.rows.get(id)) {
             ready = ready.max(self.run(*row).promise?);
@@ -167,7 +170,9 @@ impl State {
     /// Puts other plans in the place of those that were.
     pub(super) fn adopt(&mut self, plans: BTreeMap<JobIdx, Vec<Stretch>>) {
         for (job, plan) in plans {
+            let by = self.run(job).promise;
             if let Some(promise) = self.promises.kept.get_mut(&job) {
+                promise.at_risk &= plan.last().map(|last| last.until) > by;
                 promise.plan = plan;
             }
         }

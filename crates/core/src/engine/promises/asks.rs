@@ -73,7 +73,8 @@ impl State {
     /// What a job needs that was promised to be done by `by`.
     pub(super) fn ask(&self, job: JobIdx, by: Time, room: &Room) -> Ask {
         let (spec, run) = (&self.specs[job.index()], self.run(job));
-        let from = run.held_until.unwrap_or(self.now);
+        let waits = run.held_until == Some(Time::NEVER);
+        let from = if waits { self.ready(spec) } else { run.held_until }.unwrap_or(self.now);
         Ask { left: left(spec, run, self.now), from, ..self.first_ask(spec, by, room) }
     }
 

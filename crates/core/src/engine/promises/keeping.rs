@@ -67,17 +67,12 @@ impl Engine {
             return None;
         }
         let shares: SmallVec<[ShareId; 1]> = SmallVec::from_slice(state.book.shares_of(job));
-        let right = |share: &ShareId| {
+        let has_it = |share: &ShareId| {
             let entry = state.book.entry(*share);
-            let suits =
-                if entry.lease.is_some() { entry.held() == shape } else { entry.shape == Some(shape) };
-            suits && entry.jobs.len() == 1
+            entry.lease.is_some() && entry.held() == shape && entry.jobs.len() == 1
         };
-        if let Some(share) = shares.iter().copied().find(right) {
-            let others = || shares.iter().filter(|other| **other != share);
-            if others().all(|other| state.book.entry(*other).lease.is_none()) {
-                return Some(share);
-            }
+        if let Some(share) = shares.iter().copied().find(has_it) {
+            return Some(share);
         }
         let lease_of = |share: &ShareId| state.book.entry(*share).lease.and_then(|id| state.leases.get(id));
         if shares.iter().filter_map(lease_of).any(|lease| lease.is_fixed(&state.specs)) {
@@ -145,7 +140,15 @@ impl State {
         let (now, by) = (self.now, self.run(job).promise.unwrap_or(Time::NEVER));
         let ask = self.ask(job, by, room);
         let has = self.run(job).lease.is_some() || self.has_lease(job);
+        let on = self.ask_on(job, &ask).filter(|_| ask.whole);
         let Some(promise) = self.promises.kept.get_mut(&job) else { return true };
+        if let Some((shape, on)) = on {
+            // It keeps its devices until it is done, whenever it began.
+            let until =
+                now + on.overhead + Span::from_secs(ask.left / on.way(shape).map_or(1.0, |way| way.speed));
+            promise.plan = vec![Stretch { from: now, until, shape }];
+            return promise.at_risk || until <= by;
+        }
         promise.plan.retain(|stretch| stretch.until > now);
         let current = promise.plan.first().filter(|stretch| stretch.from <= now).map(|stretch| stretch.shape);
         let settled = current.is_some() && current == self.promises.due.get(&job).copied() && has;

@@ -22,12 +22,7 @@ use crate::units::Time;
 impl State {
     /// Whether a lease is kept whatever the order says: its job may not be stopped, or was promised it.
     pub(crate) fn is_kept(&self, lease: &Lease) -> bool {
-        lease.is_fixed(&self.specs) || self.is_due(lease)
-    }
-
-    /// Whether it is what a job was promised for now.
-    pub(super) fn is_due(&self, lease: &Lease) -> bool {
-        lease.jobs.len() == 1 && self.promises.due.get(&lease.jobs[0]) == Some(&lease.shape)
+        lease.is_fixed(&self.specs) || lease.is_due(&self.promises.due)
     }
 
     /// A job is over: its promise is kept, or nobody's concern any more.

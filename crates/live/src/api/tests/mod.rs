@@ -176,6 +176,8 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         nodes: Vec::new(),
         priority: 0,
         deadline: None,
+        promise: None,
+        earliest: None,
         submitted_at: 0.0,
         started_at: None,
         ended_at: None,

@@ -8,7 +8,7 @@ use yard_core::units::Span;
 
 use super::agent::Agent;
 use super::*;
-use crate::wire::{Abilities, CardNow, FromAgent, Hello, ToAgent};
+use crate::wire::{Abilities, CardNow, FromAgent, Hello, ToAgent, Trained};
 
 fn part() -> impl Strategy<Value = PartId> {
     let number = || prop_oneof![0..4_u64, any::<u64>()];
@@ -66,10 +66,16 @@ fn card() -> impl Strategy<Value = CardNow> {
     )
 }
 
+fn trained() -> impl Strategy<Value = Trained> {
+    (any::<u32>(), any::<f64>(), any::<f64>(), any::<Option<(f64, f64)>>())
+        .prop_map(|(local, grad_s, step_s, noise)| Trained { local, grad_s, step_s, noise })
+}
+
 fn message() -> impl Strategy<Value = FromAgent> {
     prop_oneof![
         4 => (part(), told()).prop_map(|(part, told)| FromAgent::Told { part, told }),
         1 => any::<u64>().prop_map(|seq| FromAgent::Beat { seq }),
+        1 => (part(), trained()).prop_map(|(part, said)| FromAgent::Trained { part, said }),
         1 => (part(), any::<bool>()).prop_map(|(part, hushed)| FromAgent::Hushed { part, hushed }),
         1 => (any::<u32>(), any::<u32>(), any::<Option<String>>())
             .prop_map(|(group, device, problem)| FromAgent::Health { group, device, problem }),

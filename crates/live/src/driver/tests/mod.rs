@@ -10,6 +10,7 @@ mod nodes;
 mod parts;
 mod policies;
 mod speed;
+mod training;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -135,10 +135,9 @@ impl Search<'_> {
         let mut taken = vec![false; nodes];
         for job in 0..jobs {
             let across = self.row(table, job).iter().filter(|devices| **devices > 0).count() > 1;
-            for node in 0..nodes {
-                let here = across && table[job * nodes + node] > 0;
-                if here && std::mem::replace(&mut taken[node], true) {
-                    table[job * nodes + node] = 0;
+            for (node, entry) in table[job * nodes..(job + 1) * nodes].iter_mut().enumerate() {
+                if across && *entry > 0 && std::mem::replace(&mut taken[node], true) {
+                    *entry = 0;
                 }
             }
         }

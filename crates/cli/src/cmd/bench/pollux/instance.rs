@@ -171,15 +171,15 @@ fn job(nodes: usize, free: &mut u32, random: &mut Random) -> Job {
         let spans = if across { many.div_ceil(NODE).max(2) } else { 1 };
         limits.best(&model, &noise, spans, many).map_or(0.0, |best| best.goodput)
     };
-    let table = |across: bool| {
-        (0..=nodes as u32 * NODE).map(move |many| if many == 0 { 0.0 } else { goodput(many, across) })
+    let table = |across: bool| -> Vec<f64> {
+        (0..=nodes as u32 * NODE).map(|many| if many == 0 { 0.0 } else { goodput(many, across) }).collect()
     };
     let wanted = [0, 0, 1, 2, 4][random.below(5) as usize];
     let held = if wanted <= *free { wanted } else { 0 };
     *free -= held;
     Job {
-        within: table(false).collect(),
-        across: table(true).collect(),
+        within: table(false),
+        across: table(true),
         held: lying(held),
         age_s: between(60.0, 36_000.0, random),
         restarts: random.below(6) as u32,

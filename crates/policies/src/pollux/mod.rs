@@ -13,16 +13,17 @@
 //! Cost: O(passes · jobs · sizes), and a bounded search to close the gap.
 //! Not to be used for the least mean completion time: long and short jobs count alike.
 
+mod fair;
+
 use smallvec::SmallVec;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
-use yard_core::cluster::NodeState;
-use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::{Shape, Spread};
+use yard_core::ids::JobIdx;
 use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::SolveError;
 use yard_solver::choice::{Choice, Limits, Selection};
 
+use self::fair::Cluster;
 use crate::sizes::{behind, chosen, ladders, pinned};
 use crate::{Entry, ParamError, Params};
 
@@ -63,13 +64,13 @@ fn power(params: &Params) -> Result<f64, ParamError> {
 
 impl Policy for Pollux {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let market = Market::new(view);
-        let rows: Vec<Row> = view.active().map(|job| self.row(view, &market, job)).collect();
-        let selection = solve(&market, &rows).map_err(|error| PolicyError(error.to_string()))?;
+        let cluster = Cluster::new(view);
+        let rows: Vec<Row> = view.active().map(|job| self.row(view, &cluster, job)).collect();
+        let selection = solve(&cluster, &rows).map_err(|error| PolicyError(error.to_string()))?;
         let shares =
             rows.iter().zip(&selection.chosen).filter_map(|(row, at)| share(view, row, *at)).collect();
         let mut allocation = Allocation::preemptive(Shares::All(shares));
-        allocation.certificate = Some(Box::new(self.certificate(&market, &rows, &selection)));
+        allocation.certificate = Some(Box::new(self.certificate(&cluster, &rows, &selection)));
         // Speeds are learned and ages grow, so sizes may change though nothing happens.
         let again = !rows.is_empty() && view.round.0 > 0;
         allocation.replan_at = again.then(|| view.now + view.round);
@@ -100,8 +101,8 @@ struct Opt {
 }
 
 impl Pollux {
-    fn row(&self, view: &View, market: &Market, job: JobIdx) -> Row {
-        let (ladders, fair) = (ladders(view, job), market.fair_speed(view, job));
+    fn row(&self, view: &View, cluster: &Cluster, job: JobIdx) -> Row {
+        let (ladders, fair) = (ladders(view, job), cluster.fair_speed(view, job));
         let kept = pinned(view, job);
         let shapes: Vec<u16> = match kept {
             Some(shape) => vec![shape],
@@ -110,7 +111,7 @@ impl Pollux {
         let option = |shape: u16| Opt {
             shape,
             term: self.term(view.speed(job, shape) / fair * self.kept(view, job, shape)),
-            uses: market.uses(&view.spec(job).shapes[shape as usize]),
+            uses: cluster.uses(&view.spec(job).shapes[shape as usize]),
         };
         let least = ladders.iter().map(|ladder| ladder[0]).min_by_key(|size| size.devices);
         Row {
@@ -144,11 +145,11 @@ impl Pollux {
         libm::pow(mean.max(f64::MIN_POSITIVE), 1.0 / self.power)
     }
 
-    fn certificate(&self, market: &Market, rows: &[Row], selection: &Selection) -> Certificate {
+    fn certificate(&self, cluster: &Cluster, rows: &[Row], selection: &Selection) -> Certificate {
         let nothing: f64 = rows.iter().map(|row| row.nothing).sum();
-        let kinds = &selection.prices[..market.devices.len()];
+        let kinds = &selection.prices[..cluster.devices.len()];
         let all: f64 =
-            kinds.iter().zip(&market.devices).map(|(price, devices)| price * f64::from(*devices)).sum();
+            kinds.iter().zip(&cluster.devices).map(|(price, devices)| price * f64::from(*devices)).sum();
         let prices = if all > 0.0 { kinds.iter().map(|price| price / all).collect() } else { Vec::new() };
         Certificate {
             objective: self.mean(nothing - selection.objective, rows.len()),
@@ -168,8 +169,8 @@ fn share(view: &View, row: &Row, at: Option<u32>) -> Option<Share> {
     }
 }
 
-fn solve(market: &Market, rows: &[Row]) -> Result<Selection, SolveError> {
-    let capacity: Vec<u32> = market.devices.iter().chain(&market.nodes).copied().collect();
+fn solve(cluster: &Cluster, rows: &[Row]) -> Result<Selection, SolveError> {
+    let capacity: Vec<u32> = cluster.devices.iter().chain(&cluster.nodes).copied().collect();
     let mut choice = Choice::new(capacity);
     let worth = |row: &Row, option: &Opt| row.nothing - option.term;
     for row in rows.iter().filter(|row| row.pinned) {
@@ -184,74 +185,12 @@ fn solve(market: &Market, rows: &[Row]) -> Result<Selection, SolveError> {
     Ok(choice.solve(&LIMITS))
 }
 
-/// What there is: devices and nodes of each kind, and how many share them.
-struct Market {
-    devices: Vec<u32>,
-    /// Nodes of each kind.
-    nodes: Vec<u32>,
-    /// Devices of the largest node of each kind.
-    largest: Vec<u32>,
-    /// Devices of a fair share.
-    fair: u32,
-}
-
-impl Market {
-    fn new(view: &View) -> Market {
-        let n_kinds = view.kinds.len();
-        let (mut nodes, mut largest) = (vec![0; n_kinds], vec![1; n_kinds]);
-        for (_, node) in view.nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
-            let kind = node.spec.kind.index();
-            nodes[kind] += 1;
-            largest[kind] = node.spec.devices.max(largest[kind]);
-        }
-        let devices: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
-        let fair = devices.iter().sum::<u32>().div_ceil(view.active().count().max(1) as u32);
-        Market { devices, nodes, largest, fair }
-    }
-
-    /// Devices of each kind, and the nodes where it spans several: counted behind all kinds.
-    fn uses(&self, shape: &Shape) -> SmallVec<[(u16, u32); 2]> {
-        let mut uses: SmallVec<[(u16, u32); 2]> = SmallVec::new();
-        for need in &shape.needs {
-            match uses.iter_mut().find(|(kind, _)| *kind == need.kind.0) {
-                Some((_, devices)) => *devices += need.devices,
-                None => uses.push((need.kind.0, need.devices)),
-            }
-        }
-        let spans = |(kind, devices): &(u16, u32)| *devices > self.largest[*kind as usize];
-        let offset = self.devices.len() as u16;
-        let nodes = uses.iter().filter(|own| shape.spread != Spread::Node && spans(own));
-        let nodes: Vec<_> = nodes
-            .map(|(kind, devices)| (offset + kind, devices.div_ceil(self.largest[*kind as usize])))
-            .collect();
-        uses.extend(nodes);
-        uses
-    }
-
-    /// The speed of a job on a fair share: on each kind that of the best size within it, or of the smallest for a
-    /// part of the time; of several kinds the mean by their devices.
-    fn fair_speed(&self, view: &View, job: JobIdx) -> f64 {
-        let (mut sum, mut weight) = (0.0, 0.0);
-        for ladder in ladders(view, job) {
-            let kind = view.spec(job).shapes[ladder[0].shape as usize]
-                .needs
-                .first()
-                .map_or(KindId(0), |need| need.kind);
-            let here = f64::from(self.devices[kind.index()]);
-            let within = ladder.iter().rev().find(|size| size.devices <= self.fair);
-            let part = || ladder[0].speed * f64::from(self.fair) / f64::from(ladder[0].devices.max(1));
-            sum += here * within.map_or_else(part, |size| size.speed);
-            weight += here;
-        }
-        sum / weight
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
-    use yard_core::ids::LeaseId;
+    use yard_core::ids::{KindId, LeaseId};
+    use yard_core::job::{Shape, Spread};
     use yard_core::units::Time;
 
     use super::*;
@@ -303,9 +242,9 @@ mod tests {
         ) {
             let view = view(&[devices.0, devices.1], &jobs);
             let answer = policy("pollux").allocate(&view).unwrap();
-            let market = Market::new(&view);
-            let rows: Vec<Row> = view.active().map(|job| HARMONIC.row(&view, &market, job)).collect();
-            let capacity: Vec<u32> = market.devices.iter().chain(&market.nodes).copied().collect();
+            let cluster = Cluster::new(&view);
+            let rows: Vec<Row> = view.active().map(|job| HARMONIC.row(&view, &cluster, job)).collect();
+            let capacity: Vec<u32> = cluster.devices.iter().chain(&cluster.nodes).copied().collect();
             let best = HARMONIC.mean(least(&rows, &capacity), rows.len());
             let proof = answer.certificate.unwrap();
             prop_assert!(proof.bound >= best * (1.0 - 1e-9), "{} < {best}", proof.bound);
@@ -313,7 +252,7 @@ mod tests {
             let Shares::All(shares) = answer.shares else { panic!("all of them") };
             let speed = |share: &Share| view.speed(share.jobs[0], share.shape.unwrap());
             let speedups = shares.iter().map(|share| {
-                let speedup = speed(share) / market.fair_speed(&view, share.jobs[0]);
+                let speedup = speed(share) / cluster.fair_speed(&view, share.jobs[0]);
                 if share.rank.0 < 0.0 { speedup } else { 0.0 }
             });
             let terms: f64 = speedups.map(|speedup| 1.0 / (speedup + 1e-3)).sum();
@@ -357,12 +296,12 @@ mod tests {
         // Six nodes of one device each, as far as counting goes two jobs of three would fit beside each other.
         let sizes = vec![(0, 1, 1.0), (0, 3, 2.9)];
         let mut view = view(&[6], &[(sizes.clone(), 1.0), (sizes, 1.0)]);
-        let market = Market::new(&view);
-        let span = |devices| market.uses(&Shape::of(KindId(0), devices)).to_vec();
+        let cluster = Cluster::new(&view);
+        let span = |devices| cluster.uses(&Shape::of(KindId(0), devices)).to_vec();
         assert_eq!(span(1), [(0, 1)]);
         assert_eq!(span(3), [(0, 3), (1, 3)]);
         let within = Shape { spread: Spread::Node, ..Shape::of(KindId(0), 3) };
-        assert_eq!(market.uses(&within).to_vec(), [(0, 3)]);
+        assert_eq!(cluster.uses(&within).to_vec(), [(0, 3)]);
         view.now = Time::from_secs(1.0);
         let Shares::All(shares) = policy("pollux").allocate(&view).unwrap().shares else { panic!("all") };
         assert!(shares.iter().all(|share| share.shape == Some(1)), "{shares:?}");

@@ -1,0 +1,131 @@
+//! Deadlines that are promised, and how they are kept.
+
+use yard_core::ids::JobId;
+use yard_core::job::{JobState, Late, Reward};
+use yard_core::message::{Event, Input};
+use yard_core::{Settings, Span, Time};
+
+use crate::common::{QUEUE, World};
+
+/// A cluster on which deadlines are promised, and first come is first served.
+fn promising(cluster: &str) -> World {
+    let settings = Settings { promises: true, lease: Span(u64::MAX), ..Settings::default() };
+    let mut world = World::with(settings, cluster);
+    world.policy.mode = QUEUE;
+    world
+}
+
+/// Submits a job of 100 steps, one a second, with a deadline in so many seconds. The last word on it.
+fn submit(world: &mut World, shapes: &str, seconds: f64, late: Late) -> Event {
+    let deadline = Some(world.now + Span::from_secs(seconds));
+    let spec = yard_core::job::JobSpec { deadline, late, ..world.spec(shapes) };
+    world.step(Input::Submit(Box::new(spec)));
+    world.events.last().expect("an answer").clone()
+}
+
+fn at(seconds: f64) -> Time {
+    Time::from_secs(seconds)
+}
+
+#[test]
+fn a_promised_job_has_its_devices_when_it_must_and_not_before() {
+    let mut world = promising("a:1");
+    world.script("submit 1");
+    let answer = submit(&mut world, "1", 250.0, Late::Refuse);
+    assert_eq!(answer, Event::Promised { job: JobId(1), by: at(250.0), devices: 1 });
+    world.script("wait 145");
+    assert_eq!(world.picture(), "a: 0 | waits 1");
+    world.script("wait 5");
+    assert_eq!(world.picture(), "a: 1 | waits 0");
+    world.script("wait 99; end 1");
+    assert_eq!((world.picture().as_str(), world.now <= at(250.0)), ("a: 0", true));
+}
+
+#[test]
+fn what_was_promised_is_not_promised_again() {
+    let mut world = promising("a:2");
+    assert!(matches!(submit(&mut world, "2", 150.0, Late::Refuse), Event::Promised { .. }));
+    let Event::Rejected { earliest: Some(earliest), reason, .. } =
+        submit(&mut world, "1", 160.0, Late::Refuse)
+    else {
+        panic!("it does not fit: {:?}", world.events.last())
+    };
+    assert!(reason.contains("earliest that can is"), "{reason}");
+    assert!(earliest > at(200.0) && earliest < at(260.0), "{earliest}");
+    let seconds = (earliest - world.now).secs();
+    let answer = submit(&mut world, "1", seconds, Late::Refuse);
+    assert!(matches!(answer, Event::Promised { .. }), "the earliest works: {answer:?}");
+    let answer = submit(&mut world, "1", 160.0, Late::Try);
+    assert!(matches!(answer, Event::Unpromised { job: JobId(3), earliest: Some(_) }), "{answer:?}");
+}
+
+#[test]
+fn a_deadline_in_the_past_is_refused_in_one_sentence() {
+    let mut world = promising("a:1");
+    world.script("wait 10");
+    let spec = yard_core::job::JobSpec { deadline: Some(at(5.0)), ..world.spec("1") };
+    world.step(Input::Submit(Box::new(spec)));
+    let Some(Event::Rejected { reason, .. }) = world.events.last() else { panic!("it was taken") };
+    assert!(reason.contains("in the past"), "{reason}");
+}
+
+#[test]
+fn of_soft_deadlines_the_best_that_can_be_kept_is_promised() {
+    let mut world = promising("a:1");
+    assert!(matches!(submit(&mut world, "1", 110.0, Late::Refuse), Event::Promised { .. }));
+    let rewards = [(120.0, 10.0), (180.0, 8.0), (230.0, 5.0)].map(|(by, worth)| Reward { by: at(by), worth });
+    let spec = yard_core::job::JobSpec {
+        deadline: Some(at(120.0)),
+        rewards: Some(rewards.into()),
+        ..world.spec("1")
+    };
+    world.step(Input::Submit(Box::new(spec)));
+    let promised = Event::Promised { job: JobId(1), by: at(230.0), devices: 1 };
+    assert_eq!(world.events.last(), Some(&promised));
+}
+
+#[test]
+fn a_job_that_could_not_be_stopped_waits_for_what_was_promised() {
+    let mut world = promising("a:1");
+    assert!(matches!(submit(&mut world, "1", 150.0, Late::Refuse), Event::Promised { .. }));
+    world.script("end 0");
+    assert!(matches!(submit(&mut world, "1", 150.0, Late::Refuse), Event::Promised { .. }));
+    world.policy.ranks.insert(2, -1.0);
+    world.pausable = false;
+    world.script("submit 1; wait 60");
+    assert_eq!(world.picture(), "a: 1 | waits 2");
+    world.script("end 1");
+    assert_eq!(world.picture(), "a: 2");
+}
+
+#[test]
+fn who_must_lie_together_finds_room_among_those_who_were_promised() {
+    let mut world = promising("a:2 b:2");
+    for _ in 0..4 {
+        submit(&mut world, "1", 900.0, Late::Refuse);
+    }
+    world.settle();
+    // One on each node is done; those that are left lie apart.
+    world.script("end 0; end 2; submit 1 1; wait 1");
+    let answer = submit(&mut world, "2@node", 300.0, Late::Refuse);
+    assert!(matches!(answer, Event::Promised { .. }), "{answer:?}");
+    world.script("wait 299");
+    assert_eq!(world.state(6), Some(JobState::Running), "{}", world.picture());
+}
+
+#[test]
+fn a_promise_that_may_not_be_kept_is_said_to_be_at_risk_once() {
+    let mut world = promising("a:1 b:1");
+    submit(&mut world, "1", 130.0, Late::Refuse);
+    submit(&mut world, "1", 150.0, Late::Refuse);
+    world.script("fail b; wait 10");
+    let risks = |world: &World| {
+        let risk = |event: &&Event| matches!(event, Event::AtRisk { .. });
+        world.events.iter().filter(risk).cloned().collect::<Vec<_>>()
+    };
+    let said = risks(&world);
+    assert!(matches!(said[..], [Event::AtRisk { job: JobId(1), likely: Some(_), .. }]), "{said:?}");
+    world.script("wait 50");
+    assert_eq!(risks(&world).len(), 1);
+    assert_eq!(world.picture(), "a: 0 | b down | waits 1".replace("b down | ", ""), "{}", world.picture());
+}

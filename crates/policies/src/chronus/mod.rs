@@ -1,0 +1,166 @@
+//! Chronus: leases of time, planned so that deadlines are kept, and spot devices for the rest (Gao et al., "Chronus: A
+//! Novel Deadline-aware Scheduler for Deep Learning Training Jobs", SoCC 2021), with the constraints as its program has
+//! them, in devices and not in time as the paper prints them.
+//!
+//! Objective: max Σ_{j,p} r_jp·S_jp ± (1/G)·Σ_j ĝ_j·x_j0 over leases i of length Λ, with Σ_{i<L_jp} x_ji = n_j·S_jp,
+//! Σ_j ĝ_j·x_ji ≤ G for every i, Σ_p S_jp = 1 for every job that is guaranteed: each keeps the best of its deadlines
+//! that it can. '+' runs guaranteed jobs now; '−', while others wait that could not be guaranteed, as late as they may.
+//! Sizes on one node are rounded up to a power of two (3→4, 5..7→8), so that counts suffice. Solved by the program's own
+//! greedy packing, from the back, and exchanges (`leases`): a job is guaranteed if all before it stay so. Tests compare
+//! it with every choice there is on small cases.
+//! All other jobs have spot devices, every round: shortest remaining service first, then guaranteed jobs whose lease
+//! comes later, then those that are late.
+//! Reads: deadlines and rewards, seconds left, sizes, ranks in force (who was chosen when the lease began), restart costs.
+//! Cost: O(jobs · leases · log jobs) when a lease begins, O(jobs · log jobs) between.
+//! Not to be used with leases that are long against the jobs: what ends within one leaves its devices to spot jobs.
+
+mod leases;
+
+use yard_core::Span;
+use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::ids::JobIdx;
+use yard_core::job::Rank;
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::units::Time;
+use yard_core::view::View;
+
+use self::leases::{Chosen, Wish};
+use crate::Entry;
+use crate::ranked::finite;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "chronus",
+    family: "deadline",
+    paper: "Gao et al., SoCC 2021",
+    about: "Leases planned to keep hard and soft deadlines, spot devices by shortest remaining service for the rest",
+    params: &[("lease", "seconds of a lease [1200]")],
+    rounds: true,
+    make: |params| {
+        let lease = params.positive("lease")?.unwrap_or(1200.0);
+        Ok(Box::new(Chronus { lease: Span::from_secs(lease) }))
+    },
+};
+
+/// The rank of who has the lease.
+const LEASED: f64 = -1.0;
+/// Of spot jobs.
+const SPOT: f64 = 1.0;
+/// Of guaranteed jobs whose turn comes later.
+const LATER: f64 = 2.0;
+/// Of those that are late.
+const LATE: f64 = 3.0;
+
+struct Chronus {
+    lease: Span,
+}
+
+impl Policy for Chronus {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let lease = Lease::at(view, self.lease);
+        let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job)).collect();
+        let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
+        let chosen = leases::choose(&wishes, &capacity);
+        let share = |job| Share::whole(job, lease.rank(view, job, chosen.get(&job).copied()));
+        Ok(Allocation::preemptive(Shares::All(view.active().map(share).collect())))
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::EveryRound
+    }
+}
+
+/// The lease that runs.
+struct Lease {
+    /// Its number, and its length.
+    at: u64,
+    length: Span,
+    /// Whether it begins with this plan.
+    begins: bool,
+}
+
+impl Lease {
+    fn at(view: &View, length: Span) -> Lease {
+        let at = |time: Time| time.0 / length.0.max(1);
+        let before = Time(view.now.0.saturating_sub(view.round.0.max(1)));
+        let begins = view.now == Time::ZERO || at(before) != at(view.now);
+        Lease { at: at(view.now) + u64::from(!begins), length, begins }
+    }
+
+    /// What a job with deadlines wants; none where it has no deadline left.
+    fn wish(&self, view: &View, job: JobIdx) -> Option<Wish> {
+        let (spec, run) = (view.spec(job), view.run(job));
+        let hard = spec.deadline.map(|by| (by, 1.0));
+        let soft = spec.rewards.iter().flat_map(|all| all.iter()).map(|reward| (reward.by, reward.worth));
+        let wanted: Vec<(Time, f64)> =
+            if spec.rewards.is_some() { soft.collect() } else { hard.into_iter().collect() };
+        let lease = |by: Time| (by.0 / self.length.0.max(1)).saturating_sub(self.at) as usize;
+        let shape = if run.lease.is_some() { run.shape } else { spec.usable().next()? };
+        let need = spec.shapes[shape as usize].needs.first()?;
+        let largest = view.nodes.largest(need.kind);
+        let size = if need.devices < largest { need.devices.next_power_of_two() } else { need.devices };
+        let (restart, long) = (spec.costs.restart().secs(), self.length.secs());
+        let seconds = view.seconds_left(job);
+        let leases = ((seconds * (1.0 + restart / long) + restart) / long).ceil();
+        let within = |(by, _): &&(Time, f64)| f64::from(u32::MAX) > leases && lease(*by) as f64 >= leases;
+        let ends: Vec<(usize, f64)> =
+            wanted.iter().filter(within).map(|(by, worth)| (lease(*by), *worth)).collect();
+        let (submitted, id) = (run.submitted, run.id);
+        let leased = run.rank.0 == LEASED && !self.begins;
+        (!ends.is_empty() || leased).then(|| Wish {
+            job,
+            order: (submitted, id),
+            kind: need.kind.index(),
+            size,
+            leases: leases as usize,
+            ends,
+        })
+    }
+
+    fn rank(&self, view: &View, job: JobIdx, chosen: Option<Chosen>) -> Rank {
+        let service = finite(view.seconds_left(job) * f64::from(view.devices(job)));
+        let held = view.run(job).rank.0 == LEASED && view.is_running(job);
+        let leased = if self.begins { matches!(chosen, Some(Chosen { now: true })) } else { held };
+        let has_deadline = view.spec(job).deadline.is_some();
+        let class = match chosen {
+            _ if leased => LEASED,
+            Some(_) => LATER,
+            None if has_deadline && self.is_late(view, job) => LATE,
+            None => SPOT,
+        };
+        Rank(class, service)
+    }
+
+    /// Whether none of its deadlines can be kept any more, whatever it gets.
+    fn is_late(&self, view: &View, job: JobIdx) -> bool {
+        let spec = view.spec(job);
+        let last = spec.rewards.as_ref().and_then(|all| all.last()).map(|reward| reward.by).or(spec.deadline);
+        last.is_some_and(|by| view.now.secs() + view.seconds_left(job) > by.secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{World, run};
+
+    #[test]
+    fn a_deadline_goes_before_a_shorter_job_only_when_it_must() {
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 20.0), (1, 10.0)]);
+        world.set_deadline(0, 30.0);
+        assert_eq!(run("chronus:lease=5", &mut world)[0], 20.0, "nobody is left without a guarantee");
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 20.0), (1, 40.0), (1, 10.0)]);
+        world.set_deadline(0, 20.0);
+        world.set_deadline(1, 30.0);
+        let ends = run("chronus:lease=5", &mut world);
+        assert_eq!((ends[0], ends[2]), (20.0, 30.0), "{ends:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_kept_comes_last() {
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 20.0), (1, 30.0)]);
+        world.set_deadline(0, 10.0);
+        assert_eq!(run("chronus:lease=5", &mut world), [50.0, 30.0]);
+    }
+}
