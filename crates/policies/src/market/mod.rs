@@ -108,11 +108,11 @@ fn devices(view: &View, job: JobIdx, shape: u16) -> f64 {
 impl Policy for Market {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let jobs = self.jobs(view);
-        let (kept, heaviest) = (self.kept(view, &jobs), worth::heaviest(&jobs));
+        let kept = self.kept(view, &jobs);
         let value = |own: &Option<&Own>, shape: u16| {
             let Some(own) = own else { return 0.0 };
             let due = own.due.as_ref().filter(|due| due.is_kept(view, own.job, shape));
-            let bonus = due.map_or(0.0, |due| due.part * kept * (1.0 + own.worth.weight / heaviest));
+            let bonus = due.map_or(0.0, |due| due.part * kept * (1.0 + own.worth.place));
             self.value(view, own.job, shape, &own.worth) + bonus
         };
         let choosing = Choosing::new(view, |job| jobs[job.index()].as_ref(), value)?;

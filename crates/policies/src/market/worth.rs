@@ -3,7 +3,7 @@
 use yard_core::ids::JobIdx;
 use yard_core::view::View;
 
-use super::{Market, Own};
+use super::Market;
 use crate::choosing::{kept, slowest};
 use crate::ranked::finite;
 
@@ -14,7 +14,9 @@ const COST_MAX: f64 = 3000.0;
 /// What counts for all shapes of a job.
 pub(super) struct Worth {
     /// How much it counts beside others.
-    pub(super) weight: f64,
+    weight: f64,
+    /// The part of all jobs that have as much work left or more.
+    pub(super) place: f64,
     /// Its speed in its slowest shape, and the devices of that one.
     slowest: f64,
     devices: f64,
@@ -32,9 +34,10 @@ impl Market {
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| key(b.1).cmp(&key(a.1))));
         let all = order.len() as f64;
         let worth = |(at, (_, job, (slowest, devices))): (usize, (f64, JobIdx, (f64, f64)))| {
-            let short = libm::pow((at + 1) as f64 / all, self.short);
+            let place = (at + 1) as f64 / all;
+            let short = libm::pow(place, self.short);
             let weight = view.spec(job).weight * short * (1.0 + waited(view, job) / self.patience);
-            (job, Worth { weight, slowest, devices, kept: kept(view, job) })
+            (job, Worth { weight, place, slowest, devices, kept: kept(view, job) })
         };
         order.into_iter().enumerate().map(worth).collect()
     }
@@ -48,11 +51,6 @@ impl Market {
         let cost = libm::pow(kept * speed / worth.slowest, POWER).min(COST_MAX);
         worth.weight * worth.devices * (self.lambda - cost)
     }
-}
-
-/// The largest weight of all.
-pub(super) fn heaviest(jobs: &[Option<Own>]) -> f64 {
-    jobs.iter().flatten().map(|own| own.worth.weight).fold(f64::MIN_POSITIVE, f64::max)
 }
 
 /// Seconds since it was submitted in which it had no devices.
