@@ -36,13 +36,22 @@ pub(crate) fn keeps(view: &View, job: JobIdx) -> Option<u16> {
     pinned(view, job).or(starting.then_some(run.shape))
 }
 
-/// Speed for each device in the slowest usable shape.
-pub(crate) fn unit(view: &View, job: JobIdx) -> f64 {
+/// Speed in the slowest usable shape, and the devices of that one.
+pub(crate) fn slowest(view: &View, job: JobIdx) -> Option<(f64, f64)> {
     let spec = view.spec(job);
     let slower = |a: u16, b: u16| if view.speed(job, b) < view.speed(job, a) { b } else { a };
-    let slowest = spec.usable().reduce(slower);
-    slowest
-        .map_or(1.0, |shape| view.speed(job, shape) / f64::from(spec.shapes[shape as usize].devices().max(1)))
+    let slowest = spec.usable().reduce(slower)?;
+    let devices = f64::from(spec.shapes[slowest as usize].devices().max(1));
+    Some((view.speed(job, slowest), devices))
+}
+
+/// The part of its time that a restart would leave a job, as things went so far: (T − R·S)/(T + S) for an age of T, R
+/// restarts and S seconds each (Pollux, OSDI 2021); all of it before it is S old.
+pub(crate) fn kept(view: &View, job: JobIdx) -> f64 {
+    let (run, cost) = (view.run(job), view.spec(job).costs.restart().secs());
+    let age = (view.now - run.submitted).secs();
+    let restarts = f64::from(run.starts.saturating_sub(1));
+    if age <= cost { 1.0 } else { (age - restarts * cost).max(0.0) / (age + cost) }
 }
 
 /// Whether nodes that are up could hold a shape.

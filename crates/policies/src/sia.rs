@@ -17,7 +17,7 @@ use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 use yard_solver::choice::Limits;
 
-use crate::choosing::{Choosing, unit};
+use crate::choosing::{Choosing, kept, slowest};
 use crate::params::bad;
 use crate::{Entry, ParamError, Params};
 
@@ -103,11 +103,9 @@ impl Own {
     fn new(view: &View, job: JobIdx) -> Own {
         let (run, spec) = (view.run(job), view.spec(job));
         let unknown = spec.training.is_some() && run.starts == 0;
-        let (age, costs) = ((view.now - run.submitted).secs(), spec.costs.restart().secs());
-        let restarts = f64::from(run.starts.saturating_sub(1));
-        let kept = if age < costs { 1.0 } else { (age - restarts * costs).max(0.0) / (age + costs) };
-        let unit = (!unknown).then(|| unit(view, job));
-        Own { job, unit, has: run.lease.map(|_| run.shape), kept }
+        let unit = |(speed, devices): (f64, f64)| speed / devices;
+        let unit = slowest(view, job).filter(|_| !unknown).map(unit);
+        Own { job, unit, has: run.lease.map(|_| run.shape), kept: kept(view, job) }
     }
 
     fn kept(&self, shape: u16) -> f64 {

@@ -4,6 +4,7 @@ mod chronus;
 mod elasticflow;
 mod estimates;
 mod goodput;
+mod ilp;
 mod perotin;
 mod shockwave;
 mod sia;
@@ -141,13 +142,14 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 12] = [
+pub(crate) const SUITES: [(&str, Suite); 13] = [
     ("tiresias", tiresias),
     ("muri", muri),
     ("muri testbed", testbed),
     ("blox", blox),
     ("gavel", gavel),
     ("goodput", goodput::suite),
+    ("sia program", ilp::suite),
     ("sia", sia::suite),
     ("shockwave", shockwave::suite),
     ("perotin", perotin::perotin),

@@ -1,0 +1,133 @@
+//! One priced problem each round over all jobs and all their shapes: sizes, kinds, deadlines, weights and the cost of
+//! moving in one measure. The policy for whoever does not know which one to take.
+//!
+//! Objective: max Σ_j w_j · u_j · (λ − (kept_j · G_j)^−½), with one shape for each job or none, within the devices of each
+//! kind. G is speed over that in the job's slowest way, and u the devices of that one. So far it is Sia's (SOSP 2023), but
+//! a rigid gang counts by its devices. What else differs:
+//! * Who is nearly done goes first: w = (i/n)^`short`, where i counts the jobs with as much work left or more. The
+//!   shorter a job, the more others have its devices afterwards (heSRPT, Berg et al., Performance 2020, where this weight
+//!   is optimal for the mean completion time). Rigid jobs of one kind go by their remaining service.
+//! * A move must pay before the job is done, and not eat up what it has done so far: kept = (1 − S/R) · (T − n·S)/(T + S)
+//!   for a restart of S seconds, R seconds left in the new shape, an age of T and n restarts. Sia has the second part only.
+//! * Nobody waits for ever: w grows with a job's weight and with the time it waited, twice as much after `patience`.
+//! * A deadline is a budget. Shapes that still keep it are worth more than any other use of their devices: at once for a
+//!   job that grows or runs, and for one that waits once waiting on for `reserve` of the time to the deadline would miss
+//!   it. Where not all can be kept, each counts the same, and the shorter more. Of a soft deadline the best reward that
+//!   can still be had counts, by what it is worth beside the first.
+//!
+//! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`.
+//! Not to be used where shares must be equal whatever comes of it: see `max-min`.
+
+mod due;
+mod worth;
+
+use yard_core::allocation::Allocation;
+use yard_core::ids::JobIdx;
+use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::view::View;
+use yard_solver::choice::Limits;
+
+use self::due::Due;
+use self::worth::Worth;
+use crate::choosing::Choosing;
+use crate::{Entry, ParamError, Params};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "market",
+    family: "elastic",
+    paper: "Switchyard; after Sia, SOSP 2023, and heSRPT, Berg et al., Performance 2020",
+    about: "All jobs and shapes in one priced problem: short jobs first, deadlines kept, moves only where they pay",
+    params: &[
+        ("short", "how much being nearly done counts; near 0: not at all [default: 0.1]"),
+        ("lambda", "what it is worth that a job has anything, over what that does at least [default: 1.1]"),
+        ("patience", "seconds of waiting after which a job counts twice [default: 43200]"),
+        ("reserve", "part of the time to a deadline that is not counted on [default: 0.2]"),
+    ],
+    rounds: true,
+    make: |params| Ok(Box::new(Market::new(params)?)),
+};
+
+/// What a kept deadline is worth, over the most that its devices could be worth to others.
+const KEPT: f64 = 2.0;
+
+/// How near the optimum a round must come, and what it may take.
+const LIMITS: Limits = Limits { passes: 200, gap: 2e-3, states: 100_000 };
+
+struct Market {
+    short: f64,
+    lambda: f64,
+    patience: f64,
+    reserve: f64,
+}
+
+/// A job with all that counts for its shapes.
+struct Own {
+    job: JobIdx,
+    worth: Worth,
+    due: Option<Due>,
+}
+
+impl Market {
+    fn new(params: &Params) -> Result<Market, ParamError> {
+        let of = |key, unless: f64| params.positive(key).map(|given| given.unwrap_or(unless));
+        Ok(Market {
+            short: of("short", 0.1)?,
+            lambda: of("lambda", 1.1)?,
+            patience: of("patience", 43_200.0)?,
+            reserve: of("reserve", 0.2)?,
+        })
+    }
+
+    /// What counts for each job, by row; none for those that cannot run.
+    fn jobs(&self, view: &View) -> Vec<Option<Own>> {
+        let mut jobs: Vec<Option<Own>> = view.runs.iter().map(|_| None).collect();
+        for (job, worth) in self.worths(view) {
+            jobs[job.index()] = Some(Own { job, worth, due: Due::new(view, job, self.reserve) });
+        }
+        jobs
+    }
+
+    /// What it is worth to keep a deadline, whose ever it is: more than as many devices as any of these jobs needs for
+    /// it could be to others.
+    fn kept(&self, view: &View, jobs: &[Option<Own>]) -> f64 {
+        let of = |own: &Own| {
+            let shapes = view.spec(own.job).usable();
+            let each = |shape| self.value(view, own.job, shape, &own.worth) / devices(view, own.job, shape);
+            shapes.map(each).fold(0.0, f64::max)
+        };
+        let dearest = jobs.iter().flatten().map(of).fold(0.0, f64::max);
+        let least = jobs.iter().flatten().filter_map(|own| own.due.as_ref()?.least(view, own.job));
+        KEPT * dearest * least.fold(0.0, f64::max)
+    }
+}
+
+fn devices(view: &View, job: JobIdx, shape: u16) -> f64 {
+    f64::from(view.spec(job).shapes[shape as usize].devices().max(1))
+}
+
+impl Policy for Market {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let jobs = self.jobs(view);
+        let kept = self.kept(view, &jobs);
+        let value = |own: &Option<&Own>, shape: u16| {
+            let Some(own) = own else { return 0.0 };
+            let due = own.due.as_ref().filter(|due| due.is_kept(view, own.job, shape));
+            let bonus = due.map_or(0.0, |due| due.part * kept * (1.0 + own.worth.place));
+            self.value(view, own.job, shape, &own.worth) + bonus
+        };
+        let choosing = Choosing::new(view, |job| jobs[job.index()].as_ref(), value)?;
+        let solved = choosing.solve(&LIMITS);
+        let mut allocation = choosing.allocation(&solved, solved.objective, solved.bound);
+        if let Some(proof) = &mut allocation.certificate {
+            proof.unmet = view.active().filter(|job| due::is_late(view, *job)).collect();
+        }
+        Ok(allocation)
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::EveryRound
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What shapes are worth to jobs, deadlines aside.
+
+use yard_core::ids::JobIdx;
+use yard_core::view::View;
+
+use super::Market;
+use crate::choosing::{kept, slowest};
+use crate::ranked::finite;
+
+/// The power of goodputs, and the most that a shape may cost; Sia's.
+const POWER: f64 = -0.5;
+const COST_MAX: f64 = 3000.0;
+
+/// What counts for all shapes of a job.
+pub(super) struct Worth {
+    /// How much it counts beside others.
+    weight: f64,
+    /// The part of all jobs that have as much work left or more.
+    pub(super) place: f64,
+    /// Its speed in its slowest shape, and the devices of that one.
+    slowest: f64,
+    devices: f64,
+    /// The part of its time that a restart would leave it, as things went so far.
+    kept: f64,
+}
+
+impl Market {
+    /// The jobs that can run. Who has much work left counts less, who waited long counts more.
+    pub(super) fn worths(&self, view: &View) -> Vec<(JobIdx, Worth)> {
+        let able = view.active().filter_map(|job| Some((job, slowest(view, job)?)));
+        let left = |job, (speed, devices): (f64, f64)| finite(view.steps_left(job) / speed * devices);
+        let mut order: Vec<_> = able.map(|(job, slow)| (left(job, slow), job, slow)).collect();
+        let key = |job: JobIdx| (view.run(job).submitted, view.run(job).id);
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| key(b.1).cmp(&key(a.1))));
+        let all = order.len() as f64;
+        let worth = |(at, (_, job, (slowest, devices))): (usize, (f64, JobIdx, (f64, f64)))| {
+            let place = (at + 1) as f64 / all;
+            let short = libm::pow(place, self.short);
+            let weight = view.spec(job).weight * short * (1.0 + waited(view, job) / self.patience);
+            (job, Worth { weight, place, slowest, devices, kept: kept(view, job) })
+        };
+        order.into_iter().enumerate().map(worth).collect()
+    }
+
+    /// What a shape is worth to a job.
+    pub(super) fn value(&self, view: &View, job: JobIdx, shape: u16, worth: &Worth) -> f64 {
+        let (run, speed) = (view.run(job), view.speed(job, shape));
+        let moves = run.lease.is_some() && run.shape != shape;
+        let lost = view.spec(job).costs.restart().secs() / (view.steps_left(job) / speed);
+        let kept = if moves { worth.kept * (1.0 - lost.min(1.0)) } else { 1.0 };
+        let cost = libm::pow(kept * speed / worth.slowest, POWER).min(COST_MAX);
+        worth.weight * worth.devices * (self.lambda - cost)
+    }
+}
+
+/// Seconds since it was submitted in which it had no devices.
+fn waited(view: &View, job: JobIdx) -> f64 {
+    let run = view.run(job);
+    ((view.now - run.submitted).secs() - run.executed_at(view.now).secs()).max(0.0)
+}
