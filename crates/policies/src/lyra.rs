@@ -111,7 +111,7 @@ mod tests {
             };
             let jobs: Vec<(Sizes, f64)> = jobs.iter().map(sized).collect();
             let devices = jobs.len() as u32 + more;
-            let told: Vec<(&[(u16, u32, f64)], f64)> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
+            let told: Vec<_> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
             let view = elastic(&[devices], &told);
             let Shares::All(shares) = policy("lyra").allocate(&view).unwrap().shares else { panic!("all") };
             let time = |share: &yard_core::allocation::Share| {
