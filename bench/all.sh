@@ -61,6 +61,14 @@ TXT
     run target/release/yard bench fit
     cat <<'TXT'
 
+## Sizes of elastic jobs
+
+Pollux' fitness of our plans on twenty random clusters of 64 GPUs and 32 jobs, and of those of the paper's genetic
+algorithm, with the CPU of one plan. Wanted: no worse on any of them, within 50 ms.
+TXT
+    run target/release/yard bench pollux
+    cat <<'TXT'
+
 ## Beside a plain loop
 
 The same schedule by a 20-line Python loop that sorts and places all jobs at each event, counts GPUs and does nothing else

@@ -6,7 +6,8 @@
 //! All start with nothing; each device goes to the job that no other beats. Two that have nothing: the shorter.
 //! `lengths=unknown` (AFS-P) takes either to be the first to end: the larger p' / p, then least attained service.
 //! Where the next size takes several devices, gains are divided by their number. Of several kinds a job begins on the
-//! one whose devices do most for it among those that are left, and grows on that kind: the short ones choose first.
+//! one whose devices do most for it among those that are left, the short ones first; it grows there, or where it cannot,
+//! goes over to another kind for a faster size.
 //! Reads: sizes and speeds, steps left (known), attained service (unknown).
 //! Cost: O(devices · jobs). Not to be used where restarts are dear: it asks nothing of them, and every arrival and
 //! every end may change many sizes.

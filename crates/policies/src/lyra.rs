@@ -2,9 +2,10 @@
 //! Clusters", EuroSys 2023).
 //!
 //! Objective: first the smallest size of each job, the shortest there first; then, with the devices left over,
-//! max Σ_j (T_j(base) − T_j(size)) with one size for each job that has its base: a multiple-choice knapsack for each
-//! kind, solved in prices with a bound rather than by the paper's table of devices × sizes.
-//! Of several kinds a job has its base on the one whose devices do most for it among those that are left.
+//! max Σ_j (T_j(base) − T_j(size)) with one size for each job that has its base: a multiple-choice knapsack, solved in
+//! prices with a bound rather than by the paper's table of devices × sizes.
+//! Of several kinds a job has its base on the one whose devices do most for it among those that are left; it may go over
+//! to another for more.
 //! The paper's other half, servers lent by an inference cluster and reclaimed where that stops least, is not here: no
 //! node says that it is lent. A node that leaves is drained or lost like any other.
 //! Reads: sizes, speeds, steps left. Cost: O(jobs log jobs), and a few hundred passes over the sizes.
@@ -41,7 +42,7 @@ impl Policy for Lyra {
         }
         let sizes = extra(view, &growth).map_err(|error| PolicyError(error.to_string()))?;
         for (row, size) in sizes {
-            growth.grow_to(row, size);
+            growth.set(row, size.shape);
         }
         Ok(growth.allocation())
     }
@@ -63,21 +64,17 @@ fn extra(view: &View, growth: &Growth<'_>) -> Result<Vec<(usize, Size)>, SolveEr
     let free: Vec<u32> = view.kinds.ids().map(|kind| growth.free().of(kind)).collect();
     let mut choice = Choice::new(free);
     let mut larger: Vec<Vec<Size>> = Vec::new();
-    for row in &growth.rows {
+    for (at, row) in growth.rows.iter().enumerate() {
         choice.row();
         let Some(base) = row.size() else {
             larger.push(Vec::new());
             continue;
         };
-        let (left, sizes) = (view.steps_left(row.job), row.above());
-        let shape = |size: &Size| &view.spec(row.job).shapes[size.shape as usize];
-        for size in sizes {
-            let needs = shape(size).needs.iter().zip(&shape(&base).needs);
-            let more: Vec<(u16, u32)> =
-                needs.map(|(new, old)| (new.kind.0, new.devices.saturating_sub(old.devices))).collect();
-            choice.option(left / base.speed - left / size.speed, &more)?;
+        let left = view.steps_left(row.job);
+        for size in row.faster() {
+            choice.option(left / base.speed - left / size.speed, &growth.needs(at, size))?;
         }
-        larger.push(sizes.to_vec());
+        larger.push(row.faster().collect());
     }
     let chosen = choice.solve(&Limits { gap: 1e-4, ..Limits::default() }).chosen;
     let named = chosen.into_iter().enumerate().filter_map(|(row, at)| Some((row, larger[row][at? as usize])));
@@ -111,7 +108,7 @@ mod tests {
             };
             let jobs: Vec<(Sizes, f64)> = jobs.iter().map(sized).collect();
             let devices = jobs.len() as u32 + more;
-            let told: Vec<(&[(u16, u32, f64)], f64)> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
+            let told: Vec<_> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
             let view = elastic(&[devices], &told);
             let Shares::All(shares) = policy("lyra").allocate(&view).unwrap().shares else { panic!("all") };
             let time = |share: &yard_core::allocation::Share| {

@@ -1,11 +1,11 @@
 //! The sizes of elastic jobs, and devices given out step by step: what AFS, Optimus and their kin have in common.
 //! The sizes of a job on one kind are a ladder, each faster than the one before; a job begins at the foot of one of
-//! its ladders and climbs it. Counting only: ranks put the largest first, so that what fits by count also finds
+//! its ladders, climbs it, and where it cannot climb goes over to another that is faster. Counting only: ranks put the largest first, so that what fits by count also finds
 //! devices that lie together where sizes are those of whole nodes and halves of them.
 
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share, Shares};
-use yard_core::ids::JobIdx;
+use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::{Rank, Shape};
 use yard_core::view::View;
 
@@ -94,9 +94,10 @@ impl Row {
         self.ladders.iter().map(|ladder| ladder[0]).reduce(better)
     }
 
-    /// The sizes above the one it was given, on the same ladder.
-    pub(crate) fn above(&self) -> &[Size] {
-        self.at.map_or(&[], |(ladder, rung)| &self.ladders[ladder][rung + 1..])
+    /// The sizes that are faster than the one it was given.
+    pub(crate) fn faster(&self) -> impl Iterator<Item = Size> {
+        let speed = self.speed();
+        self.sizes().copied().filter(move |size| size.speed > speed)
     }
 
     /// Its speed in the best of its sizes.
@@ -143,29 +144,58 @@ impl<'a> Growth<'a> {
         Growth { view, rows, free }
     }
 
-    /// The next step of a row for which there are devices: the foot of the ladder whose devices do most for it, or
-    /// the next rung of the one it is on.
+    /// The next step of a row for which there are devices: the foot of the ladder whose devices do most for it; then
+    /// the next rung of the one it is on, or, where there is none, the first rung of another that is faster.
     pub(crate) fn step(&self, row: usize) -> Option<Step> {
         let own = &self.rows[row];
-        if own.pinned.is_some() {
-            return None;
-        }
         let Some((ladder, rung)) = own.at else {
-            let feet = own.ladders.iter().enumerate().map(|(at, ladder)| (at, ladder[0]));
-            let fits = feet.filter(|(_, size)| self.free.fits(shape(self.view, own.job, size.shape)));
-            let best =
-                fits.reduce(|best, next| if next.1.per_device() > best.1.per_device() { next } else { best });
-            return best.map(|(at, size)| Step { size, extra: f64::from(size.devices), at: (at, 0) });
+            let feet = (0..own.ladders.len()).filter_map(|ladder| self.change(row, (ladder, 0)));
+            return feet.reduce(
+                |best, next| if next.size.per_device() > best.size.per_device() { next } else { best },
+            );
         };
-        let (held, size) = (own.ladders[ladder][rung], *own.ladders[ladder].get(rung + 1)?);
-        let pairs = shape(self.view, own.job, size.shape)
-            .needs
-            .iter()
-            .zip(&shape(self.view, own.job, held.shape).needs);
+        self.change(row, (ladder, rung + 1)).or_else(|| self.elsewhere(row, ladder))
+    }
+
+    /// The step to another ladder that gains most for each device it takes there.
+    fn elsewhere(&self, row: usize, from: usize) -> Option<Step> {
+        let (own, speed) = (&self.rows[row], self.rows[row].speed());
+        let first = |ladder: usize| {
+            let rung = own.ladders[ladder].iter().position(|size| size.speed > speed)?;
+            self.change(row, (ladder, rung))
+        };
+        let steps = (0..own.ladders.len()).filter(|ladder| *ladder != from).filter_map(first);
+        let gain = |step: &Step| (step.size.speed - speed) / step.extra;
+        steps.reduce(|best, next| if gain(&next) > gain(&best) { next } else { best })
+    }
+
+    /// The step to this rung, if there are devices for it once it gives back what it has.
+    fn change(&self, row: usize, at: (usize, usize)) -> Option<Step> {
+        let own = &self.rows[row];
+        let size = *own.ladders.get(at.0)?.get(at.1)?;
+        let needs = self.needs(row, size);
         let fits =
-            pairs.into_iter().all(|(more, less)| more.devices <= less.devices + self.free.of(more.kind));
-        let extra = f64::from(size.devices - held.devices);
-        fits.then_some(Step { size, extra, at: (ladder, rung + 1) })
+            own.pinned.is_none() && needs.iter().all(|(kind, more)| *more <= self.free.of(KindId(*kind)));
+        let extra = needs.iter().map(|(_, more)| f64::from(*more)).sum::<f64>().max(1.0);
+        fits.then_some(Step { size, extra, at })
+    }
+
+    /// Devices by kind that a size takes beyond what the row has.
+    pub(crate) fn needs(&self, row: usize, size: Size) -> Vec<(u16, u32)> {
+        let own = &self.rows[row];
+        let mut needs: Vec<(u16, u32)> = Vec::new();
+        for need in &shape(self.view, own.job, size.shape).needs {
+            match needs.iter_mut().find(|(kind, _)| *kind == need.kind.0) {
+                Some((_, devices)) => *devices += need.devices,
+                None => needs.push((need.kind.0, need.devices)),
+            }
+        }
+        let held = own.size().map_or(&[][..], |held| &shape(self.view, own.job, held.shape).needs);
+        for need in held {
+            let same = needs.iter_mut().filter(|(kind, _)| *kind == need.kind.0);
+            same.for_each(|(_, devices)| *devices = devices.saturating_sub(need.devices));
+        }
+        needs
     }
 
     /// Takes a step.
@@ -180,28 +210,11 @@ impl<'a> Growth<'a> {
 
     /// Gives a row exactly this of its usable shapes, if there are devices for it.
     pub(crate) fn set(&mut self, row: usize, wanted: u16) -> bool {
-        let own = &mut self.rows[row];
-        let places = own
-            .ladders
-            .iter()
-            .enumerate()
-            .flat_map(|(at, ladder)| (0..ladder.len()).map(move |rung| (at, rung)));
-        let at = places.into_iter().find(|(ladder, rung)| own.ladders[*ladder][*rung].shape == wanted);
-        let fits =
-            own.at.is_none() && own.pinned.is_none() && self.free.fits(shape(self.view, own.job, wanted));
-        if let Some(at) = at.filter(|_| fits) {
-            self.free.take(shape(self.view, own.job, wanted));
-            own.at = Some(at);
-            return true;
-        }
-        false
-    }
-
-    /// Takes all steps up to this size of the ladder it is on, as far as devices reach.
-    pub(crate) fn grow_to(&mut self, row: usize, size: Size) {
-        while let Some(step) = self.step(row).filter(|step| step.size.devices <= size.devices) {
-            self.take(row, step);
-        }
+        let ladders = self.rows[row].ladders.iter().enumerate();
+        let rung = |ladder: &[Size]| ladder.iter().position(|size| size.shape == wanted);
+        let at = ladders.filter_map(|(at, ladder)| Some((at, rung(ladder)?))).next();
+        let step = at.and_then(|at| self.change(row, at));
+        step.map(|step| self.take(row, step)).is_some()
     }
 
     /// Devices that nobody was given.
@@ -246,7 +259,7 @@ fn named(view: &View, job: JobIdx, shape: u16, rank: Rank) -> Share {
 mod tests {
     use std::sync::Arc;
 
-    use yard_core::ids::{KindId, LeaseId};
+    use yard_core::ids::LeaseId;
 
     use super::*;
     use crate::testing::elastic;
@@ -281,6 +294,24 @@ mod tests {
         growth.take(1, third);
         assert_eq!(growth.step(1), None, "eight are more than there are");
         assert_eq!((growth.free().of(KindId(0)), growth.free().of(KindId(1))), (2, 0));
+    }
+
+    #[test]
+    fn who_cannot_climb_goes_over_to_a_faster_ladder() {
+        let sizes = [(0, 1, 3.0), (1, 1, 1.0), (1, 2, 2.0), (1, 4, 4.0)];
+        let view = elastic(&[1, 6], &[(&sizes, 10.0)]);
+        let mut growth = Growth::new(&view);
+        let first = growth.step(0).unwrap();
+        growth.take(0, first);
+        let over = growth.step(0).unwrap();
+        assert_eq!((first.size.shape, over.size.shape, over.extra), (0, 3, 4.0));
+        growth.take(0, over);
+        assert_eq!(
+            (growth.free().of(KindId(0)), growth.free().of(KindId(1))),
+            (1, 2),
+            "it gave back what it had"
+        );
+        assert_eq!(growth.step(0), None);
     }
 
     #[test]

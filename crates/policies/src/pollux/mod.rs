@@ -201,8 +201,7 @@ mod tests {
     type Job = (Vec<(u16, u32, f64)>, f64);
 
     fn view(devices: &[u32], jobs: &[Job]) -> View {
-        let jobs: Vec<(&[(u16, u32, f64)], f64)> =
-            jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
+        let jobs: Vec<_> = jobs.iter().map(|(sizes, steps)| (&sizes[..], *steps)).collect();
         elastic(devices, &jobs)
     }
 

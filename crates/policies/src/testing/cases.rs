@@ -38,8 +38,11 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     }
 }
 
-/// The same with jobs of several sizes: (kind, devices, speed) of each, and their steps.
-pub(crate) fn elastic(devices: &[u32], jobs: &[(&[(u16, u32, f64)], f64)]) -> View {
+/// Kind, devices and speed.
+type OneSize = (u16, u32, f64);
+
+/// The same with jobs of several sizes: the sizes of each, and its steps.
+pub(crate) fn elastic(devices: &[u32], jobs: &[(&[OneSize], f64)]) -> View {
     let plain: Vec<(u32, &[f64])> = jobs.iter().map(|_| (1, &[1.0][..])).collect();
     let steps: Vec<f64> = jobs.iter().map(|(_, steps)| *steps).collect();
     let mut view = mixed(devices, &plain, &steps);

@@ -1,6 +1,7 @@
 //! The genetic algorithm of Pollux' artifact, as the reference: an allocation is a table of devices by job and node;
 //! 100 of them live through 100 generations of crossover, mutation and repair. Where the artifact keeps the front of two
-//! objectives (NSGA-II), this keeps the best by the first alone, which can only help that one.
+//! objectives (NSGA-II), this keeps the best by the first alone, which can only help that one; and only jobs that hold
+//! devices are ever set back to what they hold, so that none is set back to nothing.
 
 use yard_sim::random::Random;
 
@@ -99,7 +100,8 @@ impl Search<'_> {
         let nodes = self.instance.nodes;
         for job in 0..self.instance.jobs.len() {
             let row = job * nodes..(job + 1) * nodes;
-            if self.random.chance(RESET) {
+            let holds = self.instance.jobs[job].held.devices > 0;
+            if holds && self.random.chance(RESET) {
                 table[row.clone()].copy_from_slice(&self.held[row.clone()]);
             }
             if self.random.chance(SHRINK) {
@@ -109,7 +111,7 @@ impl Search<'_> {
     }
 
     /// Entries on nodes with free devices grow, about as many as there are such nodes; those of jobs that are there
-    /// already more often.
+    /// already twice as often.
     fn grow(&mut self, table: &mut Table) {
         let (jobs, nodes) = (self.instance.jobs.len(), self.instance.nodes);
         for node in 0..nodes {
@@ -119,9 +121,8 @@ impl Search<'_> {
             }
             for job in 0..jobs {
                 let entry = table[job * nodes + node];
-                let spans = self.row(table, job).iter().filter(|devices| **devices > 0).count();
-                let more = if entry > 0 { 1.0 / spans as f64 } else { 0.0 };
-                if self.random.chance(1.0 / jobs as f64 + more) {
+                let times = if entry > 0 { 2.0 } else { 1.0 };
+                if self.random.chance(times / jobs as f64) {
                     let room = u64::from(NODE as u8 - entry.min(NODE as u8));
                     table[job * nodes + node] = entry + self.random.below(room + 1) as u8;
                 }
