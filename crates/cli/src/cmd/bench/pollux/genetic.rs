@@ -135,8 +135,9 @@ impl Search<'_> {
         let mut taken = vec![false; nodes];
         for job in 0..jobs {
             let across = self.row(table, job).iter().filter(|devices| **devices > 0).count() > 1;
-            for node in (0..nodes).filter(|node| across && table[job * nodes + node] > 0) {
-                if std::mem::replace(&mut taken[node], true) {
+            for node in 0..nodes {
+                let here = across && table[job * nodes + node] > 0;
+                if here && std::mem::replace(&mut taken[node], true) {
                     table[job * nodes + node] = 0;
                 }
             }

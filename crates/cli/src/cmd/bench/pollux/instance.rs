@@ -172,7 +172,7 @@ fn job(nodes: usize, free: &mut u32, random: &mut Random) -> Job {
         limits.best(&model, &noise, spans, many).map_or(0.0, |best| best.goodput)
     };
     let table = |across: bool| {
-        (0..=nodes as u32 * NODE).map(|many| if many == 0 { 0.0 } else { goodput(many, across) })
+        (0..=nodes as u32 * NODE).map(move |many| if many == 0 { 0.0 } else { goodput(many, across) })
     };
     let wanted = [0, 0, 1, 2, 4][random.below(5) as usize];
     let held = if wanted <= *free { wanted } else { 0 };
