@@ -4,8 +4,8 @@
 //! Objective: min max_j (end_j − d_j); on one device it meets all deadlines if any order does. Jobs
 //! without a deadline come last, oldest first.
 //! Reads: deadlines. Cost: O(1) per arrival.
-//! With `size=largest` each job runs on as many devices as it can use, or waits: so ElasticFlow's simulator (Gu et al.,
-//! ASPLOS 2023) has its EDF, which meets far fewer deadlines than one that leaves jobs their own sizes.
+//! With `size=largest` each job runs on as many devices as it can use, or waits, much as the EDF of ElasticFlow's
+//! simulator (Gu et al., ASPLOS 2023) does: it meets far fewer deadlines than one that leaves jobs their own sizes.
 //! Not to be used under overload: it works on what is already lost and drags the rest down with it, and
 //! gangs make that worse.
 

@@ -91,7 +91,8 @@ impl Ask {
         let mut left = self.left;
         for (at, stretch) in plan.iter().enumerate().rev() {
             let work = self.work(stretch);
-            if work < left {
+            // Instants are whole microseconds, so that a start loses a part of one.
+            if work + SLIP_S * self.way(stretch.shape).map_or(0.0, |way| way.speed) < left {
                 left -= work;
                 continue;
             }
@@ -103,6 +104,9 @@ impl Ask {
         None
     }
 }
+
+/// Seconds that starts and stops may lose to rounding.
+const SLIP_S: f64 = 1e-3;
 
 /// Plans for jobs in the order given, each against what those before it leave: usually the earliest deadline first.
 /// Who finds no plan has none, and takes nothing.

@@ -74,12 +74,18 @@ impl Room {
 
     /// What one of a job's shapes takes; none where it cannot be counted on.
     pub fn way(&self, spec: &JobSpec, shape: u16) -> Option<Way> {
-        let speed = spec.speeds[shape as usize];
         let own = &spec.shapes[shape as usize];
+        // One that may lie anywhere may come to lie on one node, and goes at the speed known for that.
+        let twin = |other: &u16| {
+            let other = &spec.shapes[*other as usize];
+            own.spread == Spread::Any && other.spread == Spread::Node && other.needs == own.needs
+        };
+        let together = (0..spec.shapes.len() as u16).find(twin).map(|twin| spec.speeds[twin as usize]);
+        let speed = spec.speeds[shape as usize].min(together.unwrap_or(f64::INFINITY));
         let takes = self.takes(own)?;
         let family = own.needs.iter().fold(0, |sum, need| sum * 64 + need.kind.index() as u64 + 1);
         let fits = takes.iter().all(|(column, count)| self.free[*column as usize] >= *count);
-        fits.then(|| Way { shape, speed, devices: own.devices(), takes, family })
+        (fits && speed > 0.0).then(|| Way { shape, speed, devices: own.devices(), takes, family })
     }
 
     fn takes(&self, shape: &Shape) -> Option<SmallVec<[(u16, u32); 4]>> {
@@ -106,7 +112,7 @@ impl Room {
     /// What a gang takes that lies nobody knows where and stays there: each of its devices may spoil a block.
     pub fn worst(&self, shape: &Shape) -> SmallVec<[(u16, u32); 4]> {
         let spoiled = |devices: u32, tier: usize| match shape.spread {
-            Spread::Node => devices.div_ceil(1 << tier) << tier,
+            Spread::Node => devices.next_power_of_two().div_ceil(1 << tier) << tier,
             Spread::Any | Spread::Rack => devices.saturating_mul(1 << tier),
         };
         let tiers = |kind: KindId, devices: u32| {

@@ -29,9 +29,9 @@ pub(super) fn start(until: Time, ask: &Ask, shape: u16, left: f64) -> Option<Tim
     until.0.checked_sub(needed.0).map(Time)
 }
 
-/// Seconds, and a little more than a rounding error.
+/// Seconds, and a little more than rounding may cost over many starts.
 fn span(seconds: f64) -> Span {
-    Span::from_secs(seconds * (1.0 + 1e-9) + 2e-6)
+    Span::from_secs(seconds * (1.0 + 1e-9) + super::SLIP_S)
 }
 
 /// Those that are faster than all smaller ones.

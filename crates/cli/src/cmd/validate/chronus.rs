@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::{Check, simulate_with};
+use super::{Check, simulate};
 use crate::results;
 use crate::runner::{Plan, Run};
 
@@ -14,8 +14,7 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
     for (name, missed, minutes) in REFERENCE {
         let trace = data.join(format!("traces/chronus/sub_{name}.csv"));
-        let more = ["--round", "5m", "--overheads", "none"];
-        let Some((plan, runs)) = simulate_with(&trace, "gpu:16x8", "chronus", "", &more)? else {
+        let Some((plan, runs)) = simulate(&trace, "gpu:16x8", "chronus", "chronus")? else {
             return Ok(None);
         };
         let ours = results::summary(&plan, &runs[0]).worth_missed_ratio.unwrap_or(1.0);

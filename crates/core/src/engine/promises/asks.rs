@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::{JobIdx, NodeId};
 use crate::job::{JobRun, JobSpec, JobState};
-use crate::leases::{Lease, LeaseState};
+use crate::leases::{Lease, LeaseState, own_way};
 use crate::promise::{Ask, Grid, Room, Timeline};
 use crate::state::State;
 use crate::units::{Span, Time};
@@ -41,7 +41,7 @@ impl State {
 
     /// Whether a lease's devices cannot be had before its jobs are done. Those that were promised are planned for.
     fn binds(&self, lease: &Lease) -> bool {
-        lease.state == LeaseState::Granted
+        lease.state != LeaseState::Ending
             && lease.jobs.iter().any(|job| self.is_binding(*job) && !self.promises.kept.contains_key(job))
     }
 
@@ -55,7 +55,9 @@ impl State {
     fn believed_end(&self, lease: &Lease) -> Time {
         let end = |job: &JobIdx| {
             let (spec, run) = (&self.specs[job.index()], self.run(*job));
-            let speed = if run.speed > 0.0 { run.speed } else { spec.speeds[run.shape as usize] };
+            let shape =
+                if run.holds() { run.shape } else { own_way(&self.specs, lease.jobs[0], *job, lease.shape) };
+            let speed = if run.speed > 0.0 { run.speed } else { spec.speeds[shape as usize] };
             self.now + self.starting(spec, run) + Span::from_secs(left(spec, run, self.now) / speed)
         };
         lease.jobs.iter().map(end).max().unwrap_or(self.now)
@@ -66,6 +68,7 @@ impl State {
         let whole = spec.costs.start + spec.costs.load;
         match run.state {
             JobState::Running => Span::ZERO,
+            _ if !run.holds() => whole,
             _ => Span(whole.0.saturating_sub((self.now - run.held_since).0)),
         }
     }
@@ -82,9 +85,8 @@ impl State {
     pub(super) fn first_ask(&self, spec: &JobSpec, by: Time, room: &Room) -> Ask {
         let ways = room.ways(spec);
         let own = spec.costs.start + spec.costs.load;
-        // One that must lie together may have to make room for another like it once.
-        let together = ways.iter().any(|way| way.takes.len() > 1);
-        let moved = if together && spec.pausable { own + self.promises.settle } else { Span::ZERO };
+        // It may have to make room once for one that must lie together.
+        let moved = if spec.pausable { own + self.promises.settle } else { Span::ZERO };
         Ask {
             by,
             from: spec.not_before.unwrap_or(self.now),

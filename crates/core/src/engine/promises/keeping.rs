@@ -11,7 +11,7 @@ use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::Spread;
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, Why};
-use crate::promise::{Ask, Grid, Room, Stretch, earliest};
+use crate::promise::{Ask, Grid, Room, Stretch, Timeline, earliest, satisfy};
 use crate::rounds;
 use crate::state::State;
 use crate::units::{Span, Time};
@@ -122,10 +122,9 @@ impl State {
         }
         let (grid, room) = (self.grid_now(), self.room());
         let jobs: Vec<JobIdx> = self.promises.kept.keys().copied().collect();
-        let short = jobs.iter().filter(|job| !self.bring_up(**job, &grid, &room)).count();
-        if short > 0 {
-            // Something is slower than it was believed to be.
-            self.plan_around(out);
+        let short: Vec<JobIdx> = jobs.into_iter().filter(|job| !self.bring_up(*job, &grid, &room)).collect();
+        if !short.is_empty() {
+            self.plan_again(&short, out);
         }
         self.find_due();
     }
@@ -186,8 +185,44 @@ impl State {
         let over: Vec<JobIdx> =
             before.into_keys().filter(|job| !self.promises.due.contains_key(job)).collect();
         self.dirty |= !over.is_empty();
-        self.changed.touched.extend(over);
+        self.changed.added.extend(over.iter().filter(|job| self.runs[job.index()].is_active()));
         self.promises.next = next;
+    }
+
+    /// Some plans are too little: their jobs are slower than they were believed to be, or failed. All are planned anew
+    /// such that every promise holds, if that can be; else those get what the others leave.
+    fn plan_again(&mut self, short: &[JobIdx], out: &mut Vec<Effect>) {
+        if let Some(plans) = self.plan_anew() {
+            return self.adopt(plans);
+        }
+        let (grid, room) = (self.grid(), self.room());
+        let mut timeline = self.open_timeline(&room, &grid);
+        for (job, promise) in self.promises.kept.iter().filter(|(job, _)| !short.contains(job)) {
+            timeline.take_plan(&self.ask(*job, Time::NEVER, &room), &promise.plan, &grid);
+        }
+        for job in short {
+            self.plan_late(*job, &room, &grid, &mut timeline, out);
+        }
+    }
+
+    /// A plan for one job on what others leave: in time, or as soon as may be.
+    fn plan_late(
+        &mut self,
+        job: JobIdx,
+        room: &Room,
+        grid: &Grid,
+        timeline: &mut Timeline,
+        out: &mut Vec<Effect>,
+    ) {
+        let by = self.run(job).promise.unwrap_or(Time::NEVER);
+        let ask = self.ask(job, by, room);
+        let (plan, late) = match satisfy(&ask, timeline, grid) {
+            Some(plan) => (plan, None),
+            None => earliest(&ask, timeline, grid)
+                .map_or((Vec::new(), Some(None)), |(time, plan)| (plan, Some(Some(time)))),
+        };
+        timeline.take_plan(&ask, &plan, grid);
+        self.set_plan(job, plan, late, out);
     }
 
     /// Plans around what nobody reckoned with: everybody's promise if that can be, else as many as can be, earliest
@@ -199,15 +234,7 @@ impl State {
         let (grid, room) = (self.grid(), self.room());
         let mut timeline = self.open_timeline(&room, &grid);
         for (job, _) in self.promised_asks() {
-            let by = self.run(job).promise.unwrap_or(Time::NEVER);
-            let ask = self.ask(job, by, &room);
-            let (plan, likely) = match crate::promise::satisfy(&ask, &timeline, &grid) {
-                Some(plan) => (plan, None),
-                None => earliest(&ask, &timeline, &grid)
-                    .map_or((Vec::new(), Some(None)), |(time, plan)| (plan, Some(Some(time)))),
-            };
-            timeline.take_plan(&ask, &plan, &grid);
-            self.set_plan(job, plan, likely, out);
+            self.plan_late(job, &room, &grid, &mut timeline, out);
         }
     }
 
@@ -264,18 +291,19 @@ impl State {
         if let Some(own) = self.promises.kept.get(&job) {
             tried.give_plan(&ask, &own.plan, grid);
         }
+        let mut all = Vec::new();
         for shape in spec.usable() {
             let seconds = ask.left / spec.speeds[shape as usize];
-            let until = self.now + ask.overhead + Span::from_secs(seconds);
-            let mut with = tried.clone();
-            with.take(&room.worst(&spec.shapes[shape as usize]), grid.now, grid.after(until));
+            let until = grid.after(self.now + ask.overhead + Span::from_secs(seconds));
+            let (takes, mut with) = (room.worst(&spec.shapes[shape as usize]), tried.clone());
+            with.take(&takes, grid.now, until);
             if !with.is_sound() {
                 return false;
             }
-            if shape == spec.usable().next().unwrap_or(0) {
-                *timeline = with;
-            }
+            all.push((takes, until));
         }
+        // Which of its shapes it gets is not known yet.
+        all.iter().for_each(|(takes, until)| timeline.take(takes, grid.now, *until));
         true
     }
 }
@@ -286,7 +314,7 @@ pub(crate) fn check(state: &State) {
         return;
     }
     let (grid, room) = (state.grid(), state.room());
-    let mut timeline = crate::promise::Timeline::new(grid.now, room.free());
+    let mut timeline = Timeline::new(grid.now, room.free());
     for (job, promise) in state.promises.kept.iter().filter(|(_, promise)| !promise.at_risk) {
         let id: JobId = state.run(*job).id;
         assert!(state.run(*job).promise.is_some(), "job {id}: a plan without a promise");
