@@ -59,7 +59,7 @@ proptest! {
 
     #[test]
     fn no_choice_of_sizes_in_no_order_beats_the_bound(capacity in 1u32..5, jobs in jobs(5)) {
-        let flow = flow(&[capacity], &jobs.into_iter().map(|job| Job { 2: 0, ..job }).collect::<Vec<_>>());
+        let flow = flow(&[capacity], &jobs.into_iter().map(|(seconds, serial, _, before)| (seconds, serial, 0, before)).collect::<Vec<_>>());
         let bound = sizes::choose(&flow).expect("a program that can be solved").bound;
         let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
         for task in &flow.tasks {
