@@ -178,15 +178,15 @@ struct Numbers<'a> {
 impl<'a> Numbers<'a> {
     /// The jobs that the next job comes after.
     fn after(&mut self, job: &'a TraceJob) -> Result<Box<[JobId]>, WorkloadError> {
-        let number = |name: &Box<str>| {
-            self.known.get(&**name).copied().ok_or_else(|| WorkloadError::NoPredecessor {
+        let number = |name: &str| {
+            self.known.get(name).copied().ok_or_else(|| WorkloadError::NoPredecessor {
                 source_name: self.trace.source.clone(),
                 line: job.line,
                 job: job.name.to_string(),
                 after: name.to_string(),
             })
         };
-        let after = job.after.iter().map(number).collect();
+        let after = job.after.iter().map(|name| number(name)).collect();
         self.known.insert(&job.name, JobId(self.next));
         self.next += 1;
         after

@@ -53,8 +53,8 @@ impl<'a> Graph<'a> {
             jobs.iter().enumerate().map(|(at, job)| (&*job.name, at)).collect();
         let mut graph = Graph { file, jobs, before: Vec::with_capacity(jobs.len()) };
         for at in 0..jobs.len() {
-            let place = |name: &Box<str>| {
-                let other = places.get(&**name).copied();
+            let place = |name: &str| {
+                let other = places.get(name).copied();
                 let other = other.ok_or_else(|| graph.bad(at, name, "is no job of this file", KNOWN))?;
                 if jobs[other].submit > jobs[at].submit {
                     let problem = format!("is submitted later, on line {}", jobs[other].line);
@@ -62,7 +62,7 @@ impl<'a> Graph<'a> {
                 }
                 Ok(other)
             };
-            let before = jobs[at].after.iter().map(place).collect::<Result<_, _>>()?;
+            let before = jobs[at].after.iter().map(|name| place(name)).collect::<Result<_, _>>()?;
             graph.before.push(before);
         }
         Ok(graph)
