@@ -151,7 +151,8 @@ fn an_adaptive_job_goes_from_epoch_to_epoch() {
         .collect();
     // Of what it says nothing is a guess: what it was measured to be is what it says.
     let (steps, timing, noise) = trained[0];
-    assert!(steps > 0.0 && timing.devices == 1 && timing.nodes == 1, "{timing:?}");
+    // It was measured on one device, so it is given two at most.
+    assert!(steps > 0.0 && timing.devices <= 2 && timing.nodes == 1, "{timing:?}");
     assert!(timing.step_s > timing.grad_s && noise.sqr > 0.0 && noise.var > 0.0);
     // Each epoch ends with a report, and the noise is another then.
     let ends = trained.iter().filter(|(steps, ..)| (*steps - 390.714_385_966).abs() < 1e-6).count();
