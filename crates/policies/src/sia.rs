@@ -197,7 +197,7 @@ mod tests {
                     .to_vec()
             };
             let jobs: Vec<Vec<(u16, u32, f64)>> = jobs.iter().map(sizes).collect();
-            let rows: Vec<(&[(u16, u32, f64)], f64)> = jobs.iter().map(|sizes| (&sizes[..], 100.0)).collect();
+            let rows: Vec<_> = jobs.iter().map(|sizes| (&sizes[..], 100.0)).collect();
             let view = elastic(&[free.0, free.1], &rows);
             let least = brute(&jobs, [free.0, free.1]);
             let (_, proof) = answer("sia", &view);
