@@ -9,7 +9,8 @@
 //!   is optimal for the mean completion time). Rigid jobs of one kind go by their remaining service.
 //! * A move must pay before the job is done, and not eat up what it has done so far: kept = (1 − S/R) · (T − n·S)/(T + S)
 //!   for a restart of S seconds, R seconds left in the new shape, an age of T and n restarts. Sia has the second part only.
-//! * Nobody waits for ever: w grows with a job's weight and with the time it waited, twice as much after `patience`.
+//! * Nobody waits for ever: w grows with a job's weight and with the time it waited: twice as much after `patience`
+//!   times what it has left.
 //! * A deadline is a budget. Shapes that still keep it are worth more than any other use of their devices: at once for a
 //!   job that grows or runs, and for one that waits once waiting on for `reserve` of the time to the deadline would miss
 //!   it. Where not all can be kept, each counts the same, and the shorter more. Of a soft deadline the best reward that
@@ -40,7 +41,7 @@ pub(crate) const ENTRY: Entry = Entry {
     params: &[
         ("short", "how much being nearly done counts; near 0: not at all [default: 0.1]"),
         ("lambda", "what it is worth that a job has anything, over what that does at least [default: 1.1]"),
-        ("patience", "seconds of waiting after which a job counts twice [default: 43200]"),
+        ("patience", "times what it has left that a job waits until it counts twice [default: 20]"),
         ("reserve", "part of the time to a deadline that is not counted on [default: 0.2]"),
     ],
     rounds: true,
@@ -73,7 +74,7 @@ impl Market {
         Ok(Market {
             short: of("short", 0.1)?,
             lambda: of("lambda", 1.1)?,
-            patience: of("patience", 43_200.0)?,
+            patience: of("patience", 20.0)?,
             reserve: of("reserve", 0.2)?,
         })
     }

@@ -162,7 +162,7 @@ proptest! {
             [(0, 1), (0, 2), (0, 4), (1, 1), (1, 2)].map(size).to_vec()
         };
         let jobs: Vec<Vec<(u16, u32, f64)>> = jobs.iter().map(sizes).collect();
-        let rows: Vec<(&[(u16, u32, f64)], f64)> = jobs.iter().map(|sizes| (&sizes[..], 100.0)).collect();
+        let rows: Vec<_> = jobs.iter().map(|sizes| (&sizes[..], 100.0)).collect();
         let view = elastic(&[free.0, free.1], &rows);
         let most = brute(&jobs, [free.0, free.1]);
         // Next to no preference for short jobs.

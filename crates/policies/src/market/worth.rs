@@ -25,7 +25,7 @@ pub(super) struct Worth {
 }
 
 impl Market {
-    /// The jobs that can run. Who has much work left counts less, who waited long counts more.
+    /// The jobs that can run. Who has much work left counts less; who waited long for what it has to do counts more.
     pub(super) fn worths(&self, view: &View) -> Vec<(JobIdx, Worth)> {
         let able = view.active().filter_map(|job| Some((job, slowest(view, job)?)));
         let left = |job, (speed, devices): (f64, f64)| finite(view.steps_left(job) / speed * devices);
@@ -36,7 +36,8 @@ impl Market {
         let worth = |(at, (_, job, (slowest, devices))): (usize, (f64, JobIdx, (f64, f64)))| {
             let place = (at + 1) as f64 / all;
             let short = libm::pow(place, self.short);
-            let weight = view.spec(job).weight * short * (1.0 + waited(view, job) / self.patience);
+            let patience = self.patience * finite(view.steps_left(job) / slowest).max(1.0);
+            let weight = view.spec(job).weight * short * (1.0 + waited(view, job) / patience);
             (job, Worth { weight, place, slowest, devices, kept: kept(view, job) })
         };
         order.into_iter().enumerate().map(worth).collect()
