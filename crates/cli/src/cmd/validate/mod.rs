@@ -31,6 +31,9 @@ pub(crate) struct ValidateArgs {
     /// The folder with the traces and reference results
     #[arg(long, value_name = "DIR", default_value = "../shared/data")]
     data: PathBuf,
+    /// Only the suite of this name; may be given again
+    #[arg(long, value_name = "SUITE")]
+    only: Vec<String>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Shown,
@@ -118,7 +121,7 @@ const SIX_DIGITS: f64 = 0.5e-6;
 
 pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut checks = Vec::new();
-    for (name, suite) in SUITES {
+    for (name, suite) in wanted(&args.only)? {
         match suite(&args.data)? {
             Some(more) => checks.extend(more),
             None => output::note(&format!("SKIPPED: {name}: its data are not under {}", args.data.display())),
@@ -137,6 +140,15 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
         bail!("{failed} of {} figures are outside their tolerance", checks.len());
     }
     Ok(())
+}
+
+/// The suites that were asked for; all where none was.
+fn wanted(only: &[String]) -> anyhow::Result<Vec<(&'static str, Suite)>> {
+    if let Some(unknown) = only.iter().find(|name| SUITES.iter().all(|(known, _)| known != name)) {
+        let known = SUITES.map(|(name, _)| name).join(", ");
+        bail!("there is no suite {unknown:?}; there are: {known}");
+    }
+    Ok(SUITES.into_iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name)).collect())
 }
 
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
