@@ -25,7 +25,7 @@ fn invariants_hold_on_seeds_that_once_broke_them() {
 #[test]
 fn promises_are_kept_whatever_the_policy() {
     for policy in ["fifo", "max-min", "elasticflow", "srtf", "chaos"] {
-        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 150")).quietly();
+        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 7")).quietly();
     }
 }
 

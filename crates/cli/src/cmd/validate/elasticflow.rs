@@ -12,11 +12,10 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     let table = data.join("traces/elasticflow/throughputs_T4");
     let table = table.to_string_lossy();
     let promising = ["--throughputs", &table, "--promises"];
-    let Some((plan, runs)) = simulate_with(&trace, "t4:16x4", "elasticflow", "elasticflow", &promising)? else {
+    let Some((plan, runs)) = simulate_with(&trace, "t4:16x4", "elasticflow", "elasticflow", &promising)?
+    else {
         return Ok(None);
     };
     let kept = results::summary(&plan, &runs[0]).promises_kept as f64;
-    Ok(Some(vec![
-        Check::new("elasticflow", "elasticflow", "promises kept", 142.0, kept, 0.0).or_higher(),
-    ]))
+    Ok(Some(vec![Check::new("elasticflow", "elasticflow", "promises kept", 142.0, kept, 0.0).or_higher()]))
 }
