@@ -47,13 +47,13 @@ struct Row {
     end: usize,
 }
 
-/// Who is guaranteed, and who of those has the lease that begins.
-pub(super) fn choose(wishes: &[Wish], capacity: &[u32]) -> BTreeMap<JobIdx, Chosen> {
+/// Who is guaranteed, and who of those has the lease that begins: as few as must where `others` could use the devices.
+pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool) -> BTreeMap<JobIdx, Chosen> {
     let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
     let empty = capacity.iter().map(|count| vec![*count; last.min(HORIZON)]).collect();
     let mut table = Table { free: empty, rows: BTreeMap::new() };
     let left_out = table.admit_all(wishes);
-    if !left_out {
+    if !left_out && !others {
         table.pull_forward(wishes);
     }
     let chosen = |(at, row): (&usize, &Row)| (wishes[*at].job, Chosen { now: row.leases.contains(&0) });
@@ -195,7 +195,7 @@ mod tests {
     fn nobody_loses_a_guarantee_to_who_comes_later() {
         let early = wish(0, 4, 2, &[(2, 10.0)]);
         let late = wish(1, 4, 2, &[(2, 10.0), (3, 5.0), (4, 2.0)]);
-        let chosen = choose(&[early, late], &[4]);
+        let chosen = choose(&[early, late], &[4], false);
         assert_eq!(chosen[&JobIdx(0)], Chosen { now: true });
         assert_eq!(chosen[&JobIdx(1)], Chosen { now: false }, "it keeps its last deadline");
     }
@@ -203,6 +203,6 @@ mod tests {
     #[test]
     fn all_are_packed_anew_where_that_makes_room() {
         let wishes = [wish(0, 1, 1, &[(2, 1.0)]), wish(1, 1, 1, &[(2, 1.0)]), wish(2, 2, 1, &[(1, 1.0)])];
-        assert_eq!(choose(&wishes, &[2]).len(), 3);
+        assert_eq!(choose(&wishes, &[2], false).len(), 3);
     }
 }

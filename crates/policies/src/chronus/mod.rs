@@ -4,7 +4,7 @@
 //!
 //! Objective: max Σ_{j,p} r_jp·S_jp ± (1/G)·Σ_j ĝ_j·x_j0 over leases i of length Λ, with Σ_{i<L_jp} x_ji = n_j·S_jp,
 //! Σ_j ĝ_j·x_ji ≤ G for every i, Σ_p S_jp = 1 for every job that is guaranteed: each keeps the best of its deadlines
-//! that it can. '+' runs guaranteed jobs now; '−', while others wait that could not be guaranteed, as late as they may.
+//! that it can. '+' runs guaranteed jobs now; '−', while there are others, without a deadline or without a guarantee, as late as they may.
 //! Sizes on one node are rounded up to a power of two (3→4, 5..7→8), so that counts suffice. Solved by the program's own
 //! greedy packing, from the back, and exchanges (`leases`): a job is guaranteed if all before it stay so. Tests compare
 //! it with every choice there is on small cases.
@@ -59,7 +59,8 @@ impl Policy for Chronus {
         let lease = Lease::at(view, self.lease);
         let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job)).collect();
         let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
-        let chosen = leases::choose(&wishes, &capacity);
+        let others = view.active().any(|job| view.spec(job).deadline.is_none());
+        let chosen = leases::choose(&wishes, &capacity, others);
         let share = |job| Share::whole(job, lease.rank(view, job, chosen.get(&job).copied()));
         Ok(Allocation::preemptive(Shares::All(view.active().map(share).collect())))
     }
@@ -147,7 +148,7 @@ mod tests {
         let mut world = World::new(&[1]);
         world.submit_all(&[(1, 20.0), (1, 10.0)]);
         world.set_deadline(0, 30.0);
-        assert_eq!(run("chronus:lease=5", &mut world)[0], 20.0, "nobody is left without a guarantee");
+        assert_eq!(run("chronus:lease=5", &mut world), [30.0, 10.0]);
         let mut world = World::new(&[1]);
         world.submit_all(&[(1, 20.0), (1, 40.0), (1, 10.0)]);
         world.set_deadline(0, 20.0);

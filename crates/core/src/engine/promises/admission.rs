@@ -126,7 +126,8 @@ impl State {
             let end = promise.plan.last().filter(|_| promise.at_risk).map(|last| last.until);
             (*job, self.run(*job).promise.unwrap_or(Time::NEVER).max(end.unwrap_or(Time::ZERO)))
         };
-        let mut asks: Vec<(JobIdx, Time)> = self.promises.kept.iter().map(by).collect();
+        let planned = self.promises.kept.iter().filter(|(job, _)| !self.began_early(**job));
+        let mut asks: Vec<(JobIdx, Time)> = planned.map(by).collect();
         asks.sort_by_key(|(job, by)| (*by, self.run(*job).id));
         asks
     }

@@ -39,10 +39,16 @@ impl State {
         timeline
     }
 
-    /// Whether a lease's devices cannot be had before its jobs are done. Those that were promised are planned for.
+    /// Whether a lease's devices cannot be had before its jobs are done. Those that must have them now are planned for.
     fn binds(&self, lease: &Lease) -> bool {
         lease.state != LeaseState::Ending
-            && lease.jobs.iter().any(|job| self.is_binding(*job) && !self.promises.kept.contains_key(job))
+            && lease.jobs.iter().any(|job| self.is_binding(*job) && !self.promises.due.contains_key(job))
+    }
+
+    /// Whether a job may not be stopped and began before it had to: its lease, and no plan, says what it has.
+    pub(super) fn began_early(&self, job: JobIdx) -> bool {
+        let bound = !self.specs[job.index()].pausable && self.run(job).lease.is_some();
+        bound && !self.promises.due.contains_key(&job)
     }
 
     /// Whether a job that has devices keeps them, or takes longer to give them back than plans reckon with.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::book::ShareId;
 use crate::engine::Engine;
-use crate::ids::{JobId, JobIdx, LeaseId};
+use crate::ids::{JobIdx, LeaseId};
 use crate::job::Spread;
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, Why};
@@ -15,6 +15,9 @@ use crate::promise::{Ask, Grid, Room, Stretch, Timeline, earliest, satisfy};
 use crate::rounds;
 use crate::state::State;
 use crate::units::{Span, Time};
+
+/// The least time from one look at promises to the next that nothing else causes.
+const LOOK: Span = Span::from_whole_secs(1);
 
 impl Engine {
     /// Gives devices to all who must have them now, before anybody's order.
@@ -139,15 +142,17 @@ impl State {
         let (now, by) = (self.now, self.run(job).promise.unwrap_or(Time::NEVER));
         let ask = self.ask(job, by, room);
         let has = self.run(job).lease.is_some() || self.has_lease(job);
-        let on = self.ask_on(job, &ask).filter(|_| ask.whole);
-        let Some(promise) = self.promises.kept.get_mut(&job) else { return true };
-        if let Some((shape, on)) = on {
-            // It keeps its devices until it is done, whenever it began.
-            let until =
-                now + on.overhead + Span::from_secs(ask.left / on.way(shape).map_or(1.0, |way| way.speed));
-            promise.plan = vec![Stretch { from: now, until, shape }];
-            return promise.at_risk || until <= by;
+        if self.began_early(job) {
+            let on = self.ask_on(job, &ask);
+            let end = on.and_then(|(shape, on)| {
+                let seconds = on.left / on.way(shape)?.speed;
+                Some(now + on.overhead + Span::from_secs(seconds))
+            });
+            let Some(promise) = self.promises.kept.get_mut(&job) else { return true };
+            promise.plan.clear();
+            return promise.at_risk || end.is_none_or(|end| end <= by);
         }
+        let Some(promise) = self.promises.kept.get_mut(&job) else { return true };
         promise.plan.retain(|stretch| stretch.until > now);
         let current = promise.plan.first().filter(|stretch| stretch.from <= now).map(|stretch| stretch.shape);
         let settled = current.is_some() && current == self.promises.due.get(&job).copied() && has;
@@ -178,6 +183,8 @@ impl State {
             } else {
                 first.from
             };
+            // What is believed to be done and is not would be looked at again and again.
+            let change = change.max(now + LOOK);
             next = Some(next.map_or(change, |next| next.min(change)));
         }
         let before = std::mem::replace(&mut self.promises.due, due);
@@ -308,19 +315,12 @@ impl State {
     }
 }
 
-/// Checks that all plans fit together.
+/// Checks that nothing that was promised is forgotten.
 pub(crate) fn check(state: &State) {
-    if !state.settings.promises || state.promises.stale {
-        return;
+    for job in state.promises.kept.keys() {
+        let run = state.run(*job);
+        assert!(run.promise.is_some(), "job {}: a plan without a promise", run.id);
     }
-    let (grid, room) = (state.grid(), state.room());
-    let mut timeline = Timeline::new(grid.now, room.free());
-    for (job, promise) in state.promises.kept.iter().filter(|(_, promise)| !promise.at_risk) {
-        let id: JobId = state.run(*job).id;
-        assert!(state.run(*job).promise.is_some(), "job {id}: a plan without a promise");
-        timeline.take_plan(&state.ask(*job, Time::NEVER, &room), &promise.plan, &grid);
-    }
-    assert!(timeline.is_sound(), "more was promised than there is");
-    let lost = state.rows.values().filter(|row| state.run(**row).promise.is_some());
-    assert!(lost.count() == state.promises.kept.len(), "a promise was forgotten");
+    let promised = state.rows.values().filter(|row| state.run(**row).promise.is_some());
+    assert!(promised.count() == state.promises.kept.len(), "a promise was forgotten");
 }
