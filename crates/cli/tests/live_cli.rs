@@ -46,6 +46,7 @@ fn a_job_from_flags_is_sent_whole() {
     let expected = json!({
         "name": "resnet", "command": ["python", "train.py", "--lr", "0.1"], "env": {"A": "1", "B": "x=y"},
         "workdir": "/data", "gpus": 4, "min_gpus": 2, "max_gpus": 8, "kinds": ["a100", "h100"], "nodes": 2,
+        "after": [], "late": null, "training": null,
         "ranks": "device", "tenant": "vision", "weight": 2.0, "priority": -3, "deadline": 1_795_197_600.0,
         "begin": 1_795_132_800.0, "time_limit_s": 7200.0, "duration_s": 5400.0, "model": "ResNet-50", "batch_size": 64,
         "max_restarts": 3, "pause": "checkpoint",

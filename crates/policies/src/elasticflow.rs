@@ -284,14 +284,15 @@ mod tests {
 
     #[test]
     fn a_tight_deadline_takes_what_it_needs() {
-        // 35 steps by 10 s need all four devices; the other has time afterwards.
-        let world = world(4, &[(35.0, 10.0, LINEAR), (10.0, 100.0, LINEAR)]);
+        // 39.5 steps by 10 s need all four devices from now on; the other has time afterwards.
+        let world = world(4, &[(39.5, 10.0, LINEAR), (10.0, 100.0, LINEAR)]);
         assert_eq!(sizes(&world, "elasticflow"), [(0, Some(2)), (1, None)]);
     }
 
     #[test]
     fn the_rest_goes_where_device_time_grows_least() {
-        let world = world(4, &[(100.0, 1e5, POOR), (100.0, 1e5, LINEAR)]);
+        // One device each, and one to spare.
+        let world = world(3, &[(100.0, 1e5, POOR), (100.0, 1e5, LINEAR)]);
         assert_eq!(sizes(&world, "elasticflow"), [(0, Some(0)), (1, Some(1))]);
         assert_eq!(sizes(&world, "elasticflow:artifact=true"), [(0, Some(1)), (1, Some(0))]);
     }

@@ -95,10 +95,11 @@ pub fn misjudged(jobs: &[JobSpec], most: f64, seed: u64) -> Vec<f64> {
     jobs.iter().map(|job| job.steps * libm::pow(most, 2.0 * random.unit() - 1.0)).collect()
 }
 
-/// Instants between the first tenth of the submissions and the last, ascending.
+/// Instants in the middle third of the submissions, ascending: before it there is no past to learn from, and after it
+/// a future that is not like it, in which nobody comes any more.
 fn moments(jobs: &[(Time, &JobSpec)], instants: usize, random: &mut Random) -> Vec<Time> {
     let Some(last) = jobs.len().checked_sub(1) else { return Vec::new() };
-    let (from, to) = (jobs[last / 10].0, jobs[last].0);
+    let (from, to) = (jobs[last / 3].0, jobs[last * 2 / 3].0);
     let mut times: Vec<Time> = (0..instants).map(|_| from + Span(random.below((to - from).0 + 1))).collect();
     times.sort_unstable();
     times.dedup();

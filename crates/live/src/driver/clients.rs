@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use yard_core::ids::JobId;
+use yard_core::job::Late;
 
 use super::Driver;
 use crate::handle::{Refusal, Reply, Who};
@@ -31,6 +32,7 @@ impl Driver {
         let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
         let spec = self
             .room_for(&who.user)
+            .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
         match spec {
@@ -59,6 +61,23 @@ impl Driver {
             Ok(Some(row)) => Err(conflict(row.id)),
             Err(error) => Err(Refusal::Unavailable(error.to_string())),
         }
+    }
+
+    /// Whether its deadline is still to come, and whether any are promised here where it insists on that.
+    fn deadline(&self, request: &JobRequest) -> Result<(), Refusal> {
+        let wrong = |field: &str, message: &str| {
+            Err(Refusal::Invalid { field: Some(field.to_owned()), message: message.to_owned() })
+        };
+        if request.deadline.is_some_and(|deadline| deadline <= self.clock.peek().secs()) {
+            return wrong("deadline", "its deadline is in the past; give a later one, or none");
+        }
+        if request.late == Some(Late::Refuse) && !self.engine.settings().promises {
+            return wrong(
+                "late",
+                "this server promises no deadlines; leave late out, or run it with --promises on",
+            );
+        }
+        Ok(())
     }
 
     /// Whether the jobs that it comes after are theirs and may still succeed, or have. The engine says the same of

@@ -110,7 +110,6 @@ impl Config {
             fill: true,
             backoff: seconds(10),
             lease: Span(u64::MAX),
-            promises: true,
             ..Settings::default()
         };
         Config {

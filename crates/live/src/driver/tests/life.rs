@@ -322,6 +322,7 @@ async fn jobs_are_foretold_and_the_estimate_stays_while_they_change() {
     assert!((end.mid - start.mid - 500.0).abs() < 60.0, "{start:?} {end:?}");
     assert!(start.low <= start.mid && start.high.is_some_and(|high| start.mid <= high));
     agent.end(part, How::Finished, Some(0)).await;
+    agent.forget_of(part).await;
     let part = agent.start_running().await;
     rig.until_state(second.id, "running").await;
     assert!(rig.job(second.id).unwrap().estimate.is_some());

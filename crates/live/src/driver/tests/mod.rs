@@ -9,6 +9,7 @@ mod life;
 mod nodes;
 mod parts;
 mod policies;
+mod promises;
 mod speed;
 mod training;
 
