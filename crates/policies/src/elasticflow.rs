@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn the_rest_goes_where_device_time_grows_least() {
-        // One device each, and one to spare.
-        let world = world(3, &[(100.0, 1e5, POOR), (100.0, 1e5, LINEAR)]);
+        // One device each, and one to spare. Plans are counted in whole slots, as in the paper.
+        let world = world(3, &[(59.5, 62.0, POOR), (59.5, 62.0, LINEAR)]);
         assert_eq!(sizes(&world, "elasticflow"), [(0, Some(0)), (1, Some(1))]);
         assert_eq!(sizes(&world, "elasticflow:artifact=true"), [(0, Some(1)), (1, Some(0))]);
     }
