@@ -6,7 +6,7 @@ import platform
 import resource
 import subprocess
 
-YARD = "target/release/yard"
+YARD = os.environ.get("YARD", "target/release/yard")
 
 
 def timed(*command):
