@@ -235,6 +235,10 @@ impl State {
     /// Plans around what nobody reckoned with: everybody's promise if that can be, else as many as can be, earliest
     /// first, and the others as soon as may be.
     fn plan_around(&mut self, out: &mut Vec<Effect>) {
+        // What holds is not given up for a search that might not find it again.
+        if self.plans_hold() {
+            return;
+        }
         if let Some(plans) = self.plan_anew() {
             return self.adopt(plans);
         }
@@ -243,6 +247,24 @@ impl State {
         for (job, _) in self.promised_asks() {
             self.plan_late(job, &room, &grid, &mut timeline, out);
         }
+    }
+
+    /// Whether all plans fit together on what there is now.
+    fn plans_hold(&self) -> bool {
+        let (grid, room) = (self.grid_now(), self.room());
+        let mut timeline = self.open_timeline(&room, &grid);
+        self.promises.kept.iter().filter(|(job, _)| !self.began_early(**job)).all(|(job, promise)| {
+            let ask = self.ask(*job, Time::NEVER, &room);
+            let fits = |stretch: &Stretch| {
+                let way = ask.way(stretch.shape);
+                way.is_some_and(|way| {
+                    timeline.fits_for(way, stretch.from.max(grid.now), grid.after(stretch.until))
+                })
+            };
+            let holds = !promise.at_risk && promise.plan.iter().all(fits);
+            timeline.take_plan(&ask, &promise.plan, &grid);
+            holds
+        })
     }
 
     fn set_plan(
@@ -301,7 +323,12 @@ impl State {
         let mut all = Vec::new();
         for shape in spec.usable() {
             let seconds = ask.left / spec.speeds[shape as usize];
-            let until = grid.after(self.now + ask.overhead + Span::from_secs(seconds));
+            let end = self.now + ask.overhead + Span::from_secs(seconds);
+            // In a slow shape it would break its own promise.
+            if self.run(job).promise.is_some_and(|by| end > by) {
+                return false;
+            }
+            let until = grid.after(end);
             let (takes, mut with) = (room.worst(&spec.shapes[shape as usize]), tried.clone());
             with.take(&takes, grid.now, until);
             if !with.is_sound() {
