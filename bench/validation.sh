@@ -40,7 +40,10 @@ comparison is a test (\`cargo test -p yard validate\`).
 - **estimates**: at 30 random instants of a run on a generated trace all jobs are foretold; the share of starts and ends that
   were inside the 90 % interval. Who comes later is not known to the forecast; with "durations ×⅓–3" neither is how long
   jobs take, beyond what they say, which is up to three times too much or too little. Above 0.95 the future hardly
-  matters to the policy.
+  matters to the policy. The trace and the middle third of it, from which the instants are drawn, were chosen after
+  others had failed: on Tiresias' 60 jobs, which all come early, 11 to 85 % of starts and ends were inside for most
+  policies, and on a generated heavy-tailed one (\`--preset philly\`) 64 to 83 % of ends under \`srtf\` and \`las\`. Where the
+  future is not like the past, the intervals are too narrow.
 - **elasticflow**: ElasticFlow's simulator on 195 jobs, 64 T4, slots of 60 s (\`--compat elasticflow --promises\`): jobs that
   were promised their deadline and met it. Its EDF meets 23; ours is not like it (\`edf:size=largest\` meets 9).
 - **chronus**: Chronus' simulator on its two samples of 300 jobs, 128 GPUs (\`--compat chronus\`). When best-effort jobs wait,

@@ -38,7 +38,9 @@ fn jobs(most: usize) -> impl Strategy<Value = Vec<Job>> {
 }
 
 proptest! {
-    // The proof has every job take less than half of a kind at most, which whole devices allow from seven on.
+    // Where kinds have one or two devices, a job's cap rounds up to a whole kind, and one random case was 2 % above the
+    // ratio: 559 of 53.2 with capacities 1, 2 and 6. From seven devices on none was found; where the proof ends is not
+    // worked out here.
     #[test]
     fn the_last_job_ends_within_the_ratio(
         capacity in prop::collection::vec(7u32..24, 3),
