@@ -163,11 +163,12 @@ def queue() -> None:
 
 def spread() -> None:
     """How much the pace of one and the same job differs from run to run: without a scheduler, and guaranteed in a queue."""
-    rows = [spread_row("no scheduler", bare_paces(5))]
-    for name, sharing in (("guaranteed, pairs plain", "plain"), ("guaranteed, pairs MPS", "mps")):
-        rows.append(spread_row(name, queued_paces(sharing, 4)))
-    say("### One job again and again\n")
-    table(["`encoder`", "runs", "ms a step, least", "middle", "most"], rows)
+    for model in os.environ.get("SPREAD_MODELS", "encoder lstm").split():
+        rows = [spread_row("no scheduler", bare_paces(model, 5))]
+        for name, sharing in (("guaranteed, pairs plain", "plain"), ("guaranteed, pairs MPS", "mps")):
+            rows.append(spread_row(name, queued_paces(model, sharing, 5)))
+        say("### One job again and again\n")
+        table([f"`{model}`", "runs", "ms a step, least", "middle", "most"], rows)
 
 
 def spread_row(name: str, paces: list[float]) -> list[object]:
@@ -175,25 +176,25 @@ def spread_row(name: str, paces: list[float]) -> list[object]:
     return [name, len(found), f"{found[0]:.2f}", f"{statistics.median(found):.2f}", f"{found[-1]:.2f}"]
 
 
-def bare_paces(count: int) -> list[float]:
+def bare_paces(model: str, count: int) -> list[float]:
     paces = []
     for _ in range(count):
         folder = Path(tempfile.mkdtemp(prefix="yard-h200-"))
-        line = [sys.executable, str(JOB), "encoder", "--steps", str(steps("encoder", 4)), "--talk", "--times", str(folder)]
+        line = [sys.executable, str(JOB), model, "--steps", str(steps(model, 4)), "--talk", "--times", str(folder)]
         subprocess.run(line, env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, check=True)
         paces.append(median_step(folder / "times"))
     return paces
 
 
-def queued_paces(sharing: str, count: int) -> list[float]:
+def queued_paces(model: str, sharing: str, count: int) -> list[float]:
     """Guaranteed jobs among others that run in pairs."""
     cluster = Cluster("--policy", "lucid", "--round", "0s", "--sharing", sharing)
     ids = []
     for at in range(2 * count):
         guaranteed = at % 2 == 0
-        model = "encoder" if guaranteed else "mlp"
+        name = model if guaranteed else "mlp"
         options = ("--env", f"PYTHONPATH={PACKAGE}") + (("--class", "guaranteed") if guaranteed else ())
-        job = cluster.submit(f"{model}-{at}", model, "--steps", str(steps(model, 4)), "--talk", "--times", str(cluster.folder), options=options)
+        job = cluster.submit(f"{name}-{at}", name, "--steps", str(steps(name, 4)), "--talk", "--times", str(cluster.folder), options=options)
         ids += [job] if guaranteed else []
     cluster.wait()
     paces = [median_step(cluster.folder / str(job)) for job in ids]
