@@ -239,7 +239,8 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
+    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, price, deadline, nodes,
+    /// frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,
@@ -252,6 +253,24 @@ pub struct Explanation {
     pub remedies: Vec<String>,
     /// What devices cost by kind, where the policy has prices.
     pub prices: std::collections::BTreeMap<String, f64>,
+    /// The ways in which it may run, the fastest first.
+    #[serde(default)]
+    pub ways: Vec<WayView>,
+}
+
+/// A way in which a job may run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WayView {
+    /// The kind; where it mixes kinds, the first.
+    pub kind: String,
+    /// Devices in all.
+    pub gpus: u32,
+    /// Steps per second, as far as is believed.
+    pub rate: f64,
+    /// What its devices cost, where the policy has prices.
+    pub price: Option<f64>,
+    /// Whether this is how it runs now.
+    pub held: bool,
 }
 
 /// An error, as the API says it.

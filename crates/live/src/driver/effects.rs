@@ -110,10 +110,10 @@ impl Driver {
                     record.orphaned(*after);
                 }
             }
-            Event::Stopping { job, why } => {
+            Event::Stopping { job, why, to } => {
                 self.config.meter.preempted((*why == Why::Preempted) as u64);
                 if let Some(record) = self.records.all.get_mut(job) {
-                    record.stopping(*why);
+                    record.stopping(*why, to);
                 }
                 self.changed_jobs.insert(*job);
             }

@@ -295,6 +295,7 @@ fn answer(
                 ahead: Vec::new(),
                 remedies: Vec::new(),
                 prices: BTreeMap::new(),
+                ways: Vec::new(),
             }));
         }
         Ask::Logs { log, reply, .. } => {
