@@ -34,6 +34,7 @@ pub fn words(told: &Explained, state: &str, now: Time, names: &Names<'_>) -> Exp
             .collect(),
         remedies: told.remedies.iter().map(|remedy| advice(*remedy, names)).collect(),
         prices: kinds.filter_map(|(name, kind)| Some((name, kind.price?))).collect(),
+        estimate: None,
     }
 }
 
@@ -49,6 +50,7 @@ pub fn over(job: u64, state: &str, reason: Option<&str>) -> Explanation {
         ahead: Vec::new(),
         remedies: Vec::new(),
         prices: BTreeMap::new(),
+        estimate: None,
     }
 }
 

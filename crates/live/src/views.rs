@@ -252,6 +252,9 @@ pub struct Explanation {
     pub remedies: Vec<String>,
     /// What devices cost by kind, where the policy has prices.
     pub prices: std::collections::BTreeMap<String, f64>,
+    /// When it will probably start and end, once that was foretold.
+    #[serde(default)]
+    pub estimate: Option<EstimateView>,
 }
 
 /// An error, as the API says it.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::past::Past;
+use super::past::{Past, Ratio};
 use super::*;
 use crate::Settings;
 use crate::allocation::{Allocation, Share, Shares};
@@ -83,7 +83,7 @@ fn foretold(state: &State, preempt: bool, scenario: &Scenario) -> Vec<(Option<f6
     let got =
         run(state, Box::new(First), &mut Order { preempt }, scenario, Limits::default()).expect("a state");
     let secs = |time: Option<Time>| time.map(Time::secs);
-    got.values().map(|outlook| (secs(outlook.start), secs(outlook.end))).collect()
+    got.outlooks.values().map(|outlook| (secs(outlook.start), secs(outlook.end))).collect()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn who_can_never_run_has_no_end_and_the_limits_hold() {
     assert_eq!((got[0].1, got[1]), (None, (Some(0.0), Some(6.0))));
     let limits = Limits { horizon: Span::from_whole_secs(5), ..Limits::default() };
     let cut = run(&state, Box::new(First), &mut Order { preempt: false }, &Scenario::default(), limits);
-    assert!(cut.expect("a state").values().all(|outlook| outlook.end.is_none()));
+    assert!(cut.expect("a state").outlooks.values().all(|outlook| outlook.end.is_none()));
 }
 
 #[test]
@@ -126,7 +126,10 @@ fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
     let mut state = waiting(&[job(1, 10.0), job(1, 10.0)]);
     let row = state.rows[&JobId(1)];
     state.run_mut(row).done = 15.0;
-    let past = Past { ratios: vec![1.0, 2.0, 0.5], ..Past::default() };
+    let past = Past {
+        ratios: [1.0, 2.0, 0.5].map(|ratio| Ratio::of(&job(1, 1.0), ratio)).into(),
+        ..Past::default()
+    };
     let mut seed = 0;
     let mut draw = |below: u64| {
         seed += 1;

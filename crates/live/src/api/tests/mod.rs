@@ -295,6 +295,7 @@ fn answer(
                 ahead: Vec::new(),
                 remedies: Vec::new(),
                 prices: BTreeMap::new(),
+                estimate: None,
             }));
         }
         Ask::Logs { log, reply, .. } => {
