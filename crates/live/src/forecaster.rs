@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use yard_core::State;
 use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
 use yard_core::forecast::past::{Past, Ratio};
-use yard_core::forecast::record::{Record, What};
+use yard_core::forecast::record::{Moves, Record, What};
 use yard_core::forecast::{self, Limits};
 use yard_core::ids::JobId;
 use yard_core::job::{JobRun, JobSpec, JobState};
@@ -115,6 +115,16 @@ impl Forecaster {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How jobs are foretold; none where they are not.
+    pub(crate) fn how(&self) -> Option<(Estimating, MakePolicy)> {
+        self.how.clone()
+    }
+
+    /// By how much limits are moved now.
+    pub(crate) fn moves(&self, now: Time) -> Moves {
+        self.record().moves(now)
+    }
+
     /// What was.
     pub(crate) fn past(&self) -> Past {
         Past {
@@ -177,8 +187,8 @@ fn told(
 ) -> BTreeMap<JobId, Estimate> {
     let mut draws = Draws(seed);
     let mut runs = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        let scenario = past.scenario(state, LIMITS.horizon, &mut |below| draws.below(below));
+    for nth in 0..RUNS {
+        let scenario = past.scenario(nth, state, LIMITS.horizon, &mut |below| draws.below(below));
         match forecast::run(state, (how.placer)(), &mut *make(), &scenario, LIMITS) {
             Ok(run) => runs.push(run),
             Err(error) => tracing::error!(%error, "a state of its own version cannot be foretold"),

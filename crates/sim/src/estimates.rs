@@ -43,14 +43,14 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The part of starts that were inside; none where nobody waited.
+    /// The part of starts that were inside; none where hardly anybody waited.
     pub fn starts_held(&self) -> Option<f64> {
-        (self.starts > 0).then(|| self.starts_inside as f64 / self.starts as f64)
+        (self.starts >= FEWEST).then(|| self.starts_inside as f64 / self.starts as f64)
     }
 
     /// The part of ends that were inside.
     pub fn ends_held(&self) -> Option<f64> {
-        (self.ends > 0).then(|| self.ends_inside as f64 / self.ends as f64)
+        (self.ends >= FEWEST).then(|| self.ends_inside as f64 / self.ends as f64)
     }
 
     /// The part of both that were no later than their upper limit.
@@ -65,6 +65,9 @@ impl Calibration {
         (both > 0).then(|| self.raw_inside as f64 / both as f64)
     }
 }
+
+/// With fewer, a part of them says nothing.
+const FEWEST: usize = 20;
 
 /// How forecasts are made. Whoever answers and places in them has to be new.
 pub struct How<'a> {
@@ -157,8 +160,8 @@ fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobR
 fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> BTreeMap<JobId, Estimate> {
     let limits = Limits::default();
     let runs: Vec<_> = (0..RUNS)
-        .map(|_| {
-            let scenario = past.scenario(state, limits.horizon, &mut |below| random.below(below));
+        .map(|nth| {
+            let scenario = past.scenario(nth, state, limits.horizon, &mut |below| random.below(below));
             let mut policy = (how.policy)();
             forecast::run(state, (how.placer)(), &mut *policy, &scenario, limits)
                 .expect("a state of this version")

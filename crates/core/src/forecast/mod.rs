@@ -10,6 +10,7 @@
 pub mod interval;
 pub mod past;
 pub mod record;
+pub mod what_if;
 mod world;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +34,8 @@ pub struct Scenario {
     pub arrivals: Vec<(Time, JobSpec, f64)>,
     /// A job that is asked about: it comes at once, with so much to do.
     pub asked: Option<(Box<JobSpec>, f64)>,
+    /// Whether it ends with that job; the others are of no interest then.
+    pub only_asked: bool,
     /// When it begins, where that is later than the state; nothing happened in between.
     pub at: Time,
 }
@@ -75,6 +78,8 @@ pub struct Forecast {
     pub asked: Option<Asked>,
     /// Whether the limits ended it before all jobs were over.
     pub cut: bool,
+    /// Steps of the engine that it took.
+    pub steps: u64,
 }
 
 /// What would become of a job that is asked about, beside its outlook.
@@ -110,8 +115,8 @@ pub fn run(
     while let Some(now) = run.next_time() {
         run.happen(now);
     }
-    let cut = run.open > 0 && run.idle_rounds < IDLE_ROUNDS_MAX;
-    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut })
+    let cut = run.open > 0 && run.idle_rounds < IDLE_ROUNDS_MAX && !run.told();
+    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, steps: run.steps })
 }
 
 struct Run<'a> {
@@ -121,6 +126,7 @@ struct Run<'a> {
     arrivals: &'a [(Time, JobSpec, f64)],
     outlooks: BTreeMap<JobId, Outlook>,
     asked: Option<Asked>,
+    only_asked: bool,
     /// Jobs of the state that are not over.
     open: usize,
     now: Time,
@@ -145,6 +151,7 @@ impl<'a> Run<'a> {
             open: outlooks.len(),
             outlooks,
             asked: None,
+            only_asked: scenario.only_asked,
             now,
             until: now + limits.horizon,
             steps: 0,
@@ -165,9 +172,15 @@ impl<'a> Run<'a> {
         self.step(Input::Submit(Box::new(spec.clone())));
     }
 
+    /// Whether all that is of interest is known.
+    fn told(&self) -> bool {
+        let over = |asked: &Asked| asked.refused.is_some() || self.outlooks[&asked.job].end.is_some();
+        self.only_asked && self.asked.as_ref().is_some_and(over)
+    }
+
     fn next_time(&self) -> Option<Time> {
         let spent = self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max;
-        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX {
+        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
             return None;
         }
         let arrival = self.arrivals.first().map(|(time, ..)| *time);

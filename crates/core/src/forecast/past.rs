@@ -93,14 +93,16 @@ pub type Draw<'a> = &'a mut dyn FnMut(u64) -> u64;
 impl Past {
     /// One way in which things may go on from a state. Jobs that are here have as much to do as jobs like them had
     /// (none has less than it has done); a stretch of the past comes once more, so that what came in bursts does again.
-    pub fn scenario(&self, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
+    /// In the first of several nobody comes: that may always be.
+    pub fn scenario(&self, nth: usize, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
         let ratios = Ratios::new(&self.ratios);
         let mut steps = BTreeMap::new();
         for (job, row) in state.rows.iter().filter(|_| !ratios.all.is_empty()) {
             let done = state.run(*row).done_at(state.now);
             steps.insert(*job, ratios.drawn(&state.specs[row.index()], done, draw));
         }
-        let arrivals = self.arrivals(state.now, horizon, &ratios, draw);
+        let quiet = nth == 0;
+        let arrivals = if quiet { Vec::new() } else { self.arrivals(state.now, horizon, &ratios, draw) };
         Scenario { steps, arrivals, ..Scenario::default() }
     }
 

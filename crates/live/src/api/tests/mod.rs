@@ -88,6 +88,7 @@ impl World {
             metrics: Metrics::new(),
             stall: Duration::from_secs(10),
             patience: Duration::from_secs(20),
+            asking: Default::default(),
             stop: CancellationToken::new(),
         });
         let (router, admin, join) = (router(site.clone()), first.admin.secret, first.join.secret);
