@@ -153,10 +153,16 @@ fn show(board: &RwLock<Board>, now: Time, told: &BTreeMap<JobId, Estimate>) {
         high: (interval.high < Time::NEVER).then(|| interval.high.secs()),
     };
     let mut board = board.write().unwrap_or_else(PoisonError::into_inner);
+    let Board { jobs, changes, .. } = &mut *board;
+    changes.begin(now.0);
     for (job, estimate) in told {
-        if let Some(view) = board.jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
+        if let Some(view) = jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
             let (start, end) = (estimate.start.map(seconds), estimate.end.map(seconds));
-            view.estimate = Some(EstimateView { made_at: now.secs(), start, end });
+            let told = EstimateView { made_at: now.secs(), start, end };
+            if view.estimate.is_none_or(|before| before.moved(&told)) {
+                changes.job(job.0);
+            }
+            view.estimate = Some(told);
         }
     }
 }
