@@ -64,7 +64,24 @@ export function gib(mib: number): string {
   return mib >= 1024 ? `${(mib / 1024).toFixed(mib >= 102400 ? 0 : 1)} GiB` : `${mib} MiB`;
 }
 
-// eslint-disable-next-line no-control-regex
+/** Numbers with runs drawn together: `0-3,6`. */
+export function runs(numbers: number[]): string {
+  const parts: string[] = [];
+  for (let at = 0; at < numbers.length;) {
+    let end = at;
+    while (numbers[end + 1] === numbers[end]! + 1) end++;
+    parts.push(end - at > 1 ? `${numbers[at]}-${numbers[end]}` : numbers.slice(at, end + 1).join(','));
+    at = end + 1;
+  }
+  return parts.join(',');
+}
+
+/** A place as the API writes it, `node[0,1,2,3]`, with runs drawn together. */
+export function where(place: string): string {
+  const match = /^(.*)\[([\d,]+)\]$/.exec(place);
+  return match ? `${match[1]}[${runs(match[2]!.split(',').map(Number))}]` : place;
+}
+
 const ESCAPES = /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*(?:\u0007|\u001b\\)/g;
 
 /** A log without the codes that colour terminals. A carriage return begins the line anew, as a terminal would. */

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { useGet } from '../lib/ask';
-import { ago, clock, count, percent, plural, short, span } from '../lib/format';
+import { ago, clock, count, percent, plural, short, span, where } from '../lib/format';
 import { go, link } from '../lib/route';
 import { holds, isOver, useClock, useStore } from '../lib/store';
 import { useTurn } from '../lib/turn';
@@ -57,13 +57,15 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
       </div>
       {error && <Failed error={error} again={again} />}
       <div class="job">
-        <Why job={job} />
+        <div class="stack">
+          <Why job={job} />
+          {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
+          {job.steps !== null && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
+        </div>
         <Panel title="At a glance"><Glance job={job} now={now} /></Panel>
         <Panel title="Timeline" class="span-all">
           <Timeline facts={events.value?.events ?? []} job={job} now={now} />
         </Panel>
-        {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
-        {job.steps !== null && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
         <Logs job={job} />
         <Panel title="What was submitted" class="span-all">
           {job.request ? <pre class="spec">{JSON.stringify(trimmed(job.request), null, 2)}</pre> : <p class="note">Loading…</p>}
@@ -113,7 +115,7 @@ function Glance({ job, now }: { job: JobView; now: number }) {
       <Fact name="Owner"><a href={link(['jobs'], { user: job.user })}>{job.user}</a></Fact>
       {job.tenant && <Fact name="Team"><a href={link(['jobs'], { user: job.tenant })}>{job.tenant}</a></Fact>}
       <Fact name="Devices">{job.gpus}{job.kind && ` × ${job.kind}`}</Fact>
-      {job.nodes.length > 0 && <Fact name="Where"><span class="places">{job.nodes.map((place) => <a key={place} href={link(['nodes', place.split('[')[0]!])}>{place}</a>)}</span></Fact>}
+      {job.nodes.length > 0 && <Fact name="Where"><span class="places">{job.nodes.map((place) => <a key={place} href={link(['nodes', place.split('[')[0]!])}>{where(place)}</a>)}</span></Fact>}
       <Fact name="Submitted">{clock(job.submitted_at, now)} <small>{ago(job.submitted_at, now)}</small></Fact>
       {job.started_at !== null && <Fact name="First started">{clock(job.started_at, now)} <small>after {span(job.started_at - job.submitted_at)}</small></Fact>}
       {job.ended_at !== null && <Fact name="Ended">{clock(job.ended_at, now)} <small>{ago(job.ended_at, now)}</small></Fact>}

@@ -28,8 +28,10 @@ export function Node({ name }: { name: string }) {
         <Fact name="Address">{node.address}</Fact>
         <Fact name="Last heard">{heard === undefined ? 'never' : ago(heard, now)}</Fact>
       </dl>
-      <Panel title="Devices"><Devices node={node} /></Panel>
-      {node.devices.some((device) => device.links.length > 0) && <Panel title="Links"><Links devices={node.devices} /></Panel>}
+      <div class="stack">
+        <Panel title="Devices"><Devices node={node} /></Panel>
+        {node.devices.some((device) => device.links.length > 0) && <Panel title="Links"><Links devices={node.devices} /></Panel>}
+      </div>
       {asking && <DrainDialog node={node} close={() => setAsking(false)} />}
     </div>
   );
@@ -43,7 +45,7 @@ function Devices({ node }: { node: NodeView }) {
         <tbody>
           {node.devices.map((device) => (
             <tr key={`${device.kind}${device.index}`}>
-              <td title={device.uuid ?? ''}>{device.kind} {device.index} <small>{device.name}</small></td>
+              <th scope="row" title={device.uuid ?? ''}>{device.kind} {device.index}<small> {device.name}</small></th>
               <td><Holders device={device} /></td>
               <td>{device.busy === null ? '' : <><Bar part={device.busy} label={percent(device.busy)} /> <small>{percent(device.busy)}</small></>}</td>
               <td>{device.memory_mib === null ? '' : device.memory_used_mib === null ? gib(device.memory_mib) : <><Bar part={device.memory_used_mib / device.memory_mib} label={`${gib(device.memory_used_mib)} of ${gib(device.memory_mib)}`} /> <small>{gib(device.memory_used_mib)} of {gib(device.memory_mib)}</small></>}</td>

@@ -25,18 +25,18 @@ export function Nodes({ route }: { route: Route }) {
   const admin = store.me?.scope === 'admin';
   const columns: Column<Node>[] = [
     { name: 'name', title: 'Node', sort: 'name', class: 'col-name', cell: (node) => <a href={link(['nodes', node.name])}>{node.name}</a> },
-    { name: 'state', title: 'State', sort: 'state', cell: (node) => <span class={`state node-${node.state}`}>{node.state}</span> },
+    { name: 'state', title: 'State', sort: 'state', class: 'col-state', cell: (node) => <span class={`state node-${node.state}`}>{node.state}</span> },
     { name: 'kind', title: 'Kind', class: 'col-kind', cell: (node) => [...new Set(node.devices.map((device) => device.kind))].join(', ') },
     { name: 'devices', title: 'Devices', class: 'col-cells', cell: (node) => <Cells node={node} store={store} colors={colors} /> },
-    { name: 'held', title: 'Held', sort: 'held', class: 'num', cell: (node) => `${held(node)} of ${node.devices.length}` },
-    { name: 'busy', title: 'Busy', sort: 'busy', class: 'num', cell: (node) => { const part = busy(node); return part === null ? '' : percent(part); } },
+    { name: 'held', title: 'Held', sort: 'held', class: 'num col-held', cell: (node) => `${held(node)} of ${node.devices.length}` },
+    { name: 'busy', title: 'Busy', sort: 'busy', class: 'num col-busy', cell: (node) => { const part = busy(node); return part === null ? '' : percent(part); } },
     { name: 'hot', title: 'Hottest', sort: 'hot', class: 'num col-hot', cell: (node) => { const hot = hottest(node); return hot === null ? '' : `${hot} °C`; } },
     { name: 'heard', title: 'Heard', class: 'num col-heard', cell: (node) => { const at = store.heard.get(node.name); return at === undefined ? 'never' : ago(at, now); } },
     { name: 'note', title: 'Note', class: 'col-note', cell: (node) => { const text = note(node); return text && <span class="cut" title={text}>{text}</span>; } },
   ];
   if (admin) columns.push({ name: 'do', title: '', class: 'col-do', cell: (node) => <button type="button" class="small" onClick={() => setAsked(node)}>{node.state === 'draining' ? 'Resume' : 'Drain'}</button> });
   return (
-    <div class="page page-full">
+    <div class="page page-full nodes">
       <div class="page-head"><h1>Nodes</h1><span class="note" role="status">{plural(nodes.length, 'node')}</span></div>
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <input type="search" aria-label="Search by name, kind or note" placeholder="Search name, kind, note   /" value={route.query.get('q') ?? ''} onInput={(event) => setQuery(route, { q: event.currentTarget.value })} />

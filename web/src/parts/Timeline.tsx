@@ -1,7 +1,7 @@
 // What a job did, as a bar of stretches and as a list.
 
 import { useState } from 'preact/hooks';
-import { clock, span } from '../lib/format';
+import { clock, runs, span } from '../lib/format';
 import { isOver } from '../lib/store';
 import { stretches, type Stretch } from '../lib/spans';
 import type { Fact, Job, Place } from '../lib/types';
@@ -50,7 +50,7 @@ const WORDS: Record<Stretch['doing'], string> = {
 
 function where(stretch: Stretch): string {
   if (stretch.places.length === 0 || (stretch.doing !== 'running' && stretch.doing !== 'starting')) return '';
-  const places = stretch.places.slice(0, 4).map((place: Place) => `${place.node}[${place.devices.join(',')}]`);
+  const places = stretch.places.slice(0, 4).map((place: Place) => `${place.node}[${runs(place.devices)}]`);
   const more = stretch.places.length > 4 ? ` and ${stretch.places.length - 4} more nodes` : '';
   return `on ${stretch.gpus}${stretch.kind ? ` × ${stretch.kind}` : ''}, ${places.join(', ')}${more}`;
 }

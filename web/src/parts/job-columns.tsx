@@ -32,7 +32,7 @@ export function jobColumns(set: Setting): Column<Job>[] {
     { name: 'name', title: 'Name', sort: 'name', class: 'col-name', cell: (job) => <span class="cut" title={job.name}>{job.name}</span> },
     { name: 'user', title: 'Owner', sort: 'user', class: 'col-user', cell: (job) => <>{job.user}{job.tenant && <small> {job.tenant}</small>}</> },
     { name: 'state', title: 'State', sort: 'state', class: 'col-state', cell: (job) => <State state={job.state} /> },
-    { name: 'devices', title: 'Devices', sort: 'devices', class: 'num', cell: (job) => <>{job.gpus}{job.kind && <small> {job.kind}</small>}</> },
+    { name: 'devices', title: 'Devices', sort: 'devices', class: 'num col-devices', cell: (job) => <>{job.gpus}{job.kind && <small> {job.kind}</small>}</> },
     { name: 'progress', title: 'Progress', sort: 'progress', class: 'col-progress', cell: progress },
     { name: 'end', title: 'When', sort: 'end', class: 'col-when', cell: (job) => when(job, set.now) },
     { name: 'deadline', title: 'Deadline', sort: 'deadline', class: 'col-deadline', cell: (job) => deadline(job, set.now) },

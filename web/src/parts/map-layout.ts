@@ -31,10 +31,13 @@ export function layout(tiles: Tile[], width: number, devices: number): Layout {
   const most = tiles.reduce((most, tile) => Math.max(most, tile.cells.length), 1);
   const columns = Math.min(most, most > 8 ? 8 : most);
   const rows = Math.ceil(most / columns);
-  const [cell, gap, label] = devices <= 700 ? [15, 2, 15] : devices <= 2500 ? [10, 1, 0] : [6, 1, 0];
+  const [least, gap, label] = devices <= 700 ? [13, 2, 15] : devices <= 2500 ? [10, 1, 0] : [6, 1, 0];
+  const across = Math.max(1, Math.floor((width + MARGIN) / (columns * (least + gap) + MARGIN)));
+  // The rest of the line is shared out, up to half as much again.
+  const room = Math.floor(((width + MARGIN) / across - MARGIN) / columns) - gap;
+  const cell = Math.max(least, Math.min(room, Math.floor(least * 1.5)));
   const tileWidth = columns * (cell + gap) + MARGIN;
   const tileHeight = rows * (cell + gap) + label + (label > 0 ? MARGIN : 5);
-  const across = Math.max(1, Math.floor((width + MARGIN) / tileWidth));
   const height = Math.ceil(tiles.length / across) * tileHeight;
   return { cell, gap, label, columns, across, tileWidth, tileHeight, width, height };
 }
