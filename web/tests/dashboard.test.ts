@@ -3,7 +3,7 @@
 import { userInfo } from 'node:os';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { browser, go, login, visit } from './page';
+import { browser, go, leave, login, visit } from './page';
 import { Server, until } from './server';
 
 const server = new Server();
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  for (const page of pages.splice(0)) await page.close();
+  for (const page of pages.splice(0)) expect(await leave(page)).toEqual([]);
 });
 
 afterAll(async () => {
