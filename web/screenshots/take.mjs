@@ -1,10 +1,13 @@
 // Pictures of every page in both themes, on the made-up cluster. Usage: node screenshots/take.mjs [folder] [page…]
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { demo } from '../demo/server.mjs';
 import { browser } from './browser.mjs';
 
 const [folder = '../docs/images', ...only] = process.argv.slice(2);
+const simulated = simulate();
 mkdirSync(folder, { recursive: true });
 const { url, world, close } = await demo({});
 const open = world.jobs.filter((job) => job.ended_at === null);
@@ -17,7 +20,23 @@ const PAGES = {
   waiting: `#/jobs/${waits.id}`,
   nodes: '#/nodes',
   node: '#/nodes/h200-04',
+  teams: '#/teams',
+  simulations: '#/simulations',
 };
+
+/** A day of jobs under three policies, where there is a binary to simulate with. */
+function simulate() {
+  const yard = resolve(process.env.YARD ?? '../target/release/yard');
+  if (!existsSync(yard)) {
+    console.error(`no ${yard}: the page of simulations is pictured empty; say where the binary is by YARD=`);
+    return [];
+  }
+  const cwd = mkdtempSync(join(tmpdir(), 'yard-shots-'));
+  const run = (...args) => execFileSync(yard, args, { cwd, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
+  writeFileSync(join(cwd, 'day.csv'), run('trace', 'gen', '--preset', 'philly', '--jobs', '400', '--rate', '62.5', '--seed', '1'));
+  writeFileSync(join(cwd, 'report.json'), run('sim', '--trace', 'day.csv', '--cluster', 'h100:12x8,a100:12x4', '--policy', 'fifo,tiresias,srtf', '-o', 'json', '--events', 'run.jsonl'));
+  return ['report.json', 'run.jsonl.fifo', 'run.jsonl.srtf'].map((name) => join(cwd, name));
+}
 
 const chrome = await browser();
 for (const theme of ['light', 'dark']) {
@@ -32,6 +51,7 @@ for (const theme of ['light', 'dark']) {
   for (const [name, hash] of Object.entries(PAGES)) {
     if (only.length > 0 && !only.includes(name)) continue;
     await page.goto(`${url}/${hash}`);
+    if (name === 'simulations' && simulated.length > 0) await page.setInputFiles('input[type=file]', simulated);
     await page.waitForTimeout(900);
     await page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
   }

@@ -13,11 +13,15 @@ import { Login } from './pages/Login';
 import { Node } from './pages/Node';
 import { Nodes } from './pages/Nodes';
 import { Now } from './pages/Now';
+import { Simulations } from './pages/Simulations';
+import { Teams } from './pages/Teams';
 
 const PAGES = [
   { path: 'now', name: 'Now', key: 'n' },
   { path: 'jobs', name: 'Jobs', key: 'j' },
   { path: 'nodes', name: 'Nodes', key: 'd' },
+  { path: 'teams', name: 'Teams', key: 't' },
+  { path: 'simulations', name: 'Simulations', key: 's' },
 ];
 
 export function App() {
@@ -58,6 +62,8 @@ function Page({ route }: { route: Route }) {
   switch (page) {
     case 'jobs': return name ? <Job key={name} id={name} /> : <Jobs route={route} />;
     case 'nodes': return name ? <Node key={name} name={name} /> : <Nodes route={route} />;
+    case 'teams': return <Teams route={route} />;
+    case 'simulations': return <Simulations />;
     default: return <Now route={route} />;
   }
 }
