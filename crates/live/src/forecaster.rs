@@ -202,9 +202,15 @@ fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMa
     let mut board = board.write().unwrap_or_else(PoisonError::into_inner);
     let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
     let moves = record.moves(now);
+    let Board { jobs, changes, .. } = &mut *board;
+    changes.begin(now.0);
     for (job, estimate) in told {
-        if let Some(view) = board.jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
-            view.estimate = Some(seen(now, &moves.moved(now, estimate)));
+        if let Some(view) = jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
+            let told = seen(now, &moves.moved(now, estimate));
+            if view.estimate.is_none_or(|before| before.moved(&told)) {
+                changes.job(job.0);
+            }
+            view.estimate = Some(told);
             record.note(now, [(job, estimate)]);
         }
     }

@@ -7,6 +7,7 @@ pub mod api;
 pub mod auth;
 pub mod board;
 pub mod ca;
+pub mod changes;
 pub mod clock;
 pub mod driver;
 pub mod enroll;

@@ -84,6 +84,22 @@ pub struct EstimateView {
     pub end: Option<IntervalView>,
 }
 
+impl EstimateView {
+    /// Whether a newer one says something else to who reads it: by five seconds, or a fiftieth of what is left.
+    pub(crate) fn moved(&self, newer: &EstimateView) -> bool {
+        let apart = |was: f64, is: f64| (was - is).abs() > ((is - newer.made_at) / 50.0).max(5.0);
+        let changed = |was: Option<IntervalView>, is: Option<IntervalView>| match (was, is) {
+            (Some(was), Some(is)) => {
+                let ends = was.high.zip(is.high).map(|(was, is)| apart(was, is));
+                let ends = ends.unwrap_or(was.high.is_some() != is.high.is_some());
+                apart(was.low, is.low) || apart(was.mid, is.mid) || ends
+            }
+            (was, is) => was.is_some() != is.is_some(),
+        };
+        changed(self.start, newer.start) || changed(self.end, newer.end)
+    }
+}
+
 /// An instant that is not known exactly: nine times in ten it is within.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IntervalView {
@@ -208,6 +224,52 @@ pub struct StatusView {
 pub struct EventList {
     /// The events.
     pub events: Vec<EventView>,
+}
+
+/// Who asks, as the server sees them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MeView {
+    /// Who the token speaks for.
+    pub user: String,
+    /// `read, submit` or `admin`.
+    pub scope: String,
+}
+
+/// Why jobs wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueueView {
+    /// How many wait.
+    pub waiting: u64,
+    /// The oldest of them, with why.
+    pub jobs: Vec<QueuedView>,
+}
+
+/// Why a job waits, in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueuedView {
+    /// The job.
+    pub job: u64,
+    /// The dominant reason, as in an explanation.
+    pub reason: String,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// What changed on the board, or all that is on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeView {
+    /// Its number, for going on later.
+    pub revision: u64,
+    /// The server's clock: seconds since 1970, UTC.
+    pub time: f64,
+    /// Whether this is all there is, and what is not in it is gone.
+    pub whole: bool,
+    /// Jobs that changed, without what was submitted.
+    pub jobs: Vec<JobView>,
+    /// Nodes that changed.
+    pub nodes: Vec<NodeView>,
+    /// The whole at a glance.
+    pub status: Option<StatusView>,
 }
 
 /// A fact, as the event stream and the history tell it.

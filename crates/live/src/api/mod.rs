@@ -14,11 +14,14 @@ mod jobs;
 mod join;
 mod layers;
 mod logs;
+mod me;
 mod names;
 mod nodes;
-mod page;
+mod queue;
 mod tokens;
 mod trace;
+mod watch;
+mod web;
 mod what_if;
 
 #[cfg(test)]
@@ -131,6 +134,9 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::events))
+        .routes(routes!(watch::watch))
+        .routes(routes!(me::me))
+        .routes(routes!(queue::queue))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(trace::trace))
@@ -140,6 +146,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(health::metrics))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        .routes(routes!(page::page))
+        .routes(routes!(web::page))
+        .routes(routes!(web::asset))
         .routes(routes!(document::document))
 }

@@ -8,6 +8,8 @@ mod flood;
 mod jobs;
 mod secrets;
 mod tls;
+mod watch;
+mod web;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +29,7 @@ use super::{EventFilter, History, JobFilter, Site, TraceFilter, router};
 use crate::auth::Tokens;
 use crate::board::Board;
 use crate::ca::Authority;
+use crate::changes::Changes;
 use crate::clock::now_us;
 use crate::handle::{Ask, Handle, Refusal};
 use crate::listen::Peer;
@@ -152,7 +155,11 @@ impl History for Past {
         let theirs = |event: &EventView| {
             filter.viewer.is_none() || event.user.is_none() || event.user == filter.viewer
         };
-        let wanted = |event: &&EventView| theirs(event) && filter.after.is_none_or(|after| event.id > after);
+        let wanted = |event: &&EventView| {
+            theirs(event)
+                && filter.after.is_none_or(|after| event.id > after)
+                && filter.job.is_none_or(|job| event.job == Some(job))
+        };
         let found = self.events.lock().unwrap().iter().filter(wanted).cloned().collect();
         Ok(page(found, filter.after, filter.limit))
     }
@@ -237,7 +244,10 @@ fn board() -> Board {
         plans: 0,
     };
     let jobs = BTreeMap::from([(2, job(2, "ada", "running"))]);
-    Board { jobs, nodes: BTreeMap::from([("node-1".into(), node)]), status: Some(status), alive: now_us() }
+    let (nodes, status) = (BTreeMap::from([("node-1".into(), node)]), Some(status));
+    let mut changes = Changes::default();
+    changes.begin(now_us());
+    Board { jobs, nodes, status, alive: now_us(), changes }
 }
 
 /// A driver that answers as a real one would, without deciding anything.
