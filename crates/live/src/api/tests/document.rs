@@ -33,6 +33,7 @@ async fn every_route_is_documented() {
         /v1/tokens get post
         /v1/tokens/{id} delete
         /v1/trace get
+        /v1/what-if post
     "#]]
     .assert_eq(&routes);
     let schemas = &document["components"]["schemas"];

@@ -8,6 +8,7 @@ mod flood;
 mod jobs;
 mod secrets;
 mod tls;
+mod what_if;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -298,6 +299,9 @@ fn answer(
                 prices: BTreeMap::new(),
                 estimate: None,
             }));
+        }
+        Ask::WhatIf { who, request, others, reply } => {
+            let _ = reply.send(what_if::question(&who, &request, others));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();
