@@ -45,7 +45,8 @@ comparison is a test (\`cargo test -p yard validate\`).
   policies, and on a generated heavy-tailed one (\`--preset philly\`) 64 to 83 % of ends under \`srtf\` and \`las\`. Where the
   future is not like the past, the intervals are too narrow.
 - **elasticflow**: ElasticFlow's simulator on 195 jobs, 64 T4, slots of 60 s (\`--compat elasticflow --promises\`): jobs that
-  were promised their deadline and met it. Its EDF meets 23; ours is not like it (\`edf:size=largest\` meets 9).
+  were promised their deadline and met it. Its EDF gives each job the largest size that is left and charges nothing for
+  changes: \`edf:size=largest --overheads none\`, at beats where it has events no less than a slot apart.
 - **chronus**: Chronus' simulator on its two samples of 300 jobs, 128 GPUs (\`--compat chronus\`). When best-effort jobs wait,
   ours runs deadline jobs as late as may be, a rule that was set with this trace in view.
 

@@ -299,6 +299,8 @@ pub enum Event {
         job: JobId,
         /// What for.
         why: Why,
+        /// The jobs that get its devices, where those were given away already.
+        to: SmallVec<[JobId; 1]>,
     },
     /// A job gave its devices back and is not over.
     Stopped {

@@ -226,6 +226,16 @@ impl State {
         self.now
     }
 
+    /// The nodes.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The kinds.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
     /// A row for a new job. In place while no view is alive; else the columns are copied once.
     pub(crate) fn add_row(&mut self, spec: JobSpec, run: JobRun) -> JobIdx {
         let (specs, runs) = (Arc::make_mut(&mut self.specs), Arc::make_mut(&mut self.runs));

@@ -11,6 +11,7 @@ use yard_core::view::View;
 use crate::board::Board;
 use crate::request::JobRequest;
 use crate::views::{EventView, Explanation, JobView};
+use crate::what_if::Question;
 use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// Who asks.
@@ -96,6 +97,17 @@ pub enum Ask {
         job: JobId,
         /// Why, in words and numbers.
         reply: Reply<Explanation>,
+    },
+    /// What would become of a job; nothing is submitted.
+    WhatIf {
+        /// Who.
+        who: Who,
+        /// The job.
+        request: Box<JobRequest>,
+        /// Whether other ways to ask for it are of interest.
+        others: bool,
+        /// A copy of all that is needed to answer it.
+        reply: Reply<Question>,
     },
     /// What the policy would see now.
     View {

@@ -28,6 +28,7 @@ pub mod store;
 pub mod tls;
 pub mod translate;
 pub mod views;
+pub mod what_if;
 pub mod wire;
 
 pub use forecaster::{Estimating, MakePlacer};

@@ -301,7 +301,8 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
+    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, price, deadline, nodes,
+    /// frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,
@@ -314,6 +315,90 @@ pub struct Explanation {
     pub remedies: Vec<String>,
     /// What devices cost by kind, where the policy has prices.
     pub prices: std::collections::BTreeMap<String, f64>,
+    /// The ways in which it may run, the fastest first.
+    #[serde(default)]
+    pub ways: Vec<WayView>,
+    /// When it will probably start and end, once that was foretold.
+    #[serde(default)]
+    pub estimate: Option<EstimateView>,
+}
+
+/// A way in which a job may run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WayView {
+    /// The kind; where it mixes kinds, the first.
+    pub kind: String,
+    /// Devices in all.
+    pub gpus: u32,
+    /// Steps per second, as far as is believed.
+    pub rate: f64,
+    /// What its devices cost, where the policy has prices.
+    pub price: Option<f64>,
+    /// Whether this is how it runs now.
+    pub held: bool,
+}
+
+/// What would become of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhatIfView {
+    /// When it was asked.
+    pub made_at: f64,
+    /// The job as it was asked for, then other ways to ask for it.
+    pub rows: Vec<WhatIfRow>,
+    /// Whether the work for one question did not suffice for all of it.
+    pub cut: bool,
+}
+
+/// What would become of a job that is asked for in one way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhatIfRow {
+    /// How it differs from what was asked for: `as asked`, `2 devices`, `on a100`, `no deadline`.
+    pub label: String,
+    /// Whether it is the best way: in time, and done first.
+    pub best: bool,
+    /// Its first devices.
+    pub gpus: Option<u32>,
+    /// Their kind.
+    pub kind: Option<String>,
+    /// Where they are: `node[device,…]`.
+    pub nodes: Vec<String>,
+    /// When it starts if nobody else comes and jobs take as long as they say; none: not within weeks, or never.
+    pub start: Option<f64>,
+    /// When it ends then.
+    pub end: Option<f64>,
+    /// When it starts with those who may come, nine times in ten.
+    pub start_interval: Option<IntervalView>,
+    /// When it ends then.
+    pub end_interval: Option<IntervalView>,
+    /// Whether it keeps its deadline, where it has one.
+    pub in_time: Option<bool>,
+    /// Why it would be refused.
+    pub refused: Option<String>,
+    /// The earliest deadline that could be promised, where its own could not be.
+    pub earliest: Option<f64>,
+    /// Jobs that would end later because of it.
+    pub delayed: usize,
+    /// By how much, all together.
+    pub delayed_s: f64,
+    /// Jobs that would be stopped for it, or more often.
+    pub stopped: usize,
+    /// Which, those first that lose most; only those that who asks may see.
+    pub delays: Vec<DelayView>,
+    /// Whether there was not enough work left to know it all.
+    pub cut: bool,
+}
+
+/// What a job would cost another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DelayView {
+    /// The other.
+    pub job: u64,
+    /// What people call it.
+    pub name: String,
+    /// How much later it would end.
+    pub delay_s: f64,
+    /// How many more times it would be stopped.
+    pub stops: u32,
 }
 
 /// An error, as the API says it.

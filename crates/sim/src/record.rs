@@ -208,7 +208,7 @@ impl Record {
         match event {
             Event::Granted { lease, jobs, placement } => self.granted(now, *lease, jobs, placement),
             Event::Freed { lease, placement } => self.freed(now, *lease, placement),
-            Event::Stopping { job, why } => match why {
+            Event::Stopping { job, why, .. } => match why {
                 Why::Preempted => self.jobs[job.index()].preemptions += 1,
                 Why::Moved => self.jobs[job.index()].migrations += 1,
                 Why::Cancelled | Why::Drained | Why::Lost => {}

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use yard_live::views::Explanation;
 
+use super::jobs::within;
 use crate::client::{Client, JobRef, ServerArgs};
+use crate::clock;
 use crate::output::{self, Format};
 
 /// Jobs in front that are named.
@@ -30,12 +32,18 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> anyhow::Result<()>
     let told: Explanation = client.get(&format!("/v1/jobs/{id}/explain"), &[])?;
     match args.output {
         Format::Json => output::json(&told, out),
-        Format::Table => print(&told, out),
+        Format::Table => print(&told, clock::seconds_now(), out),
     }
 }
 
-fn print(told: &Explanation, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "job {} is {} ({}): {}", told.job, told.state, told.reason, output::plain(&told.text))?;
+    if let Some(estimate) = &told.estimate {
+        if told.state == "pending" {
+            writeln!(out, "starts {}", within(estimate.start, now))?;
+        }
+        writeln!(out, "ends {}", within(estimate.end, now))?;
+    }
     for (name, value) in &told.numbers {
         writeln!(out, "  {:20} {}", output::plain(name), number(*value))?;
     }
@@ -58,4 +66,40 @@ fn print(told: &Explanation, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yard_live::views::{EstimateView, IntervalView};
+
+    #[test]
+    fn estimates_are_printed_from_now_on() {
+        let times = |low, mid, high| Some(IntervalView { low, mid, high });
+        let (start, end) = (times(340.0, 820.0, Some(2_500.0)), times(1_000.0, 4_000.0, None));
+        let told = Explanation {
+            job: 7,
+            state: "pending".into(),
+            reason: "capacity".into(),
+            text: "Not enough devices are free.".into(),
+            numbers: Default::default(),
+            ahead: Vec::new(),
+            remedies: Vec::new(),
+            prices: Default::default(),
+            estimate: Some(EstimateView { made_at: 90.0, start, end }),
+        };
+        let mut text = Vec::new();
+        print(&told, 100.0, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (brief, rest) = (output::brief, "(15min to no known end, 90 %)");
+        let wanted = format!(
+            "job 7 is pending (capacity): Not enough devices are free.\nstarts in about {} ({} to {}, 90 %)\nends in about {} {}\n",
+            brief(720.0),
+            brief(240.0),
+            brief(2_400.0),
+            brief(3_900.0),
+            rest.replace("15min", &brief(900.0))
+        );
+        assert_eq!(text, wanted);
+    }
 }

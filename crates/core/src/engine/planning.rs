@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::leasing::Stop;
+use super::takers::Takers;
 use crate::allocation::{Allocation, Mode};
 use crate::book::{self, Jobs};
 use crate::ids::{LeaseId, PlanId};
@@ -229,9 +231,11 @@ impl Engine {
 
     /// Ends and grants what was decided.
     pub(super) fn carry_out(&mut self, decision: Decision, out: &mut Vec<Effect>) {
+        let takers = Takers::of(&self.state.leases, &decision.promised);
         for lease in decision.ended {
-            let again = self.state.goes_on(lease);
-            self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
+            let why = if self.state.goes_on(lease) { Why::Moved } else { Why::Preempted };
+            let to = takers.after(&self.state, lease);
+            self.end_lease(lease, Stop { why, to }, out);
         }
         for lease in decision.promised {
             self.grant_if_idle(lease, out);

@@ -1,6 +1,8 @@
 //! Which batch size is best on given devices: fifty sizes, evenly apart by ratio, from the submitted one to the
 //! largest; each split over the devices, and by accumulation where memory does not hold it. The rule is Pollux's.
 
+use smallvec::SmallVec;
+
 use super::model::Model;
 use crate::training::{Batch, Noise};
 
@@ -85,29 +87,85 @@ impl Limits {
     /// The best batch on so many devices; the smaller of equals; none where no size fits.
     pub fn best(&self, model: &Model, noise: &Noise, nodes: u32, devices: u32) -> Option<Choice> {
         let sync_s = model.sync_s(nodes, devices);
-        let mut best: Option<Choice> = None;
-        for batch in self.batches(devices) {
+        let way = |batch: Batch| {
             let (size, grad_s) = (batch.global(devices) as f64, model.grad_s(batch.local));
             let counting = size * noise.efficiency(size / f64::from(self.batch));
-            let accumulating = f64::from(batch.extra) * grad_s;
-            let beaten =
-                |step_s: f64| best.is_some_and(|best| counting <= best.goodput * (accumulating + step_s));
-            // No overlap is better than the longer part alone: most sizes are beaten by that already.
-            if beaten(grad_s.max(sync_s)) {
+            Way { batch, counting, grad_s, accumulating: f64::from(batch.extra) * grad_s }
+        };
+        let ways: SmallVec<[Way; 64]> = self.batches(devices).map(way).collect();
+        let best = Search { ways: &ways, model, sync_s }.best()?;
+        Some(best).filter(|best| best.goodput > 0.0 && best.goodput.is_finite())
+    }
+}
+
+/// A batch with all that is known of it before the time of a step, which is dear to work out.
+struct Way {
+    batch: Batch,
+    /// Examples of a step that count.
+    counting: f64,
+    grad_s: f64,
+    accumulating: f64,
+}
+
+impl Way {
+    fn goodput(&self, step_s: f64) -> f64 {
+        self.counting / (self.accumulating + step_s)
+    }
+}
+
+/// The search for the best way. The time of a step is convex in that of its gradient, so one that was worked out bounds
+/// all others from below by its tangent: from a good guess on hardly any must be worked out.
+struct Search<'a> {
+    ways: &'a [Way],
+    model: &'a Model,
+    sync_s: f64,
+}
+
+impl Search<'_> {
+    fn best(&self) -> Option<Choice> {
+        let guess = self.guess()?;
+        let first = &self.ways[guess];
+        let step_s = self.step_s(first);
+        let (mut best, mut at) = (first.goodput(step_s), guess);
+        let slope = self.slope(first.grad_s, step_s);
+        for (other, way) in self.ways.iter().enumerate().filter(|(other, _)| *other != guess) {
+            let least_s = step_s + slope * (way.grad_s - first.grad_s);
+            if way.counting < best * (way.accumulating + least_s * (1.0 - ROUNDING)) {
                 continue;
             }
-            let step_s = model.step_s(grad_s, sync_s);
-            if !beaten(step_s) {
-                best = Some(Choice { goodput: counting / (accumulating + step_s), batch });
+            let goodput = way.goodput(self.step_s(way));
+            if goodput > best || (goodput == best && other < at) {
+                (best, at) = (goodput, other);
             }
         }
-        best.filter(|best| best.goodput > 0.0 && best.goodput.is_finite())
+        Some(Choice { goodput: best, batch: self.ways[at].batch })
+    }
+
+    /// The best if the longer and the shorter part overlapped as much as equal ones do.
+    fn guess(&self) -> Option<usize> {
+        let part = libm::exp2(1.0 / self.model.overlap) - 1.0;
+        let rate = |way: &Way| way.goodput(way.grad_s.max(self.sync_s) + part * way.grad_s.min(self.sync_s));
+        let rates = self.ways.iter().map(rate).enumerate();
+        let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 { b } else { a };
+        rates.reduce(better).map(|(at, _)| at)
+    }
+
+    fn step_s(&self, way: &Way) -> f64 {
+        self.model.step_s(way.grad_s, self.sync_s)
+    }
+
+    /// How much longer a step takes for each second that the gradient does.
+    fn slope(&self, grad_s: f64, step_s: f64) -> f64 {
+        libm::exp((self.model.overlap - 1.0) * libm::log(grad_s / step_s))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::goodput::model::Line;
 
     const LIMITS: Limits = Limits { batch: 128, batch_max: 4096, local: (32, 256), accumulates: true };
 
@@ -133,5 +191,28 @@ mod tests {
         assert_eq!(split(128.0, 8), None, "sixteen on each are too few");
         let plain = Limits { accumulates: false, ..LIMITS };
         assert_eq!(plain.split(1025.0, 4), None, "memory does not hold it");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_size_is_better_than_the_best(
+            grad in (1e-8..0.5f64, 1e-8..0.02f64), sync in (1e-8..2.0f64, 1e-8..0.5f64), overlap in 1.0..10.0f64,
+            noise in (0.0..2.0f64, 0.0..500.0f64), devices in 1u32..20, accumulates: bool,
+        ) {
+            let line = |(base, each)| Line { base, each };
+            let model = Model { grad: line(grad), across: line(sync), within: line(sync), overlap };
+            let noise = Noise { sqr: noise.0, var: noise.1 + 1e-3 };
+            let limits = Limits { accumulates, ..LIMITS };
+            let rate = |batch: Batch| limits.goodput(&model, &noise, 1, devices, batch);
+            let most = limits.batches(devices).map(rate).fold(0.0, f64::max);
+            let first = limits.batches(devices).find(|batch| rate(*batch) >= most * (1.0 - 1e-12));
+            let best = limits.best(&model, &noise, 1, devices);
+            prop_assert_eq!(best.is_some(), first.is_some());
+            let (Some(best), Some(first)) = (best, first) else { return Ok(()) };
+            prop_assert!((best.goodput / most - 1.0).abs() < 1e-12, "{best:?} {first:?} {most}");
+            prop_assert!(best.batch.global(devices) >= first.global(devices), "{best:?} {first:?}");
+        }
     }
 }

@@ -22,6 +22,7 @@ mod tokens;
 mod trace;
 mod watch;
 mod web;
+mod what_if;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use utoipa_axum::routes;
 
 pub use error::Problem;
 pub use history::{EventFilter, History, JobFilter, TraceFilter};
+pub use what_if::{Asking, WhatIf};
 
 use crate::auth::Tokens;
 use crate::board::Board;
@@ -66,6 +68,8 @@ pub struct Site {
     pub stall: Duration,
     /// How long a request may take until its answer begins.
     pub patience: Duration,
+    /// Whose questions are being answered.
+    pub asking: Asking,
     /// Ends streams that would go on for ever.
     pub stop: CancellationToken,
 }
@@ -125,6 +129,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(explain::explain))
         .routes(routes!(logs::logs))
+        .routes(routes!(what_if::what_if))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::resume))

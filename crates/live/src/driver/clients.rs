@@ -64,7 +64,7 @@ impl Driver {
     }
 
     /// Whether its deadline is still to come, and whether any are promised here where it insists on that.
-    fn deadline(&self, request: &JobRequest) -> Result<(), Refusal> {
+    pub(super) fn deadline(&self, request: &JobRequest) -> Result<(), Refusal> {
         let wrong = |field: &str, message: &str| {
             Err(Refusal::Invalid { field: Some(field.to_owned()), message: message.to_owned() })
         };
@@ -82,7 +82,7 @@ impl Driver {
 
     /// Whether the jobs that it comes after are theirs and may still succeed, or have. The engine says the same of
     /// what happens until it is stepped.
-    fn predecessors(&self, who: &Who, request: &JobRequest) -> Result<(), Refusal> {
+    pub(super) fn predecessors(&self, who: &Who, request: &JobRequest) -> Result<(), Refusal> {
         let wrong = |message| Refusal::Invalid { field: Some("after".into()), message };
         for job in request.after.iter().copied().map(JobId) {
             if self.staged.owner(job).is_some_and(|owner| may(who, owner)) {

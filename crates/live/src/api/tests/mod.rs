@@ -91,6 +91,7 @@ impl World {
             metrics: Metrics::new(),
             stall: Duration::from_secs(10),
             patience: Duration::from_secs(20),
+            asking: Default::default(),
             stop: CancellationToken::new(),
         });
         let (router, admin, join) = (router(site.clone()), first.admin.secret, first.join.secret);
@@ -305,6 +306,8 @@ fn answer(
                 ahead: Vec::new(),
                 remedies: Vec::new(),
                 prices: BTreeMap::new(),
+                ways: Vec::new(),
+                estimate: None,
             }));
         }
         Ask::Logs { log, reply, .. } => {

@@ -1,0 +1,102 @@
+//! What would become of a job that is not submitted yet. The driver hands over a copy of what it knows and goes on; the
+//! question is answered on another thread, from the copy alone, and nothing of it is ever kept. Work is bounded
+//! (`STEPS_MAX`): the job as it was asked for is answered first, then the other ways to ask for it, and what there was
+//! no work left for says so.
+
+mod alternatives;
+mod answer;
+
+use yard_core::State;
+use yard_core::cluster::Placement;
+use yard_core::forecast::Limits;
+use yard_core::forecast::past::Past;
+use yard_core::forecast::record::Moves;
+use yard_core::forecast::what_if::{Asker, Told};
+use yard_core::job::JobSpec;
+use yard_core::units::{Span, Time};
+
+pub(crate) use alternatives::ways;
+pub(crate) use answer::view;
+
+use crate::forecaster::{Draws, Estimating};
+use crate::handle::Refusal;
+use crate::planner::MakePolicy;
+
+/// Steps of the engine for all runs of one question together: seconds of work at most.
+const STEPS_MAX: u64 = 300_000;
+
+/// How far one run goes.
+const LIMITS: Limits =
+    Limits { steps_max: 50_000, plans_max: 5_000, horizon: Span::from_whole_secs(30 * 86_400) };
+
+/// One way to ask for a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    /// How it differs from what was asked for.
+    pub(crate) label: String,
+    /// The job.
+    pub(crate) spec: JobSpec,
+}
+
+/// A question, with a copy of all that is needed to answer it.
+pub struct Question {
+    /// What the engine knows.
+    pub(crate) state: State,
+    /// When it was asked.
+    pub(crate) at: Time,
+    /// What was, and how far estimates were off.
+    pub(crate) past: Past,
+    pub(crate) moves: Moves,
+    /// Who decides and places.
+    pub(crate) how: Estimating,
+    pub(crate) make: MakePolicy,
+    /// The job as it was asked for, then other ways.
+    pub(crate) ways: Vec<Way>,
+    /// Where draws begin: the same question to the same state has the same answer.
+    pub(crate) seed: u64,
+}
+
+impl std::fmt::Debug for Question {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Question").field("at", &self.at).field("ways", &self.ways).finish_non_exhaustive()
+    }
+}
+
+impl Question {
+    /// The answer for each way.
+    pub(crate) fn answer(&self) -> Result<Vec<Told>, Refusal> {
+        let broken = |error| Refusal::Unavailable(format!("the state cannot be run forward: {error}"));
+        let (policy, placer) = (|| (self.make)(), || (self.how.placer)());
+        let mut asker = Asker {
+            state: &self.state,
+            at: self.at,
+            past: &self.past,
+            policy: &policy,
+            placer: &placer,
+            limits: LIMITS,
+            steps_left: STEPS_MAX,
+        };
+        let without = asker.without().map_err(broken)?;
+        let told = self.ways.iter().map(|way| asker.with(&way.spec, &without));
+        let mut told: Vec<Told> = told.collect::<Result<_, _>>().map_err(broken)?;
+        for (way, told) in self.ways.iter().zip(&mut told).filter(|(_, told)| told.refused.is_none()) {
+            // The same draws for each way: what differs is the way.
+            let mut draws = Draws(self.seed);
+            let estimate = asker.estimate(&way.spec, &mut |below| draws.below(below)).map_err(broken)?;
+            told.estimate = estimate.map(|estimate| self.moves.moved(self.at, &estimate));
+        }
+        Ok(told)
+    }
+
+    /// Where a placement is, as `node[device,…]`, and its kind.
+    pub(crate) fn place(&self, placement: &Placement) -> (Vec<String>, Option<String>) {
+        let (nodes, kinds) = (self.state.nodes(), self.state.kinds());
+        let named = |slice: &yard_core::cluster::Slice| {
+            let devices = (0..u128::BITS).filter(|device| slice.mask >> device & 1 == 1);
+            let devices: Vec<String> = devices.map(|device| device.to_string()).collect();
+            format!("{}[{}]", nodes.get(slice.node).spec.name, devices.join(","))
+        };
+        let kind = placement.0.first().map(|slice| kinds.name(nodes.get(slice.node).spec.kind).to_owned());
+        (placement.0.iter().map(named).collect(), kind)
+    }
+}
