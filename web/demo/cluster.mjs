@@ -17,6 +17,9 @@ const KINDS = [
   { kind: 'l40s', nodes: 10, each: 4, memory: 46068, name: 'NVIDIA L40S' },
 ];
 
+/** Waiting jobs that are looked at when something falls free. */
+const TRIED = 150;
+
 /** Numbers that look random and follow from a seed. */
 export function dice(seed) {
   let state = seed >>> 0;
@@ -90,7 +93,9 @@ function say(world, time, event, job, detail) {
 
 /** In order, and whoever fits behind. */
 function place(world, t) {
-  world.waiting = world.waiting.filter((job) => !job.kinds.some((kind) => put(world, t, job, kind)));
+  const tried = world.waiting.slice(0, TRIED);
+  const left = tried.filter((job) => !job.kinds.some((kind) => put(world, t, job, kind)));
+  if (left.length < tried.length) world.waiting = [...left, ...world.waiting.slice(TRIED)];
 }
 
 function put(world, t, job, kind) {

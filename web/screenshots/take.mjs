@@ -33,7 +33,7 @@ function simulate() {
   }
   const cwd = mkdtempSync(join(tmpdir(), 'yard-shots-'));
   const run = (...args) => execFileSync(yard, args, { cwd, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
-  writeFileSync(join(cwd, 'day.csv'), run('trace', 'gen', '--preset', 'philly', '--jobs', '400', '--rate', '62.5', '--seed', '1'));
+  writeFileSync(join(cwd, 'day.csv'), run('trace', 'gen', '--preset', 'gavel', '--jobs', '400', '--rate', '14', '--seed', '1'));
   writeFileSync(join(cwd, 'report.json'), run('sim', '--trace', 'day.csv', '--cluster', 'h100:12x8,a100:12x4', '--policy', 'fifo,tiresias,srtf', '-o', 'json', '--events', 'run.jsonl'));
   return ['report.json', 'run.jsonl.fifo', 'run.jsonl.srtf'].map((name) => join(cwd, name));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ago, clock, count, plain, runs, short, span, where } from './format';
+import { ago, clock, count, plain, runs, short, span, tidy, where } from './format';
 
 test('spans have two units at most', () => {
   expect([0, 0.3, 45, 99, 100, 3599, 3600, 7499, 86399, 86400, 360000].map(span)).toEqual(
@@ -17,6 +17,10 @@ test('times are seen from now', () => {
 test('numbers have as many digits as say something', () => {
   expect([1234567, 999].map(count)).toEqual(['1\u202f234\u202f567', '999']);
   expect([0, 0.001, 0.123, 12.34, 123.4, 12345].map(short)).toEqual(['0.00', '1.0e-3', '0.12', '12.3', '123', '12\u202f345']);
+});
+
+test('axes have no zeros that say nothing', () => {
+  expect([0, 0.5, 2.5, 50, 100, 2000].map(tidy)).toEqual(['0', '0.5', '2.5', '50', '100', '2000']);
 });
 
 test('devices in a row are drawn together', () => {

@@ -52,6 +52,11 @@ export function short(number: number): string {
   return number.toExponential(1);
 }
 
+/** The same without zeros that say nothing, for axes. */
+export function tidy(number: number): string {
+  return short(number).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+}
+
 export function percent(part: number): string {
   return `${Math.round(part * 100)} %`;
 }

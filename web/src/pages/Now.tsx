@@ -166,7 +166,7 @@ function Past({ open, devices }: { open: Job[]; devices: number }) {
   const series = [{ name: 'waiting', hue: 'hue-1' }, { name: 'running', hue: 'hue-0' }];
   return (
     <Panel title="Jobs over time">
-      <Chart label={`Jobs waiting and running, ${plural(devices, 'device')}`} points={points} series={series} format={(value) => short(Math.round(value * 10) / 10).replace(/\.0+$/, '')} height={130} />
+      <Chart label={`Jobs waiting and running, ${plural(devices, 'device')}`} points={points} series={series} height={130} />
     </Panel>
   );
 }

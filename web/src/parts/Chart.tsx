@@ -1,7 +1,7 @@
 // A small chart of areas or lines over time, drawn by hand.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { clock, short } from '../lib/format';
+import { clock, tidy } from '../lib/format';
 import type { Point } from '../lib/spans';
 
 export interface Series { name: string; hue: string }
@@ -23,7 +23,7 @@ const LEFT = 38;
 const BOTTOM = 18;
 const TOP = 6;
 
-export function Chart({ label, points, series, stacked = false, height = 150, limit, time, format = short }: Props) {
+export function Chart({ label, points, series, stacked = false, height = 150, limit, time, format = tidy }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [hover, setHover] = useState<number | null>(null);

@@ -24,17 +24,20 @@ export function RunTable({ runs }: { runs: Run[] }) {
   const known = MEASURES.filter(({ key }) => runs.some((run) => typeof run[key] === 'number'));
   const best = new Map(known.map((measure) => [measure.key, bestOf(runs, measure)]));
   const widest = Math.max(...runs.map((run) => number(run, 'avg_jct_s') ?? 0), 1e-9);
+  const from = (run: Run) => `${String(run['trace'] ?? '')} on ${run.cluster}`;
+  const same = runs.every((run) => from(run) === from(runs[0]!));
   return (
     <div class="wide-table">
       <table class="runs">
+        {same && <caption>{from(runs[0]!)}</caption>}
         <thead>
-          <tr><th scope="col">Policy</th><th scope="col">Trace and cluster</th>{known.map((measure) => <th key={measure.key} scope="col" class="num">{measure.name}</th>)}</tr>
+          <tr><th scope="col">Policy</th>{!same && <th scope="col">Trace and cluster</th>}{known.map((measure) => <th key={measure.key} scope="col" class="num">{measure.name}</th>)}</tr>
         </thead>
         <tbody>
           {runs.map((run, n) => (
             <tr key={n}>
               <th scope="row">{run.policy}</th>
-              <td><small>{String(run['trace'] ?? '')}, {run.cluster}</small></td>
+              {!same && <td><small>{from(run)}</small></td>}
               {known.map(({ key, write }) => {
                 const value = number(run, key);
                 const is = value !== null && value === best.get(key) && runs.length > 1;

@@ -65,5 +65,5 @@ function deadline(job: Job, now: number) {
     const met = job.ended_at <= job.deadline && job.state === 'succeeded';
     return <span class={met ? 'good' : 'bad'}>{met ? 'met' : 'missed'}</span>;
   }
-  return <span class={atRisk(job) ? 'bad' : ''}>{ago(job.deadline, now)}{job.promise !== null && <small> promised</small>}</span>;
+  return <span class={atRisk(job) ? 'bad' : ''} title={atRisk(job) ? 'at risk' : undefined}>{job.promise !== null && <abbr title="promised">✓ </abbr>}{ago(job.deadline, now)}</span>;
 }
