@@ -124,6 +124,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(logs::logs))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
+        .routes(routes!(nodes::drain_some))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::events))
         .routes(routes!(tokens::list, tokens::create))

@@ -26,6 +26,7 @@ async fn every_route_is_documented() {
         /v1/jobs/{id}/logs get
         /v1/join post
         /v1/nodes get
+        /v1/nodes/drain post
         /v1/nodes/{name}/drain post
         /v1/nodes/{name}/resume post
         /v1/openapi.json get
