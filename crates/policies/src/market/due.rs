@@ -27,14 +27,14 @@ enum Need {
     Speed(f64),
     /// Nothing yet.
     Nothing,
-    /// A shape in which it is done in time from now on, once it has no more than so many seconds to spare: it does not
-    /// fit with those that go before it, or was promised and can grow, so that working ahead makes room for others.
-    Shape { spare_s: f64 },
+    /// A shape in which it is done in time from now on: it does not fit with those that go before it, or was promised
+    /// and can grow, so that working ahead makes room for others.
+    Shape,
 }
 
 impl Due {
     /// The best that a job can still have of its promise, its rewards or its deadline.
-    fn new(view: &View, job: JobIdx, reserve: f64) -> Option<Due> {
+    fn new(view: &View, job: JobIdx) -> Option<Due> {
         let spec = view.spec(job);
         let soonest = spec.usable().map(|shape| finish(view, job, shape)).min()?;
         let rewards = spec.rewards.as_deref().unwrap_or_default();
@@ -43,10 +43,7 @@ impl Due {
         let hard = wanted(view, job).map(|by| (by, 1.0));
         let able = hard.into_iter().chain(soft).filter(|(by, _)| soonest <= *by);
         let (by, part) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        // Small sizes do most for each device, so who grows begins at once; who runs would only have to come back.
-        let waits = view.run(job).lease.is_none() && !grows(view, job);
-        let spare_s = if waits { reserve * (by - view.now).secs() } else { f64::INFINITY };
-        Some(Due { by, part, need: Need::Shape { spare_s } })
+        Some(Due { by, part, need: Need::Shape })
     }
 
     /// Whether a shape is what it asks for.
@@ -54,10 +51,7 @@ impl Due {
         match self.need {
             Need::Speed(least) => view.speed(job, shape) >= least,
             Need::Nothing => false,
-            Need::Shape { spare_s } => {
-                let end = finish(view, job, shape);
-                end <= self.by && (self.by - end).secs() <= spare_s
-            }
+            Need::Shape => finish(view, job, shape) <= self.by,
         }
     }
 
@@ -77,9 +71,9 @@ impl Due {
 }
 
 /// The deadlines of all jobs that can keep theirs, by row.
-pub(super) fn dues(view: &View, reserve: f64) -> Vec<Option<Due>> {
+pub(super) fn dues(view: &View) -> Vec<Option<Due>> {
     let mut dues: Vec<Option<Due>> = view.runs.iter().map(|_| None).collect();
-    view.active().for_each(|job| dues[job.index()] = Due::new(view, job, reserve));
+    view.active().for_each(|job| dues[job.index()] = Due::new(view, job));
     let mut jobs: Vec<JobIdx> = view.active().filter(|job| dues[job.index()].is_some()).collect();
     jobs.sort_by_key(|job| {
         let run = view.run(*job);

@@ -45,10 +45,6 @@ pub(crate) const ENTRY: Entry = Entry {
         ("short", "how much being nearly done counts; near 0: not at all [default: 0.1]"),
         ("lambda", "what it is worth that a job has anything, over what that does at least [default: 1.1]"),
         ("patience", "times what it has left that a job waits until it counts twice [default: 5]"),
-        (
-            "reserve",
-            "part of the time to a deadline that a job whose plan does not fit never waits [default: 0.2]",
-        ),
         ("gain", "by what part faster a job must be in another shape before it moves [default: 0.05]"),
         (
             "gang",
@@ -69,7 +65,6 @@ struct Market {
     short: f64,
     lambda: f64,
     patience: f64,
-    reserve: f64,
     gain: f64,
     gang: f64,
 }
@@ -88,7 +83,6 @@ impl Market {
             short: of("short", 0.1)?,
             lambda: of("lambda", 1.1)?,
             patience: of("patience", 5.0)?,
-            reserve: of("reserve", 0.2)?,
             gain: of("gain", 0.05)?,
             gang: of("gang", 0.3)?,
         })
@@ -97,7 +91,7 @@ impl Market {
     /// What counts for each job, by row; none for those that cannot run.
     fn jobs(&self, view: &View) -> Vec<Option<Own>> {
         let mut jobs: Vec<Option<Own>> = view.runs.iter().map(|_| None).collect();
-        let mut dues = due::dues(view, self.reserve);
+        let mut dues = due::dues(view);
         for (job, worth) in self.worths(view) {
             jobs[job.index()] = Some(Own { job, worth, due: dues[job.index()].take() });
         }
