@@ -31,7 +31,7 @@ pub(crate) struct ServerOptions {
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
     /// Who decides; NAME:key=value sets parameters (see yard policies --params)
-    #[arg(long, value_name = "NAME[:k=v]", default_value = "max-min")]
+    #[arg(long, value_name = "NAME[:k=v]", default_value = "market")]
     pub(crate) policy: String,
     /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "60s")]

@@ -1,24 +1,40 @@
-//! When jobs should be done, and which of their shapes still make it.
+//! When jobs should be done, and which of their shapes they must have now for it. Jobs with a deadline are planned by
+//! their minimum satisfactory shares (`yard_core::promise`), those that were promised it first, then by deadline: who
+//! must begin now to be in time has a budget, who need not has no claim yet.
 
 use yard_core::ids::JobIdx;
-use yard_core::units::Time;
+use yard_core::promise::{Ask, Grid, Room, Stretch, Timeline, satisfy};
+use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
 use super::devices;
 use crate::ranked::finite;
+
+/// The step of plans where decisions follow events.
+const STEP: Span = Span::from_whole_secs(60);
 
 /// A deadline that can still be kept.
 pub(super) struct Due {
     by: Time,
     /// What that is worth, beside the best that ever could be had.
     pub(super) part: f64,
-    /// Seconds that it may idle and keep it, where waiting costs nothing else.
-    idle: f64,
+    need: Need,
+}
+
+/// What a deadline asks for now.
+enum Need {
+    /// This speed at least: its share begins.
+    Speed(f64),
+    /// Nothing yet.
+    Nothing,
+    /// A shape in which it is done in time from now on: it does not fit with those that go before it, or was promised
+    /// and can grow, so that working ahead makes room for others.
+    Shape,
 }
 
 impl Due {
     /// The best that a job can still have of its promise, its rewards or its deadline.
-    pub(super) fn new(view: &View, job: JobIdx, reserve: f64) -> Option<Due> {
+    fn new(view: &View, job: JobIdx) -> Option<Due> {
         let spec = view.spec(job);
         let soonest = spec.usable().map(|shape| finish(view, job, shape)).min()?;
         let rewards = spec.rewards.as_deref().unwrap_or_default();
@@ -27,22 +43,64 @@ impl Due {
         let hard = wanted(view, job).map(|by| (by, 1.0));
         let able = hard.into_iter().chain(soft).filter(|(by, _)| soonest <= *by);
         let (by, part) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        // Small sizes do most for each device, so who grows begins at once; who runs would only have to come back.
-        let waits = view.run(job).lease.is_none() && !grows(view, job);
-        let idle = if waits { reserve * (by - view.now).secs() } else { f64::INFINITY };
-        Some(Due { by, part, idle })
+        Some(Due { by, part, need: Need::Shape })
     }
 
-    /// Whether it is kept in a shape, and only if that is decided now.
+    /// Whether a shape is what it asks for.
     pub(super) fn is_kept(&self, view: &View, job: JobIdx, shape: u16) -> bool {
-        let end = finish(view, job, shape);
-        end <= self.by && (self.by - end).secs() <= self.idle
+        match self.need {
+            Need::Speed(least) => view.speed(job, shape) >= least,
+            Need::Nothing => false,
+            Need::Shape => finish(view, job, shape) <= self.by,
+        }
     }
 
-    /// The fewest devices that keep it.
+    /// The fewest devices that it asks for.
     pub(super) fn least(&self, view: &View, job: JobIdx) -> Option<f64> {
         let kept = view.spec(job).usable().filter(|shape| self.is_kept(view, job, *shape));
         kept.map(|shape| devices(view, job, shape)).reduce(f64::min)
+    }
+
+    fn ask(&self, view: &View, room: &Room, job: JobIdx) -> Ask {
+        let spec = view.spec(job);
+        // Who runs and goes on loses nothing; who then has to change is planned anew, with the devices it has.
+        let overhead = if view.is_running(job) { Span::ZERO } else { spec.costs.restart() };
+        let (ways, left) = (room.ways(spec), view.steps_left(job));
+        Ask { by: self.by, from: view.now, left, ways, overhead, whole: !spec.pausable }
+    }
+}
+
+/// The deadlines of all jobs that can keep theirs, by row.
+pub(super) fn dues(view: &View) -> Vec<Option<Due>> {
+    let mut dues: Vec<Option<Due>> = view.runs.iter().map(|_| None).collect();
+    view.active().for_each(|job| dues[job.index()] = Due::new(view, job));
+    let mut jobs: Vec<JobIdx> = view.active().filter(|job| dues[job.index()].is_some()).collect();
+    jobs.sort_by_key(|job| {
+        let run = view.run(*job);
+        (run.promise.is_none(), dues[job.index()].as_ref().map(|due| due.by), run.submitted, run.id)
+    });
+    if !jobs.is_empty() {
+        plan(view, &jobs, &mut dues);
+    }
+    dues
+}
+
+/// Plans jobs one after the other. What was promised is kept by the engine, whatever is planned here.
+fn plan(view: &View, jobs: &[JobIdx], dues: &mut [Option<Due>]) {
+    let grid = Grid::new(view.now, if view.round > Span::ZERO { view.round } else { STEP });
+    let room = Room::of(&view.nodes, view.kinds.len());
+    let mut timeline = Timeline::new(grid.now, room.free());
+    for job in jobs {
+        let Some(due) = &mut dues[job.index()] else { continue };
+        let ask = due.ask(view, &room, *job);
+        let Some(plan) = satisfy(&ask, &timeline, &grid) else { continue };
+        timeline.take_plan(&ask, &plan, &grid);
+        let ahead = view.run(*job).promise.is_some() && grows(view, *job);
+        if !ahead {
+            let now = |first: &&Stretch| first.from <= grid.now;
+            let first = plan.first().filter(now).map(|first| view.speed(*job, first.shape));
+            due.need = first.map_or(Need::Nothing, Need::Speed);
+        }
     }
 }
 

@@ -1,22 +1,25 @@
 //! One priced problem each round over all jobs and all their shapes: sizes, kinds, deadlines, weights and the cost of
 //! moving in one measure. The policy for whoever does not know which one to take.
 //!
-//! Objective: max Σ_j w_j · u_j · (λ − (kept_j · G_j)^−½), with one shape for each job or none, within the devices of each
-//! kind. G is speed over that in the job's slowest way, and u the devices of that one. So far it is Sia's (SOSP 2023), but
-//! a rigid gang counts by its devices. What else differs:
+//! Objective: max Σ_j w_j · u_j^`gang` · (λ − (kept_j · G_j)^−½), with one shape for each job or none, within the devices of
+//! each kind. G is speed over that in the job's slowest way, and u the devices of that one: of gangs that may not
+//! shrink a larger one counts more, though less for each device. So far it is near Sia's (SOSP 2023). What else differs:
 //! * Who is nearly done goes first: w = (i/n)^`short`, where i counts the jobs with as much work left or more. The
 //!   shorter a job, the more others have its devices afterwards (heSRPT, Berg et al., Performance 2020, where this weight
 //!   is optimal for the mean completion time). Rigid jobs of one kind go by their remaining service.
-//! * A move must pay before the job is done, and not eat up what it has done so far: kept = (1 − S/R) · (T − n·S)/(T + S)
-//!   for a restart of S seconds, R seconds left in the new shape, an age of T and n restarts. Sia has the second part only.
+//! * A move must pay before the job is done, gain something, and not eat up what it has done so far:
+//!   kept = (1 − S/R) · (T − n·S)/(T + S) / (1 + `gain`) for a restart of S seconds, R seconds left in the new shape, an
+//!   age of T and n restarts. Sia has the second part only.
 //! * Nobody waits for ever: w grows with a job's weight and with the time it waited: twice as much after `patience`
 //!   times what it has left.
-//! * A deadline is a budget. Shapes that still keep it are worth more than any other use of their devices: at once for a
-//!   job that grows or runs, and for one that waits once waiting on for `reserve` of the time to the deadline would miss
-//!   it. Where not all can be kept, each counts the same, and the shorter more. Of a soft deadline the best reward that
-//!   can still be had counts, by what it is worth beside the first.
+//! * A deadline is a budget. Jobs are planned by their minimum satisfactory shares (`yard_core::promise`), as late as may
+//!   be; the speed that a plan needs now is worth more than any other use of the devices. So is any shape that is in
+//!   time from now on for jobs that do not fit into the plan, or were promised and grow. Where not all can be kept,
+//!   each counts the same, and the shorter more. Of a soft deadline the best reward that can still be had counts, by
+//!   what it is worth beside the first.
 //!
-//! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`.
+//! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`, and for
+//! jobs with deadlines O(shapes² · steps) each.
 //! Not to be used where shares must be equal whatever comes of it: see `max-min`.
 
 mod due;
@@ -41,8 +44,12 @@ pub(crate) const ENTRY: Entry = Entry {
     params: &[
         ("short", "how much being nearly done counts; near 0: not at all [default: 0.1]"),
         ("lambda", "what it is worth that a job has anything, over what that does at least [default: 1.1]"),
-        ("patience", "times what it has left that a job waits until it counts twice [default: 20]"),
-        ("reserve", "part of the time to a deadline that is not counted on [default: 0.2]"),
+        ("patience", "times what it has left that a job waits until it counts twice [default: 5]"),
+        ("gain", "by what part faster a job must be in another shape before it moves [default: 0.05]"),
+        (
+            "gang",
+            "how much the devices of a job that cannot do with fewer count; 1: each the same [default: 0.3]",
+        ),
     ],
     rounds: true,
     make: |params| Ok(Box::new(Market::new(params)?)),
@@ -58,7 +65,8 @@ struct Market {
     short: f64,
     lambda: f64,
     patience: f64,
-    reserve: f64,
+    gain: f64,
+    gang: f64,
 }
 
 /// A job with all that counts for its shapes.
@@ -74,16 +82,18 @@ impl Market {
         Ok(Market {
             short: of("short", 0.1)?,
             lambda: of("lambda", 1.1)?,
-            patience: of("patience", 20.0)?,
-            reserve: of("reserve", 0.2)?,
+            patience: of("patience", 5.0)?,
+            gain: of("gain", 0.05)?,
+            gang: of("gang", 0.3)?,
         })
     }
 
     /// What counts for each job, by row; none for those that cannot run.
     fn jobs(&self, view: &View) -> Vec<Option<Own>> {
         let mut jobs: Vec<Option<Own>> = view.runs.iter().map(|_| None).collect();
+        let mut dues = due::dues(view);
         for (job, worth) in self.worths(view) {
-            jobs[job.index()] = Some(Own { job, worth, due: Due::new(view, job, self.reserve) });
+            jobs[job.index()] = Some(Own { job, worth, due: dues[job.index()].take() });
         }
         jobs
     }

@@ -70,6 +70,30 @@ fn a_move_must_pay_before_the_job_is_done() {
 }
 
 #[test]
+fn a_move_must_gain_something() {
+    let shape = |faster: f64| {
+        let mut view = elastic(&[2], &[(&[(0, 1, 1.0), (0, 2, faster)], 100_000.0)]);
+        view.now = Time::from_secs(10_000.0);
+        running(&mut view, 0, 0, 0.0);
+        answer("market", &view).0
+    };
+    assert_eq!(shape(1.04), [Some(0)]);
+    assert_eq!(shape(1.06), [Some(1)]);
+}
+
+#[test]
+fn who_runs_longer_than_believed_is_not_nearly_done_for_ever() {
+    let jobs = |done: f64| {
+        let mut view = elastic(&[1], &[(&[(0, 1, 1.0)], 100.0), (&[(0, 1, 1.0)], 200.0)]);
+        running(&mut view, 0, 0, 0.0);
+        Arc::make_mut(&mut view.runs)[0].done = done;
+        answer("market", &view).0
+    };
+    assert_eq!(jobs(150.0), [Some(0), None]);
+    assert_eq!(jobs(400.0), [None, Some(0)], "as long again as it is over");
+}
+
+#[test]
 fn who_waited_long_enough_has_its_turn() {
     let jobs = |age: f64| {
         let mut view = elastic(&[1], &[(&[(0, 1, 1.0)], 9000.0), (&[(0, 1, 1.0)], 100.0)]);
@@ -113,6 +137,19 @@ fn a_rigid_job_with_time_to_spare_lets_others_go_first() {
 }
 
 #[test]
+fn a_deadline_takes_no_more_than_it_needs_now() {
+    let sizes = [(0, 1, 1.0), (0, 2, 1.8), (0, 4, 3.0)];
+    let mut view = elastic(&[4], &[(&sizes, 5000.0), (&sizes, 3000.0), (&sizes, 100.0)]);
+    let without = answer("market", &view).0;
+    set_deadline(&mut view, 0, 50_000.0);
+    assert_eq!(answer("market", &view).0, without, "it has time");
+    set_deadline(&mut view, 0, 2900.0);
+    assert_eq!(answer("market", &view).0[0], Some(1), "half of the devices are enough");
+    set_deadline(&mut view, 0, 1700.0);
+    assert_eq!(answer("market", &view).0[0], Some(2));
+}
+
+#[test]
 fn as_many_deadlines_are_kept_as_can_be() {
     // One that needs four devices, or two that need two.
     let (four, two) = ([(0, 4, 1.0)], [(0, 2, 1.0)]);
@@ -141,7 +178,7 @@ fn brute(jobs: &[Vec<(u16, u32, f64)>], free: [u32; 2]) -> f64 {
     for (kind, devices, speed) in sizes.iter().filter(|size| size.1 <= free[size.0 as usize]) {
         let mut left = free;
         left[*kind as usize] -= devices;
-        let gain = f64::from(slowest.1) * (1.1 - libm::pow(speed / slowest.2, -0.5));
+        let gain = libm::pow(f64::from(slowest.1), 0.3) * (1.1 - libm::pow(speed / slowest.2, -0.5));
         best = best.max(gain + brute(rest, left));
     }
     best

@@ -17,9 +17,8 @@ pub(super) struct Worth {
     weight: f64,
     /// The part of all jobs that have as much work left or more.
     pub(super) place: f64,
-    /// Its speed in its slowest shape, and the devices of that one.
+    /// Its speed in its slowest shape.
     slowest: f64,
-    devices: f64,
     /// The part of its time that a restart would leave it, as things went so far.
     kept: f64,
 }
@@ -28,17 +27,17 @@ impl Market {
     /// The jobs that can run. Who has much work left counts less; who waited long for what it has to do counts more.
     pub(super) fn worths(&self, view: &View) -> Vec<(JobIdx, Worth)> {
         let able = view.active().filter_map(|job| Some((job, slowest(view, job)?)));
-        let left = |job, (speed, devices): (f64, f64)| finite(view.steps_left(job) / speed * devices);
-        let mut order: Vec<_> = able.map(|(job, slow)| (left(job, slow), job, slow)).collect();
+        let work = |job, (speed, devices): (f64, f64)| finite(left(view, job) / speed * devices);
+        let mut order: Vec<_> = able.map(|(job, slow)| (work(job, slow), job, slow)).collect();
         let key = |job: JobIdx| (view.run(job).submitted, view.run(job).id);
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| key(b.1).cmp(&key(a.1))));
         let all = order.len() as f64;
         let worth = |(at, (_, job, (slowest, devices))): (usize, (f64, JobIdx, (f64, f64)))| {
             let place = (at + 1) as f64 / all;
-            let short = libm::pow(place, self.short);
-            let patience = self.patience * finite(view.steps_left(job) / slowest).max(1.0);
-            let weight = view.spec(job).weight * short * (1.0 + waited(view, job) / patience);
-            (job, Worth { weight, place, slowest, devices, kept: kept(view, job) })
+            let patience = self.patience * finite(left(view, job) / slowest).max(1.0);
+            let counts = libm::pow(place, self.short) * libm::pow(devices, self.gang);
+            let weight = view.spec(job).weight * counts * (1.0 + waited(view, job) / patience);
+            (job, Worth { weight, place, slowest, kept: kept(view, job) })
         };
         order.into_iter().enumerate().map(worth).collect()
     }
@@ -48,10 +47,15 @@ impl Market {
         let (run, speed) = (view.run(job), view.speed(job, shape));
         let moves = run.lease.is_some() && run.shape != shape;
         let lost = view.spec(job).costs.restart().secs() / (view.steps_left(job) / speed);
-        let kept = if moves { worth.kept * (1.0 - lost.min(1.0)) } else { 1.0 };
+        let kept = if moves { worth.kept * (1.0 - lost.min(1.0)) / (1.0 + self.gain) } else { 1.0 };
         let cost = libm::pow(kept * speed / worth.slowest, POWER).min(COST_MAX);
-        worth.weight * worth.devices * (self.lambda - cost)
+        worth.weight * (self.lambda - cost)
     }
+}
+
+/// Steps left. Who did more than was believed of it is taken to go as far beyond that again.
+fn left(view: &View, job: JobIdx) -> f64 {
+    (view.spec(job).steps - view.run(job).done_at(view.now)).abs()
 }
 
 /// Seconds since it was submitted in which it had no devices.

@@ -52,7 +52,7 @@ pub(crate) struct LiveArgs {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_024))]
     slots: u32,
     /// Who decides
-    #[arg(long, value_name = "NAME[:k=v]", default_value = "max-min")]
+    #[arg(long, value_name = "NAME[:k=v]", default_value = "market")]
     policy: String,
     /// Length of a round, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
