@@ -172,7 +172,11 @@ fn delay(delay: &DelayView) -> String {
     let DelayView { job, name, delay_s, stops, late } = delay;
     let ends =
         delay_s.map_or_else(|| "would not end".into(), |by| format!("ends {} later", output::brief(by)));
-    let stops = if *stops > 0 { format!(", stopped {stops} more times") } else { String::new() };
+    let stops = match stops {
+        0 => String::new(),
+        1 => ", stopped once more".into(),
+        n => format!(", stopped {n} more times"),
+    };
     let late = if *late { ", after its deadline" } else { "" };
     format!("job {job} ({}) {ends}{stops}{late}", output::plain(name))
 }

@@ -117,7 +117,7 @@ pub fn run(
     while let Some(now) = run.next_time() {
         run.happen(now);
     }
-    let cut = run.open > 0 && run.idle_rounds < IDLE_ROUNDS_MAX && !run.told();
+    let cut = run.open > 0 && !run.told() && run.goes_on();
     Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, steps: run.steps })
 }
 
@@ -182,15 +182,28 @@ impl<'a> Run<'a> {
         self.only_asked && self.asked.as_ref().is_some_and(over)
     }
 
-    fn next_time(&self) -> Option<Time> {
-        let spent = self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max;
-        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
-            return None;
-        }
+    fn spent(&self) -> bool {
+        self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max
+    }
+
+    /// Whether something would happen yet if it went on: else who is left stays.
+    fn goes_on(&self) -> bool {
+        self.idle_rounds < IDLE_ROUNDS_MAX && (self.spent() || self.next().is_some())
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Option<Time> {
         let arrival = self.arrivals.first().map(|(time, ..)| *time);
         let node = self.nodes.first().map(|(time, _)| *time);
         let times = arrival.into_iter().chain(node).chain(self.world.time()).chain(self.engine.deadline());
-        times.min().map(|time| time.max(self.now)).filter(|time| *time <= self.until)
+        times.min().map(|time| time.max(self.now))
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        if self.open == 0 || self.spent() || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
+            return None;
+        }
+        self.next().filter(|time| *time <= self.until)
     }
 
     /// As in every loop around the engine: first what is reported, then what happens to nodes and who comes, then the

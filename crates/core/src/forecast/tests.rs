@@ -30,7 +30,7 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let devices = shape.devices();
-        let (node, is) = nodes.iter().find(|(_, node)| node.free.count_ones() >= devices)?;
+        let (node, is) = nodes.iter().find(|(_, node)| node.free_count() >= devices)?;
         let mask =
             (0..128).map(|bit| 1u128 << bit).filter(|bit| is.free & bit != 0).take(devices as usize).sum();
         Some(Placement([Slice { node, mask }].into_iter().collect()))

@@ -52,7 +52,7 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobV
         refused,
         earliest: earliest.map(Time::secs),
         delayed: told.hits.iter().filter(|hit| hit.delay != Some(Span::ZERO)).count(),
-        delayed_s: told.hits.iter().filter_map(|hit| hit.delay).map(Span::secs).sum(),
+        delayed_s: told.hits.iter().filter_map(|hit| hit.delay).fold(0.0, |sum, delay| sum + delay.secs()),
         stranded: told.hits.iter().filter(|hit| hit.delay.is_none()).count(),
         late: told.hits.iter().filter(|hit| hit.late).count(),
         stopped: told.hits.iter().filter(|hit| hit.stops > 0).count(),
