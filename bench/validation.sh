@@ -46,7 +46,7 @@ comparison is a test (\`cargo test -p yard validate\`).
   policy: so on Tiresias' 60 jobs, where the record says that all was over sooner than foretold.
 - **what-if**: a job is asked about just before it is submitted, while 100 jobs and more wait or run; starts that are exact
   to the microsecond where nobody comes after it (50 states for each of four policies), and the share inside the 90 %
-  interval where others do (25 for each).
+  interval where others do (50 for each).
 - **elasticflow**: ElasticFlow's simulator on 195 jobs, 64 T4, slots of 60 s (\`--compat elasticflow --promises\`): jobs that
   were promised their deadline and met it. Its EDF gives each job the largest size that is left and charges nothing for
   changes: \`edf:size=largest --overheads none\`, at beats where it has events no less than a slot apart.

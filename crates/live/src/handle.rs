@@ -11,7 +11,7 @@ use yard_core::view::View;
 use crate::board::Board;
 use crate::request::JobRequest;
 use crate::views::{EventView, Explanation, JobView};
-use crate::what_if::Question;
+use crate::what_if::{Question, WhatIf};
 use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// Who asks.
@@ -107,14 +107,12 @@ pub enum Ask {
         /// Why, in words and numbers.
         reply: Reply<Explanation>,
     },
-    /// What would become of a job; nothing is submitted.
+    /// What would become of a job, or of all if a node went; nothing happens.
     WhatIf {
         /// Who.
         who: Who,
-        /// The job.
-        request: Box<JobRequest>,
-        /// Whether other ways to ask for it are of interest.
-        others: bool,
+        /// What.
+        asked: Box<WhatIf>,
         /// A copy of all that is needed to answer it.
         reply: Reply<Question>,
     },

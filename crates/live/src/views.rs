@@ -338,21 +338,22 @@ pub struct WayView {
     pub held: bool,
 }
 
-/// What would become of a job.
+/// What would become of a job, or of all if a node went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfView {
     /// When it was asked.
     pub made_at: f64,
-    /// The job as it was asked for, then other ways to ask for it.
+    /// The job as it was asked for, then other ways to ask for it; one row where it is about a node.
     pub rows: Vec<WhatIfRow>,
     /// Whether the work for one question did not suffice for all of it.
     pub cut: bool,
 }
 
-/// What would become of a job that is asked for in one way.
+/// What would become of a job that is asked for in one way, or of all jobs if something happened to a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfRow {
-    /// How it differs from what was asked for: `as asked`, `2 devices`, `on a100`, `no deadline`.
+    /// How it differs from what was asked for: `as asked`, `2 devices`, `on a100`, `no deadline`; or what happens:
+    /// `n1 drained`, `n1 fails`.
     pub label: String,
     /// Whether it is the best way: in time, and done first.
     pub best: bool,
@@ -378,9 +379,13 @@ pub struct WhatIfRow {
     pub earliest: Option<f64>,
     /// Jobs that would end later because of it.
     pub delayed: usize,
-    /// By how much, all together.
+    /// By how much, all together, without those that would not end.
     pub delayed_s: f64,
-    /// Jobs that would be stopped for it, or more often.
+    /// Of these, jobs that would not end: nothing that is left could run them.
+    pub stranded: usize,
+    /// Jobs that would miss the deadline that they would keep otherwise.
+    pub late: usize,
+    /// Jobs that would be stopped for it, or more often, to go on elsewhere or later.
     pub stopped: usize,
     /// Which, those first that lose most; only those that who asks may see.
     pub delays: Vec<DelayView>,
@@ -395,10 +400,12 @@ pub struct DelayView {
     pub job: u64,
     /// What people call it.
     pub name: String,
-    /// How much later it would end.
-    pub delay_s: f64,
+    /// How much later it would end; none: not at all.
+    pub delay_s: Option<f64>,
     /// How many more times it would be stopped.
     pub stops: u32,
+    /// Whether it would miss its deadline.
+    pub late: bool,
 }
 
 /// An error, as the API says it.

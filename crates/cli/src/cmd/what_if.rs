@@ -1,12 +1,13 @@
 //! `yard what-if`: what would become of a job if it were submitted now, and of the others because of it, beside other
-//! ways to ask for it. Nothing is submitted.
+//! ways to ask for it; or who would be hit if a node were drained or failed. Nothing happens.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use yard_live::api::WhatIf;
-use yard_live::request::JobRequest;
+use anyhow::anyhow;
+use yard_live::request::{JobRequest, times};
 use yard_live::views::{DelayView, IntervalView, WhatIfRow, WhatIfView};
+use yard_live::what_if::WhatIf;
 
 use super::submit::SubmitArgs;
 use crate::client::{Answer, Client};
@@ -18,9 +19,13 @@ const EXAMPLES: &str = "Examples:
   yard what-if --gpus 4 --kind h100 --time 2h
   yard what-if --gpus 8 --time 6h --deadline 18:00 --only
   yard what-if -f job.yaml -o json | jq '.rows[] | select(.best)'
+  yard what-if --drain node-3 --at 18:00      # who would be hit
+  yard what-if --fail node-3
 
 Times are exact if nobody else comes and all jobs take as long as they say; what is in parentheses holds nine times in
 ten with jobs like those of the past coming.";
+
+const CUT: &str = "some of it is not known: one question may not take more work";
 
 /// A job, as for yard submit; the command may be left out.
 #[derive(clap::Args, Debug)]
@@ -32,6 +37,18 @@ pub(crate) struct WhatIfArgs {
     /// Only the job as it is, no other ways to ask for it
     #[arg(long)]
     only: bool,
+    /// Instead of a job: this node takes nothing new
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["job_file", "only"], help_heading = "A node")]
+    drain: Option<String>,
+    /// With --drain: its jobs are asked to save and go elsewhere
+    #[arg(long, requires = "drain", help_heading = "A node")]
+    evict: bool,
+    /// Instead of a job: this node is gone, with what runs there
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["job_file", "only", "drain"], help_heading = "A node")]
+    fail: Option<String>,
+    /// When that happens to the node, written like a deadline [default: now]
+    #[arg(long, value_name = "TIME", help_heading = "A node")]
+    at: Option<String>,
     #[command(flatten)]
     job: SubmitArgs,
 }
@@ -39,12 +56,13 @@ pub(crate) struct WhatIfArgs {
 pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (format, server) = args.job.asked_of();
     let client = Client::new(server)?;
-    for request in args.job.only_asked(args.job_file)? {
-        let told = ask(&client, &request, !args.only)?;
+    for asked in questions(args)? {
+        let told: WhatIfView = client.post("/v1/what-if", &asked)?;
         match format {
             Format::Json => output::json(&told, out)?,
             Format::Table => {
-                let lines = lines(&told, clock::seconds_now());
+                let job = asked.job.is_some();
+                let lines = if job { lines(&told, clock::seconds_now()) } else { hits(&told) };
                 lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
         }
@@ -52,9 +70,27 @@ pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks the server.
-pub(super) fn ask(client: &Client, job: &JobRequest, alternatives: bool) -> Answer<WhatIfView> {
-    client.post("/v1/what-if", &WhatIf { job: job.clone(), alternatives })
+/// One about a node, or one for each job.
+fn questions(args: WhatIfArgs) -> anyhow::Result<Vec<WhatIf>> {
+    let WhatIfArgs { drain, evict, fail, at, .. } = &args;
+    if drain.is_some() || fail.is_some() {
+        let moment = |at: &str| times::moment(at, &clock::now()).map_err(|why| anyhow!("--at: {why}"));
+        let at = at.as_deref().map(moment).transpose()?;
+        let (drain, fail) = (drain.clone(), fail.clone());
+        return Ok(vec![WhatIf { drain, evict: *evict, fail, at, ..WhatIf::default() }]);
+    }
+    anyhow::ensure!(at.is_none(), "--at is for --drain and --fail; for a job there is --begin");
+    let jobs = args.job.only_asked(args.job_file)?;
+    Ok(jobs.into_iter().map(|job| about(job, !args.only)).collect())
+}
+
+fn about(job: JobRequest, alternatives: bool) -> WhatIf {
+    WhatIf { job: Some(job), alternatives: Some(alternatives), ..WhatIf::default() }
+}
+
+/// Asks the server about a job, and about other ways to ask for it.
+pub(super) fn ask(client: &Client, job: &JobRequest) -> Answer<WhatIfView> {
+    client.post("/v1/what-if", &about(job.clone(), true))
 }
 
 /// The answer for people.
@@ -69,9 +105,18 @@ pub(super) fn lines(told: &WhatIfView, now: f64) -> Vec<String> {
     let mut lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
     lines.extend(told.rows.iter().filter_map(refused));
     lines.extend(told.rows.first().into_iter().flat_map(|row| &row.delays).map(delay));
-    if told.cut {
-        lines.push("some of it is not known: one question may not take more work".to_owned());
+    lines.extend(told.cut.then(|| CUT.to_owned()));
+    lines
+}
+
+/// Who is hit by what happens to a node.
+fn hits(told: &WhatIfView) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &told.rows {
+        lines.push(format!("{}: {}", output::plain(&row.label), others(row)));
+        lines.extend(row.delays.iter().map(delay));
     }
+    lines.extend(told.cut.then(|| CUT.to_owned()));
     lines
 }
 
@@ -106,11 +151,14 @@ fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64) -> Strin
 
 fn others(row: &WhatIfRow) -> String {
     let jobs = |n: usize| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
-    let delayed = (row.delayed > 0)
-        .then(|| format!("{} later by {} in all", jobs(row.delayed), output::brief(row.delayed_s)));
+    let later = row.delayed - row.stranded.min(row.delayed);
+    let delayed =
+        (later > 0).then(|| format!("{} later by {} in all", jobs(later), output::brief(row.delayed_s)));
     let stopped = (row.stopped > 0).then(|| format!("{} stopped", jobs(row.stopped)));
-    let both: Vec<String> = delayed.into_iter().chain(stopped).collect();
-    if both.is_empty() { "none".into() } else { both.join(", ") }
+    let stranded = (row.stranded > 0).then(|| format!("{} would not end", jobs(row.stranded)));
+    let late = (row.late > 0).then(|| format!("{} too late", jobs(row.late)));
+    let all: Vec<String> = [delayed, stopped, stranded, late].into_iter().flatten().collect();
+    if all.is_empty() { "none".into() } else { all.join(", ") }
 }
 
 fn refused(row: &WhatIfRow) -> Option<String> {
@@ -121,9 +169,16 @@ fn refused(row: &WhatIfRow) -> Option<String> {
 }
 
 fn delay(delay: &DelayView) -> String {
-    let DelayView { job, name, delay_s, stops } = delay;
-    let stops = if *stops > 0 { format!(", stopped {stops} more times") } else { String::new() };
-    format!("job {job} ({}) ends {} later{stops}", output::plain(name), output::brief(*delay_s))
+    let DelayView { job, name, delay_s, stops, late } = delay;
+    let ends =
+        delay_s.map_or_else(|| "would not end".into(), |by| format!("ends {} later", output::brief(by)));
+    let stops = match stops {
+        0 => String::new(),
+        1 => ", stopped once more".into(),
+        n => format!(", stopped {n} more times"),
+    };
+    let late = if *late { ", after its deadline" } else { "" };
+    format!("job {job} ({}) {ends}{stops}{late}", output::plain(name))
 }
 
 #[cfg(test)]
@@ -147,7 +202,13 @@ mod tests {
             delayed: 3,
             delayed_s: 5_000.0,
             stopped: 1,
-            delays: vec![DelayView { job: 7, name: "bert".into(), delay_s: 3_600.0, stops: 2 }],
+            delays: vec![DelayView {
+                job: 7,
+                name: "bert".into(),
+                delay_s: Some(3_600.0),
+                stops: 2,
+                late: true,
+            }],
             ..WhatIfRow::default()
         };
         let half = WhatIfRow {
@@ -160,6 +221,23 @@ mod tests {
         };
         let no = WhatIfRow { label: "on v100".into(), refused: Some("no".into()), ..WhatIfRow::default() };
         let told = WhatIfView { made_at: 0.0, rows: vec![asked, half, no], cut: true };
-        expect![""].assert_eq(&lines(&told, 100.0).join("\n"));
+        expect![[r#"
+                   way       where         starts in        ends in                       others
+                   as asked  n1[0,1] h100  12m (4m to 40m)  2h11m (1h55m to …), too late  3 jobs later by 1h23m in all, 1 job stopped
+             best  1 device                0s               10m                           none
+                   on v100                 refused                                        none
+            on v100: refused: no
+            job 7 (bert) ends 1h00m later, stopped 2 more times, after its deadline
+            some of it is not known: one question may not take more work"#]]
+        .assert_eq(&lines(&told, 100.0).join("\n"));
+        let row = WhatIfRow {
+            label: "n1 fails".into(),
+            delayed: 2,
+            stranded: 1,
+            stopped: 2,
+            ..WhatIfRow::default()
+        };
+        let told = WhatIfView { made_at: 0.0, rows: vec![row], cut: false };
+        assert_eq!(hits(&told), ["n1 fails: 1 job later by 0s in all, 2 jobs stopped, 1 job would not end"]);
     }
 }

@@ -19,7 +19,7 @@ use crate::Engine;
 use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
-use crate::message::{Effect, Event, Input, Why};
+use crate::message::{Effect, Event, Input, NodeChange, Why};
 use crate::policy::{Placer, Policy};
 use crate::state::{RestoreError, State};
 use crate::units::{Span, Time};
@@ -34,6 +34,8 @@ pub struct Scenario {
     pub arrivals: Vec<(Time, JobSpec, f64)>,
     /// A job that is asked about: it comes at once, with so much to do.
     pub asked: Option<(Box<JobSpec>, f64)>,
+    /// What happens to nodes, in order of time.
+    pub nodes: Vec<(Time, NodeChange)>,
     /// Whether it ends with that job; the others are of no interest then.
     pub only_asked: bool,
     /// When it begins, where that is later than the state; nothing happened in between.
@@ -65,7 +67,7 @@ pub struct Outlook {
     pub start: Option<Time>,
     /// When it is over.
     pub end: Option<Time>,
-    /// How often it is stopped for another from now on.
+    /// How often it is stopped from now on, for another or because of its devices.
     pub stops: u32,
 }
 
@@ -115,7 +117,7 @@ pub fn run(
     while let Some(now) = run.next_time() {
         run.happen(now);
     }
-    let cut = run.open > 0 && run.idle_rounds < IDLE_ROUNDS_MAX && !run.told();
+    let cut = run.open > 0 && !run.told() && run.goes_on();
     Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, steps: run.steps })
 }
 
@@ -124,6 +126,7 @@ struct Run<'a> {
     policy: &'a mut dyn Policy,
     world: World,
     arrivals: &'a [(Time, JobSpec, f64)],
+    nodes: &'a [(Time, NodeChange)],
     outlooks: BTreeMap<JobId, Outlook>,
     asked: Option<Asked>,
     only_asked: bool,
@@ -148,6 +151,7 @@ impl<'a> Run<'a> {
             policy,
             world,
             arrivals: &scenario.arrivals,
+            nodes: &scenario.nodes,
             open: outlooks.len(),
             outlooks,
             asked: None,
@@ -178,21 +182,40 @@ impl<'a> Run<'a> {
         self.only_asked && self.asked.as_ref().is_some_and(over)
     }
 
-    fn next_time(&self) -> Option<Time> {
-        let spent = self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max;
-        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
-            return None;
-        }
-        let arrival = self.arrivals.first().map(|(time, ..)| *time);
-        let times = arrival.into_iter().chain(self.world.time()).chain(self.engine.deadline());
-        times.min().map(|time| time.max(self.now)).filter(|time| *time <= self.until)
+    fn spent(&self) -> bool {
+        self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max
     }
 
-    /// As in every loop around the engine: first what is reported, then who comes, then the engine's own tick.
+    /// Whether something would happen yet if it went on: else who is left stays.
+    fn goes_on(&self) -> bool {
+        self.idle_rounds < IDLE_ROUNDS_MAX && (self.spent() || self.next().is_some())
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Option<Time> {
+        let arrival = self.arrivals.first().map(|(time, ..)| *time);
+        let node = self.nodes.first().map(|(time, _)| *time);
+        let times = arrival.into_iter().chain(node).chain(self.world.time()).chain(self.engine.deadline());
+        times.min().map(|time| time.max(self.now))
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        if self.open == 0 || self.spent() || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
+            return None;
+        }
+        self.next().filter(|time| *time <= self.until)
+    }
+
+    /// As in every loop around the engine: first what is reported, then what happens to nodes and who comes, then the
+    /// engine's own tick.
     fn happen(&mut self, now: Time) {
         self.now = now;
         while let Some(report) = self.world.next_due(now) {
             self.step(Input::Report(report));
+        }
+        while let Some(((_, change), rest)) = self.nodes.split_first().filter(|((time, _), _)| *time <= now) {
+            self.nodes = rest;
+            self.step(Input::Node(change.clone()));
         }
         while let Some(((_, spec, steps), rest)) =
             self.arrivals.split_first().filter(|((time, ..), _)| *time <= now)
@@ -203,7 +226,7 @@ impl<'a> Run<'a> {
         }
         if self.engine.deadline().is_some_and(|deadline| deadline <= now) {
             self.step(Input::Tick);
-            let idle = self.world.time().is_none() && self.arrivals.is_empty();
+            let idle = self.world.time().is_none() && self.arrivals.is_empty() && self.nodes.is_empty();
             self.idle_rounds = if idle { self.idle_rounds + 1 } else { 0 };
         }
     }
@@ -241,7 +264,7 @@ impl<'a> Run<'a> {
                     asked.place.get_or_insert_with(|| placement.clone());
                 }
             }
-            Event::Stopping { job, why: Why::Preempted, .. } => {
+            Event::Stopping { job, why, .. } if *why != Why::Cancelled => {
                 self.outlooks.get_mut(job).into_iter().for_each(|outlook| outlook.stops += 1);
             }
             Event::Rejected { job, reason, earliest } => {

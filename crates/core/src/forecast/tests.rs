@@ -30,7 +30,7 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let devices = shape.devices();
-        let (node, is) = nodes.iter().find(|(_, node)| node.free.count_ones() >= devices)?;
+        let (node, is) = nodes.iter().find(|(_, node)| node.free_count() >= devices)?;
         let mask =
             (0..128).map(|bit| 1u128 << bit).filter(|bit| is.free & bit != 0).take(devices as usize).sum();
         Some(Placement([Slice { node, mask }].into_iter().collect()))
@@ -159,9 +159,9 @@ fn the_past_comes_again_from_somewhere_on_and_round_and_round() {
     }
 }
 
-/// What would become of a job, and whom it hits: number, seconds, stops.
-fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::Told {
-    let mut asker = what_if::Asker {
+/// Asks a state: first come, first served, or the shortest first.
+fn asker(state: &State, preempt: bool, steps: u64, ask: impl FnOnce(&mut what_if::Asker<'_>)) {
+    ask(&mut what_if::Asker {
         state,
         at: Time::ZERO,
         past: &Past::default(),
@@ -169,9 +169,40 @@ fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::To
         placer: &|| Box::new(First),
         limits: Limits::default(),
         steps_left: steps,
-    };
-    let without = asker.without().expect("a state");
-    asker.with(job, &without).expect("a state")
+    });
+}
+
+/// What would become of a job.
+fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::Told {
+    let mut told = what_if::Told::default();
+    asker(state, preempt, steps, |asker| {
+        let without = asker.without().expect("a state");
+        told = asker.with(job, &without).expect("a state");
+    });
+    told
+}
+
+/// Whom it hits if this happens to the only node after so many seconds: number, seconds later, stops, deadline missed.
+fn hit(state: &State, at: f64, change: NodeChange) -> Vec<(u64, Option<f64>, u32, bool)> {
+    let mut hits = Vec::new();
+    asker(state, false, 1_000, |asker| {
+        let without = asker.without().expect("a state");
+        hits = asker.nodes(&[(Time::from_secs(at), change)], &without).expect("a state").hits;
+    });
+    hits.iter().map(|hit| (hit.job.0, hit.delay.map(Span::secs), hit.stops, hit.late)).collect()
+}
+
+#[test]
+fn a_node_that_goes_hits_who_is_on_it_and_who_waits_for_it() {
+    let mut due = job(2, 10.0);
+    due.deadline = Some(Time::from_secs(20.0));
+    let state = waiting(&[job(2, 20.0), due]);
+    let node = crate::ids::NodeId(0);
+    // The first runs to its end; the second, from 11 s to 17 s, never begins.
+    assert_eq!(hit(&state, 5.0, NodeChange::Drain(node)), [(1, None, 0, true)]);
+    assert_eq!(hit(&state, 5.0, NodeChange::Fail(node)), [(0, None, 1, false), (1, None, 0, true)]);
+    assert_eq!(hit(&state, 5.0, NodeChange::Leave(node)), [(0, None, 1, false), (1, None, 0, true)]);
+    assert_eq!(hit(&state, 50.0, NodeChange::Fail(node)), []);
 }
 
 #[test]
@@ -180,7 +211,12 @@ fn a_job_that_is_asked_about_hits_those_it_would_stop() {
     let before = state.clone();
     // It is the shortest: it goes first, the others wait for it, and nobody runs yet who could be stopped.
     let told = asked(&state, true, &job(2, 2.0), 1_000);
-    let hit = |job, seconds: f64| what_if::Hit { job: JobId(job), delay: Span::from_secs(seconds), stops: 0 };
+    let hit = |job, seconds: f64| what_if::Hit {
+        job: JobId(job),
+        delay: Some(Span::from_secs(seconds)),
+        stops: 0,
+        late: false,
+    };
     assert_eq!((told.quiet.start, told.quiet.end), (Some(Time::ZERO), Some(Time::from_secs(2.0))));
     assert_eq!(told.hits, [hit(0, 2.0), hit(1, 2.0)]);
     assert_eq!(told.place.map(|place| place.devices()), Some(2));

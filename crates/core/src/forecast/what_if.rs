@@ -14,6 +14,7 @@ use super::{Forecast, Limits, Outlook, Scenario, run};
 use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
+use crate::message::NodeChange;
 use crate::policy::{Placer, Policy};
 use crate::state::{RestoreError, State};
 use crate::units::{Span, Time};
@@ -64,10 +65,12 @@ pub struct Told {
 pub struct Hit {
     /// The other.
     pub job: JobId,
-    /// How much later it would end.
-    pub delay: Span,
+    /// How much later it would end; none: not at all.
+    pub delay: Option<Span>,
     /// How many more times it would be stopped.
     pub stops: u32,
+    /// Whether it would miss its deadline.
+    pub late: bool,
 }
 
 impl Asker<'_> {
@@ -80,11 +83,18 @@ impl Asker<'_> {
     pub fn with(&mut self, job: &JobSpec, without: &Forecast) -> Result<Told, RestoreError> {
         let asked = Some((Box::new(job.clone()), job.steps));
         let forecast = self.run(Scenario { asked, ..Scenario::default() })?;
-        let hits = hits(&forecast.outlooks, &without.outlooks);
+        let hits = self.hits(&forecast, without);
         let Some(asked) = forecast.asked else { return Ok(Told { cut: true, ..Told::default() }) };
         let quiet = forecast.outlooks.get(&asked.job).copied().unwrap_or_default();
         let cut = forecast.cut || without.cut;
         Ok(Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut })
+    }
+
+    /// What would become of the jobs if this happened to nodes.
+    pub fn nodes(&mut self, nodes: &[(Time, NodeChange)], without: &Forecast) -> Result<Told, RestoreError> {
+        let forecast = self.run(Scenario { nodes: nodes.to_vec(), ..Scenario::default() })?;
+        let hits = self.hits(&forecast, without);
+        Ok(Told { hits, cut: forecast.cut || without.cut, ..Told::default() })
     }
 
     /// When it would start and end, with those who may come; none where there is not enough work left.
@@ -102,6 +112,32 @@ impl Asker<'_> {
         Ok(told.filter(|_| runs.len() >= RUNS_MIN))
     }
 
+    /// Whom it hits: the same jobs with it and without it.
+    fn hits(&self, with: &Forecast, without: &Forecast) -> Vec<Hit> {
+        let hit = |(job, before): (&JobId, &Outlook)| {
+            let (after, end) = (with.outlooks.get(job)?, before.end?);
+            let delay = match after.end {
+                Some(after) => Some(after - end).filter(|delay| *delay >= DELAY_MIN).unwrap_or_default(),
+                // What was cut off may end yet.
+                None if with.cut => Span::ZERO,
+                None => Span(u64::MAX),
+            };
+            let stops = after.stops.saturating_sub(before.stops);
+            let late = self.deadline(*job).is_some_and(|due| end <= due && end + delay > due);
+            let delay = (delay < Span(u64::MAX)).then_some(delay);
+            (delay != Some(Span::ZERO) || stops > 0).then_some(Hit { job: *job, delay, stops, late })
+        };
+        let mut hits: Vec<Hit> = without.outlooks.iter().filter_map(hit).collect();
+        let loss = |hit: &Hit| (hit.delay.is_none(), hit.delay, hit.stops);
+        hits.sort_by_key(|hit| (std::cmp::Reverse(loss(hit)), hit.job));
+        hits
+    }
+
+    fn deadline(&self, job: JobId) -> Option<Time> {
+        let row = self.state.rows.get(&job)?;
+        self.state.specs[row.index()].deadline
+    }
+
     fn run(&mut self, scenario: Scenario) -> Result<Forecast, RestoreError> {
         let steps_max = self.limits.steps_max.min(self.steps_left);
         let (limits, scenario) = (Limits { steps_max, ..self.limits }, Scenario { at: self.at, ..scenario });
@@ -115,18 +151,4 @@ impl Asker<'_> {
 fn one(job: JobId, outlooks: &BTreeMap<JobId, Outlook>) -> Forecast {
     let outlook = outlooks.get(&job).copied().unwrap_or_default();
     Forecast { outlooks: BTreeMap::from([(job, outlook)]), ..Forecast::default() }
-}
-
-/// Whom a job hits: the same jobs with it and without it.
-fn hits(with: &BTreeMap<JobId, Outlook>, without: &BTreeMap<JobId, Outlook>) -> Vec<Hit> {
-    let hit = |(job, before): (&JobId, &Outlook)| {
-        let after = with.get(job)?;
-        let delay = before.end.zip(after.end).map_or(Span::ZERO, |(before, after)| after - before);
-        let delay = if delay < DELAY_MIN { Span::ZERO } else { delay };
-        let stops = after.stops.saturating_sub(before.stops);
-        (delay > Span::ZERO || stops > 0).then_some(Hit { job: *job, delay, stops })
-    };
-    let mut hits: Vec<Hit> = without.iter().filter_map(hit).collect();
-    hits.sort_by_key(|hit| (std::cmp::Reverse((hit.delay, hit.stops)), hit.job));
-    hits
 }

@@ -39,7 +39,7 @@ use utoipa_axum::routes;
 
 pub use error::Problem;
 pub use history::{EventFilter, History, JobFilter, TraceFilter};
-pub use what_if::{Asking, WhatIf};
+pub use what_if::Asking;
 
 use crate::auth::Tokens;
 use crate::board::Board;

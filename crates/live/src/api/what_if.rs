@@ -1,53 +1,36 @@
-//! What would become of a job if it were submitted now. It only looks, so that whoever may look may ask: about jobs of
-//! their own, one question at a time.
+//! What would become of a job if it were submitted now, or of all jobs if a node went. It only looks, so that whoever
+//! may look may ask, one question at a time; others' jobs are only counted.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json as Answer;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
 use crate::handle::{Ask, Refusal, Who};
-use crate::request::JobRequest;
 use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
-use crate::what_if::{Question, view};
+use crate::what_if::{Question, WhatIf, view};
 
 /// Questions that are answered at once, of all users together.
 const ASKING_MAX: usize = 4;
 
-/// A question.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WhatIf {
-    /// The job, as it would be submitted.
-    pub job: JobRequest,
-    /// Whether to look at other ways to ask for it too: fewer or more devices, other kinds, no deadline.
-    #[serde(default = "yes")]
-    pub alternatives: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
 #[utoipa::path(post, path = "/v1/what-if", request_body = WhatIf, security(("token" = [])),
-    responses((status = 200, body = WhatIfView, description = "Nothing was submitted"),
-        (status = 400, body = ErrorView), (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
+    responses((status = 200, body = WhatIfView, description = "Nothing happened"),
+        (status = 400, body = ErrorView), (status = 404, body = ErrorView), (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn what_if(
     State(site): State<Arc<Site>>,
     Reader(caller): Reader,
     Json(asked): Json<WhatIf>,
 ) -> Result<Answer<WhatIfView>, Problem> {
-    check(&asked.job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+    if let Some(job) = &asked.job {
+        check(job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+    }
     let turn = site.asking.turn(&caller.who.user)?;
-    let (who, request, others) = (caller.who, Box::new(asked.job), asked.alternatives);
-    let asker = who.clone();
-    let question = site.handle.ask(|reply| Ask::WhatIf { who, request, others, reply }).await?;
+    let (who, asker, asked) = (caller.who.clone(), caller.who, Box::new(asked));
+    let question = site.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await?;
     Ok(Answer(answered(site, question, asker, turn).await?))
 }
 

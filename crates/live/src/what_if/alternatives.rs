@@ -5,7 +5,7 @@ use yard_core::cluster::Kinds;
 use yard_core::ids::KindId;
 use yard_core::job::{JobSpec, Late, Shape};
 
-use super::Way;
+use super::{Change, Way};
 use crate::handle::Refusal;
 use crate::offers::Offers;
 use crate::request::JobRequest;
@@ -24,7 +24,7 @@ pub(crate) fn ways(
     others: bool,
 ) -> Result<Vec<Way>, Refusal> {
     let made = |request: &JobRequest| translate(user, request, kinds, catalog, offers);
-    let mut ways = vec![Way { label: "as asked".into(), spec: made(request)? }];
+    let mut ways = vec![way("as asked", made(request)?)];
     if others {
         ways.extend(sizes(request, &made));
         ways.extend(other_kinds(request, kinds, &made));
@@ -53,7 +53,7 @@ fn sizes(request: &JobRequest, made: Made<'_>) -> Vec<Way> {
         };
         let spec = only(made(&wide).ok()?, |shape| shape.devices() == size)?;
         let label = if size == 1 { "1 device".to_owned() } else { format!("{size} devices") };
-        Some(Way { label, spec })
+        Some(way(&label, spec))
     };
     sizes.into_iter().filter(|size| *size > 0 && !allowed.contains(size)).filter_map(size).collect()
 }
@@ -65,7 +65,7 @@ fn other_kinds(request: &JobRequest, kinds: &Kinds, made: Made<'_>) -> Vec<Way> 
     }
     let own: Vec<KindId> = request.kinds.iter().filter_map(|kind| kinds.find(kind)).collect();
     let others = kinds.ids().filter(|kind| !own.contains(kind) && kinds.name(*kind) != CPU);
-    let way = |kind: KindId| {
+    let on = |kind: KindId| {
         let name = kinds.name(kind).to_owned();
         let all = [request.kinds.clone(), vec![name.clone()]].concat();
         let both = made(&JobRequest { kinds: all, ..request.clone() }).ok()?;
@@ -75,16 +75,20 @@ fn other_kinds(request: &JobRequest, kinds: &Kinds, made: Made<'_>) -> Vec<Way> 
         let most = both.speeds.iter().copied().fold(0.0, f64::max);
         let steps = if request.training.is_some() { both.steps } else { both.steps * scale / most };
         let spec = only(JobSpec { steps, ..both }, |shape| of(shape, &[kind]))?;
-        Some(Way { label: format!("on {name}"), spec })
+        Some(way(&format!("on {name}"), spec))
     };
-    others.filter_map(way).collect()
+    others.filter_map(on).collect()
 }
 
 /// Without its deadline.
 fn no_deadline(request: &JobRequest, made: Made<'_>) -> Option<Way> {
     request.deadline?;
     let free = JobRequest { deadline: None, late: request.late.map(|_| Late::Try), ..request.clone() };
-    Some(Way { label: "no deadline".into(), spec: made(&free).ok()? })
+    Some(way("no deadline", made(&free).ok()?))
+}
+
+fn way(label: &str, spec: JobSpec) -> Way {
+    Way { label: label.to_owned(), change: Change::Job(Box::new(spec)) }
 }
 
 fn of(shape: &Shape, kinds: &[KindId]) -> bool {
@@ -114,9 +118,7 @@ mod tests {
 
     fn told(change: impl FnOnce(&mut JobRequest)) -> Vec<(String, f64)> {
         let mut kinds = Kinds::default();
-        for kind in ["cpu", "v100", "a100"] {
-            kinds.intern(kind);
-        }
+        ["cpu", "v100", "a100"].into_iter().for_each(|kind| _ = kinds.intern(kind));
         let mut request = JobRequest {
             command: vec!["train".into()],
             model: Some("net".into()),
@@ -127,7 +129,10 @@ mod tests {
         };
         change(&mut request);
         let ways = ways("ann", &request, &kinds, &Table, &Offers::default(), true).unwrap();
-        let seconds = |way: Way| (way.label, way.spec.steps / way.spec.speeds[0]);
+        let seconds = |way: Way| {
+            let spec = way.spec().unwrap();
+            (way.label.clone(), spec.steps / spec.speeds[0])
+        };
         ways.into_iter().map(seconds).map(|(label, seconds)| (label, seconds.round())).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use yard_core::forecast::what_if::{Hit, Told};
-use yard_core::units::Time;
+use yard_core::units::{Span, Time};
 
 use super::Question;
 use crate::board::Board;
@@ -21,8 +21,11 @@ pub(crate) fn view(question: &Question, told: &[Told], who: &Who, board: &Board)
         .map(|(way, told)| {
             let place = told.place.as_ref().map(|place| (place.devices(), question.place(place)));
             let (gpus, (nodes, kind)) = place.map_or_else(Default::default, |(n, place)| (Some(n), place));
-            let deadline = way.spec.deadline;
-            WhatIfRow { label: way.label.clone(), gpus, nodes, kind, ..row(told, deadline, who, &board.jobs) }
+            let deadline = way.spec().and_then(|spec| spec.deadline);
+            let row = row(told, deadline, who, &board.jobs);
+            // A job whose estimate is missing is one for which there was no work left.
+            let untold = way.spec().is_some() && told.estimate.is_none() && told.refused.is_none();
+            WhatIfRow { label: way.label.clone(), gpus, nodes, kind, cut: row.cut || untold, ..row }
         })
         .collect();
     if let Some(best) = best(&rows) {
@@ -35,7 +38,8 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobV
     let delay = |hit: &Hit| {
         let job = jobs.get(&hit.job.0).filter(|job| who.admin || job.user == who.user)?;
         let (job, name) = (job.id, job.name.clone());
-        Some(DelayView { job, name, delay_s: hit.delay.secs(), stops: hit.stops })
+        let delay_s = hit.delay.map(Span::secs);
+        Some(DelayView { job, name, delay_s, stops: hit.stops, late: hit.late })
     };
     let estimate = told.estimate.map(|estimate| seen(Time::ZERO, &estimate));
     let (refused, earliest) = told.refused.clone().map_or((None, None), |(why, by)| (Some(why), by));
@@ -47,11 +51,13 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobV
         in_time: deadline.map(|deadline| told.quiet.end.is_some_and(|end| end <= deadline)),
         refused,
         earliest: earliest.map(Time::secs),
-        delayed: told.hits.iter().filter(|hit| hit.delay.0 > 0).count(),
-        delayed_s: told.hits.iter().map(|hit| hit.delay.secs()).sum(),
+        delayed: told.hits.iter().filter(|hit| hit.delay != Some(Span::ZERO)).count(),
+        delayed_s: told.hits.iter().filter_map(|hit| hit.delay).fold(0.0, |sum, delay| sum + delay.secs()),
+        stranded: told.hits.iter().filter(|hit| hit.delay.is_none()).count(),
+        late: told.hits.iter().filter(|hit| hit.late).count(),
         stopped: told.hits.iter().filter(|hit| hit.stops > 0).count(),
         delays: told.hits.iter().filter_map(delay).take(NAMED_MAX).collect(),
-        cut: told.cut || (told.estimate.is_none() && told.refused.is_none()),
+        cut: told.cut,
         ..WhatIfRow::default()
     }
 }

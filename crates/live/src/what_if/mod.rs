@@ -1,4 +1,4 @@
-//! What would become of a job that is not submitted yet. The driver hands over a copy of what it knows and goes on; the
+//! What would become of a job that is not submitted yet, or of all jobs if a node went. The driver hands over a copy of what it knows and goes on; the
 //! question is answered on another thread, from the copy alone, and nothing of it is ever kept. Work is bounded
 //! (`STEPS_MAX`): the job as it was asked for is answered first, then the other ways to ask for it, and what there was
 //! no work left for says so.
@@ -6,6 +6,8 @@
 mod alternatives;
 mod answer;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use yard_core::State;
 use yard_core::cluster::Placement;
 use yard_core::forecast::Limits;
@@ -13,6 +15,7 @@ use yard_core::forecast::past::Past;
 use yard_core::forecast::record::Moves;
 use yard_core::forecast::what_if::{Asker, Told};
 use yard_core::job::JobSpec;
+use yard_core::message::NodeChange;
 use yard_core::units::{Span, Time};
 
 pub(crate) use alternatives::ways;
@@ -21,6 +24,7 @@ pub(crate) use answer::view;
 use crate::forecaster::{Draws, Estimating};
 use crate::handle::Refusal;
 use crate::planner::MakePolicy;
+use crate::request::JobRequest;
 
 /// Steps of the engine for all runs of one question together: seconds of work at most.
 const STEPS_MAX: u64 = 300_000;
@@ -29,13 +33,51 @@ const STEPS_MAX: u64 = 300_000;
 const LIMITS: Limits =
     Limits { steps_max: 50_000, plans_max: 5_000, horizon: Span::from_whole_secs(30 * 86_400) };
 
-/// One way to ask for a job.
+/// What somebody asks: about a job, or about a node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WhatIf {
+    /// The job, as it would be submitted.
+    pub job: Option<JobRequest>,
+    /// Whether to look at other ways to ask for it too: fewer or more devices, other kinds, no deadline. They are
+    /// where nothing is said.
+    pub alternatives: Option<bool>,
+    /// A node that takes nothing new.
+    pub drain: Option<String>,
+    /// Whether jobs on it are asked to save and go elsewhere.
+    pub evict: bool,
+    /// A node that is gone, with what runs there.
+    pub fail: Option<String>,
+    /// When that happens to the node: seconds since 1970, UTC; now where nothing is said.
+    pub at: Option<f64>,
+}
+
+/// One row of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// How it differs from what was asked for.
+    /// How it differs from what was asked for, or what happens.
     pub(crate) label: String,
-    /// The job.
-    pub(crate) spec: JobSpec,
+    /// What is different from how things are.
+    pub(crate) change: Change,
+}
+
+/// What is different from how things are.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A job comes.
+    Job(Box<JobSpec>),
+    /// Nodes change, in order of time.
+    Nodes(Vec<(Time, NodeChange)>),
+}
+
+impl Way {
+    /// The job that it is about.
+    pub(crate) fn spec(&self) -> Option<&JobSpec> {
+        match &self.change {
+            Change::Job(spec) => Some(spec),
+            Change::Nodes(_) => None,
+        }
+    }
 }
 
 /// A question, with a copy of all that is needed to answer it.
@@ -77,12 +119,16 @@ impl Question {
             steps_left: STEPS_MAX,
         };
         let without = asker.without().map_err(broken)?;
-        let told = self.ways.iter().map(|way| asker.with(&way.spec, &without));
+        let told = self.ways.iter().map(|way| match &way.change {
+            Change::Job(spec) => asker.with(spec, &without),
+            Change::Nodes(nodes) => asker.nodes(nodes, &without),
+        });
         let mut told: Vec<Told> = told.collect::<Result<_, _>>().map_err(broken)?;
-        for (way, told) in self.ways.iter().zip(&mut told).filter(|(_, told)| told.refused.is_none()) {
+        for (way, told) in self.ways.iter().zip(&mut told) {
+            let Some(spec) = way.spec().filter(|_| told.refused.is_none()) else { continue };
             // The same draws for each way: what differs is the way.
             let mut draws = Draws(self.seed);
-            let estimate = asker.estimate(&way.spec, &mut |below| draws.below(below)).map_err(broken)?;
+            let estimate = asker.estimate(spec, &mut |below| draws.below(below)).map_err(broken)?;
             told.estimate = estimate.map(|estimate| self.moves.moved(self.at, &estimate));
         }
         Ok(told)

@@ -319,7 +319,7 @@ fn print_dry(args: &SubmitArgs, requests: &[JobRequest], out: &mut dyn Write) ->
 
 /// What would become of it, as comments: what is printed stays a job file. Without a server there is nothing to ask.
 fn foretell(args: &SubmitArgs, request: &JobRequest, out: &mut dyn Write) -> anyhow::Result<()> {
-    let told = Client::new(&args.server).and_then(|client| Ok(what_if::ask(&client, request, true)?));
+    let told = Client::new(&args.server).and_then(|client| Ok(what_if::ask(&client, request)?));
     match told {
         Ok(told) => {
             let lines = what_if::lines(&told, clock::seconds_now());

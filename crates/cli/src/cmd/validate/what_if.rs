@@ -17,7 +17,7 @@ const LIVING: usize = 100;
 
 /// States of each policy, quiet ones and those into which others come.
 const QUIET: u64 = 50;
-const BUSY: u64 = 25;
+const BUSY: u64 = 50;
 
 /// Needs no data.
 pub(super) fn suite(_: &Path) -> anyhow::Result<Option<Vec<Check>>> {

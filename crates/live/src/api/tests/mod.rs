@@ -315,8 +315,8 @@ fn answer(
                 estimate: None,
             }));
         }
-        Ask::WhatIf { who, request, others, reply } => {
-            let _ = reply.send(what_if::question(&who, &request, others));
+        Ask::WhatIf { who, asked, reply } => {
+            let _ = reply.send(what_if::question(&who, &asked));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();

@@ -8,11 +8,13 @@ use super::*;
 use crate::handle::Who;
 use crate::offers::Offers;
 use crate::translate::{Blank, translate};
-use crate::what_if::{Question, ways};
+use crate::what_if::{Question, WhatIf, ways};
 use crate::{Estimating, MakePlacer, MakePolicy};
 
 /// What a driver would hand over that has two devices and three jobs, the shortest first; the third is ada's job 2.
-pub(super) fn question(who: &Who, request: &JobRequest, others: bool) -> Result<Question, Refusal> {
+pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
+    let request = &asked.job.clone().unwrap();
+    let others = asked.alternatives.unwrap_or(true);
     let placer: MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
     let make: MakePolicy = Arc::new(|| yard_policies::make("srtf", Arc::from([])).unwrap().1);
     let mut kinds = Kinds::default();

@@ -1,10 +1,14 @@
 use super::*;
-use crate::what_if::{Question, view};
+use crate::what_if::{Question, WhatIf, view};
 
 impl Rig {
     async fn what_if(&self, request: JobRequest) -> Result<Question, Refusal> {
-        let (who, request) = (who("ann"), Box::new(request));
-        self.handle.ask(|reply| Ask::WhatIf { who, request, others: true, reply }).await
+        self.asked(WhatIf { job: Some(request), ..WhatIf::default() }).await
+    }
+
+    async fn asked(&self, asked: WhatIf) -> Result<Question, Refusal> {
+        let (who, asked) = (who("ann"), Box::new(asked));
+        self.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await
     }
 }
 
@@ -48,4 +52,37 @@ async fn a_question_is_checked_like_a_submission() {
     assert_eq!(field(rig.what_if(past).await).as_deref(), Some("deadline"));
     let after = JobRequest { after: vec![99], ..long(1.0) };
     assert_eq!(field(rig.what_if(after).await).as_deref(), Some("after"));
+}
+
+#[tokio::test]
+async fn a_node_that_would_go_names_who_is_hit() {
+    let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
+    let rig = Rig::with(|config| config.estimates = Some(crate::Estimating { every: Span(1_000), placer }));
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let first = rig.submit(long(1_000.0)).await.id;
+    agent.start_running().await;
+    rig.until_state(first, "running").await;
+    let second = rig.submit(long(500.0)).await.id;
+    let node = |drain: Option<&str>, fail: Option<&str>| WhatIf {
+        drain: drain.map(str::to_owned),
+        fail: fail.map(str::to_owned),
+        ..WhatIf::default()
+    };
+    for (asked, label, hit) in [
+        (node(Some("n1"), None), "n1 drained", vec![second]),
+        (node(None, Some("n1")), "n1 fails", vec![first, second]),
+        (WhatIf { evict: true, ..node(Some("n1"), None) }, "n1 drained, its jobs moved", vec![first, second]),
+    ] {
+        let question = rig.asked(asked).await.unwrap();
+        let told = question.answer().unwrap();
+        let told = rig.look(|board| view(&question, &told, &who("ann"), board));
+        let row = &told.rows[0];
+        assert_eq!((row.label.as_str(), row.stranded, row.cut), (label, hit.len(), false), "{row:?}");
+        let mut jobs: Vec<u64> = row.delays.iter().map(|delay| delay.job).collect();
+        jobs.sort_unstable();
+        assert_eq!(jobs, hit);
+    }
+    assert!(matches!(rig.asked(node(Some("n9"), None)).await, Err(Refusal::NotFound(_))));
+    assert!(matches!(rig.asked(node(Some("n1"), Some("n1"))).await, Err(Refusal::Invalid { .. })));
+    assert!(matches!(rig.asked(WhatIf::default()).await, Err(Refusal::Invalid { .. })));
 }
