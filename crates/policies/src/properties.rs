@@ -66,9 +66,9 @@ fn happen(world: &mut World, happening: &Happening) {
         Happening::Elastic { sizes, seconds, deadline } => {
             let row = world.submit_sizes(&elastic(*sizes, *seconds), f64::from(*seconds));
             let spec = Arc::make_mut(&mut Arc::make_mut(&mut world.view.specs)[row]);
-            spec.training = (seconds % 2 == 0).then(|| Arc::new(training()));
+            spec.training = seconds.is_multiple_of(2).then(|| Arc::new(training()));
             spec.costs.start = Span::from_secs(f64::from(seconds % 3));
-            spec.pausable = seconds % 7 != 0;
+            spec.pausable = !seconds.is_multiple_of(7);
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
         Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
@@ -81,10 +81,12 @@ fn happen(world: &mut World, happening: &Happening) {
 /// faster, for some only up to a point.
 fn elastic(sizes: u32, seconds: u32) -> Vec<(u32, f64)> {
     let power = [0.3, 0.7, 1.0][seconds as usize % 3];
-    let speed = |devices: u32| libm::pow(f64::from(devices.min(if seconds % 5 == 0 { 2 } else { 8 })), power);
+    let speed = |devices: u32| {
+        libm::pow(f64::from(devices.min(if seconds.is_multiple_of(5) { 2 } else { 8 })), power)
+    };
     let chosen = (0..4u32).filter(|bit| sizes >> bit & 1 == 1).map(|bit| (1 << bit, speed(1 << bit)));
     let mut all: Vec<(u32, f64)> = chosen.collect();
-    if seconds % 4 == 0 {
+    if seconds.is_multiple_of(4) {
         all.reverse();
     }
     all

@@ -3,6 +3,7 @@
 //! restored state, must end in the same state; and every job must end.
 
 mod after;
+mod courses;
 mod promises;
 mod sharing;
 mod training;
@@ -21,6 +22,7 @@ use yard_core::{Engine, Settings, Span, State, Time};
 
 use crate::chaos::NO_SENSE;
 use crate::cluster::ClusterSpec;
+use crate::course::Course;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
@@ -48,6 +50,7 @@ pub struct Scenario {
     checkpoint_every: Span,
     upsets: Upsets,
     promises: Promises,
+    courses: Vec<Option<Arc<Course>>>,
     seed: u64,
 }
 
@@ -69,6 +72,7 @@ impl Scenario {
     pub fn new(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
         promises::add(seed, &mut scenario, false);
+        courses::settle(&mut scenario);
         scenario
     }
 
@@ -76,6 +80,7 @@ impl Scenario {
     pub fn calm(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
         promises::add(seed, &mut scenario, true);
+        courses::settle(&mut scenario);
         scenario
     }
 
@@ -106,6 +111,8 @@ impl Scenario {
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
         script.extend(training::add(seed, &cluster, &mut jobs));
+        script.extend(courses::lent(seed, &cluster));
+        let courses = courses::add(seed, &mut jobs);
         Scenario {
             cluster,
             jobs,
@@ -120,6 +127,7 @@ impl Scenario {
             checkpoint_every,
             upsets,
             promises: Promises::default(),
+            courses,
             seed,
         }
     }
@@ -146,7 +154,7 @@ impl Scenario {
             speeds: Speeds {
                 pairs: self.pairs.clone(),
                 learned: self.learned(),
-                courses: Vec::new(),
+                courses: self.courses.clone(),
                 said: None,
             },
             cluster: &self.cluster,

@@ -56,9 +56,9 @@ fn job(lp: &mut Lp, at: usize, wish: &Wish, last: usize, now: f64) -> Columns {
     lp.row(ends.iter().map(|end| (*end, 1.0)).collect::<Vec<_>>(), Sense::Eq, 1.0);
     lp.row(leases.iter().map(|lease| (*lease, 1.0)).collect::<Vec<_>>(), Sense::Eq, wish.leases as f64);
     let earliest = wish.ends.iter().map(|end| end.0).min().unwrap_or(0);
-    for lease in earliest..last {
+    for (lease, column) in leases.iter().enumerate().skip(earliest) {
         let open = wish.ends.iter().zip(&ends).filter(|(end, _)| end.0 > lease);
-        let terms: Vec<_> = open.map(|(_, at)| (*at, -1.0)).chain([(leases[lease], 1.0)]).collect();
+        let terms: Vec<_> = open.map(|(_, at)| (*at, -1.0)).chain([(*column, 1.0)]).collect();
         lp.row(terms, Sense::Le, 0.0);
     }
     Columns { at, ends, leases }

@@ -137,7 +137,7 @@ mod tests {
     fn reported(slope: f64, start: f64, floor: f64, steps: f64, until: f64, noise: f64) -> Vec<(f64, f64)> {
         let loss = |at: f64| 1.0 / (slope * at + start) + floor;
         let at = |point: u32| until * f64::from(point) / 30.0;
-        let wobble = |point: u32| 1.0 + noise * if point % 2 == 0 { 1.0 } else { -1.0 };
+        let wobble = |point: u32| 1.0 + noise * if point.is_multiple_of(2) { 1.0 } else { -1.0 };
         (0..30).map(|point| (at(point) * steps / EPOCHS, loss(at(point)) * wobble(point))).collect()
     }
 

@@ -4,13 +4,17 @@
 //! worth ≤ μ · room + Σ_j max_n (utility_j(n) / (J·R) − μ · devices_j · n − ν_j · late_j(n)).
 //!
 //! Each term is concave in n. At a price, ν is what makes each job take the rounds that a level of lateness asks for, at
-//! the level where these sum up to k; the best price is found by thirds, the bound being convex in it. It holds for the
-//! paper's program too, which also has each round fit by itself. Cost: O(J · log R) for each of some 60 × 60 trials.
+//! the level where these sum up to k; the best price is found by thirds of its magnitude, the bound being convex in it.
+//! It holds for the paper's program too, which also has each round fit by itself. Cost: O(J · log R) for each of some
+//! 80 × 40 trials.
 
 use super::window::{Row, Window};
 
 /// Halvings in search of a level, and thirds in search of a price.
-const TRIALS: u32 = 60;
+const TRIALS: u32 = 40;
+
+/// The magnitude, as a logarithm, of the least price that is tried against the most that any could be.
+const LEAST: f64 = -40.0;
 
 /// The rows under a price.
 struct Priced<'a> {
@@ -25,12 +29,15 @@ pub(super) fn bound(rows: &[Row], window: &Window) -> f64 {
     let at = |price: f64| Priced { rows, window, scale, price }.bound();
     let gain = |row: &Row| scale * row.gain(row.floor, window);
     let worth_a_round = rows.iter().map(gain).fold(0.0, f64::max);
-    let (mut low, mut high) = (0.0, worth_a_round + window.k * window.seconds);
+    let most = worth_a_round + window.k * window.seconds;
+    // By magnitude: weights make some rounds worth millions of times what others are.
+    let price = |magnitude: f64| most * libm::exp(magnitude);
+    let (mut low, mut high) = (LEAST, 0.0);
     for _ in 0..TRIALS {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
-        if at(left) <= at(right) { high = right } else { low = left }
+        if at(price(left)) <= at(price(right)) { high = right } else { low = left }
     }
-    at(low).min(at(high)).min(at(0.0))
+    at(price(low)).min(at(price(high))).min(at(0.0))
 }
 
 impl Priced<'_> {
