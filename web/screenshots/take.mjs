@@ -21,6 +21,7 @@ const PAGES = {
   nodes: '#/nodes',
   node: '#/nodes/h200-04',
   teams: '#/teams',
+  'what-if': '#/what-if',
   simulations: '#/simulations',
 };
 
@@ -52,6 +53,7 @@ for (const theme of ['light', 'dark']) {
     if (only.length > 0 && !only.includes(name)) continue;
     await page.goto(`${url}/${hash}`);
     if (name === 'simulations' && simulated.length > 0) await page.setInputFiles('input[type=file]', simulated);
+    if (name === 'what-if') await page.click('.form button');
     await page.waitForTimeout(900);
     await page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
   }

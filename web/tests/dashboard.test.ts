@@ -100,6 +100,28 @@ test('a job is submitted again, changed', async () => {
   await page.locator('.page-head .state-succeeded').waitFor();
 });
 
+test('a what-if says the same as the command, and submits nothing', async () => {
+  const holder = await server.submit(ada, 'holder', 'sleep 600', { gpus: 2, kinds: ['h100'], duration_s: 900 });
+  await until('the holder runs', async () => (await server.state(holder)) === 'running');
+  const before = (await server.get<{ jobs: unknown[] }>('/v1/jobs?all=true')).jobs.length;
+  const page = await enter(ada);
+  await go(page, '#/what-if');
+  await page.getByLabel('Devices', { exact: true }).fill('2');
+  await page.getByLabel('How long it takes').fill('10min');
+  await page.getByLabel('h100').check();
+  const [answered] = await Promise.all([page.waitForResponse((one) => one.url().endsWith('/v1/what-if')), page.getByRole('button', { name: 'Ask' }).click()]);
+  const asked = JSON.parse(answered.request().postData() ?? '') as { job: object };
+  const shown = (await answered.json()) as { rows: { label: string; start: number }[] };
+  const told = await server.call<{ rows: { label: string; start: number }[] }>('POST', '/v1/what-if', ada, asked);
+  const row = page.getByRole('row', { name: /as asked/ });
+  await row.waitFor();
+  expect(shown.rows.map((row) => row.label)).toEqual(told.rows.map((row) => row.label));
+  expect(Math.abs(shown.rows[0]!.start - told.rows[0]!.start)).toBeLessThan(5);
+  expect(await row.textContent()).toMatch(/in 1[45] min/);
+  expect((await server.get<{ jobs: unknown[] }>('/v1/jobs?all=true')).jobs.length).toBe(before);
+  await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
+});
+
 test('an admin drains a node with a reason and takes it back; others are not offered it', async () => {
   const page = await enter(server.admin);
   await go(page, '#/nodes');

@@ -126,3 +126,27 @@ export interface Explanation {
 }
 
 export interface Me { user: string; scope: string }
+
+export interface Delay { job: number; name: string; delay_s: number; stops: number }
+
+export interface WhatIfRow {
+  label: string;
+  best: boolean;
+  gpus: number | null;
+  kind: string | null;
+  nodes: string[];
+  start: number | null;
+  end: number | null;
+  start_interval: Interval | null;
+  end_interval: Interval | null;
+  in_time: boolean | null;
+  refused: string | null;
+  earliest: number | null;
+  delayed: number;
+  delayed_s: number;
+  stopped: number;
+  delays: Delay[];
+  cut: boolean;
+}
+
+export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }

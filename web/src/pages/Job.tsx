@@ -50,6 +50,7 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
         <State state={job.state} />
         {may && (
           <div class="chosen">
+            <button type="button" onClick={() => go(link(['what-if'], { job: String(job.id) }))}>What if</button>
             <button type="button" onClick={() => setAsk('resubmit')} disabled={!job.request}>Resubmit</button>
             {!isOver(job) && <button type="button" class="danger" onClick={() => setAsk('cancel')}>Cancel job</button>}
           </div>
