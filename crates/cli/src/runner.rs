@@ -15,6 +15,7 @@ use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
+use yard_sim::asked::{self, Asked};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
@@ -265,6 +266,32 @@ impl Plan {
             Ok(yard_sim::run(Simulation { probe: Some(probe), ..simulation })?)
         };
         estimates::calibrate(&jobs, said.as_deref(), &how, (instants, self.seed), simulate)
+    }
+
+    /// What is foretold of one of the first `jobs` jobs before it is submitted, and what became of it. `recurs`: jobs
+    /// like those of the past are expected to come.
+    pub(crate) fn what_if(
+        &self,
+        choice: &Choice,
+        at: usize,
+        jobs: usize,
+        recurs: bool,
+    ) -> anyhow::Result<Option<Asked>> {
+        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
+        let mut policy = make()?;
+        let submits = self.trace.jobs.iter().map(|job| job.submit);
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).take(jobs).collect();
+        let again = "it was made before";
+        let how = How {
+            policy: &|| make().expect(again),
+            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            recurs,
+        };
+        let simulate = |probe: Probe<'_>| {
+            let simulation = self.simulation(choice, &jobs, &mut *policy)?;
+            Ok(yard_sim::run(Simulation { probe: Some(probe), ..simulation })?)
+        };
+        asked::ask(&jobs, at, &how, self.seed, simulate)
     }
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,

@@ -239,6 +239,9 @@ mod tests {
             The job is held back for another 30 s: until its begin time, or after a failure.
             Enough devices do not lie together, or there are too few in all: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             It comes after other jobs and starts once jobs 4, 5 succeed.
+            The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.
+            At these prices the devices do more for other jobs: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Devices it could use are kept for jobs with deadlines, which must have them before this one could give them back: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
         "#]]
         .assert_eq(&lines);
     }

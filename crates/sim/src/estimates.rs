@@ -143,7 +143,7 @@ fn moments(jobs: &[(Time, &JobSpec)], instants: usize, random: &mut Random) -> V
 }
 
 /// What is known at an instant of the jobs that came by then, and of those that were over.
-fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobRecord]) -> Past {
+pub(crate) fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobRecord]) -> Past {
     let came = jobs.iter().take_while(|(time, _)| *time <= now).enumerate();
     let (mut arrivals, mut ratios) = (Vec::new(), Vec::new());
     for (at, (time, spec)) in came {
@@ -215,7 +215,7 @@ impl Sums {
     }
 }
 
-fn holds(interval: Option<Interval>, time: Time) -> bool {
+pub(crate) fn holds(interval: Option<Interval>, time: Time) -> bool {
     interval.is_some_and(|interval| {
         let low = Time(interval.low.0.saturating_sub(SLACK.0));
         Interval { low, high: interval.high + SLACK, ..interval }.holds(time)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use yard_live::views::Explanation;
+use yard_live::views::{Explanation, WayView};
 
 use super::jobs::within;
 use crate::client::{Client, JobRef, ServerArgs};
@@ -11,6 +11,9 @@ use crate::output::{self, Format};
 
 /// Jobs in front that are named.
 const AHEAD_SHOWN: usize = 10;
+
+/// Ways to run that are listed.
+const WAYS_SHOWN: usize = 8;
 
 /// Which job.
 #[derive(clap::Args, Debug)]
@@ -52,6 +55,10 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
             told.prices.iter().map(|(kind, price)| format!("{kind} {}", number(*price))).collect();
         writeln!(out, "prices: {}", output::plain(&prices.join(", ")))?;
     }
+    if told.ways.len() > 1 {
+        writeln!(out, "ways to run, fastest first:")?;
+        told.ways.iter().take(WAYS_SHOWN).try_for_each(|way| writeln!(out, "  {}", line(way)))?;
+    }
     if !told.ahead.is_empty() {
         let first: Vec<_> = told.ahead.iter().take(AHEAD_SHOWN).map(u64::to_string).collect();
         let rest = if told.ahead.len() > AHEAD_SHOWN { ", …" } else { "" };
@@ -62,6 +69,13 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
         told.remedies.iter().try_for_each(|remedy| writeln!(out, "  - {}", output::plain(remedy)))?;
     }
     Ok(())
+}
+
+fn line(way: &WayView) -> String {
+    let price = way.price.map_or_else(String::new, |price| format!("  price {}", number(price)));
+    let now = if way.held { "  <- now" } else { "" };
+    let size = format!("{} × {}", way.gpus, output::plain(&way.kind));
+    format!("{size:14} {} steps/s{price}{now}", number(way.rate))
 }
 
 fn number(value: f64) -> String {
@@ -86,6 +100,7 @@ mod tests {
             ahead: Vec::new(),
             remedies: Vec::new(),
             prices: Default::default(),
+            ways: Vec::new(),
             estimate: Some(EstimateView { made_at: 90.0, start, end }),
         };
         let mut text = Vec::new();

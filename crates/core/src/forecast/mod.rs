@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
                     asked.place.get_or_insert_with(|| placement.clone());
                 }
             }
-            Event::Stopping { job, why: Why::Preempted } => {
+            Event::Stopping { job, why: Why::Preempted, .. } => {
                 self.outlooks.get_mut(job).into_iter().for_each(|outlook| outlook.stops += 1);
             }
             Event::Rejected { job, reason, earliest } => {

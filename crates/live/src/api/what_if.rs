@@ -69,11 +69,11 @@ async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> 
 pub struct Asking(Arc<Mutex<BTreeSet<String>>>);
 
 /// The right to be answered, until it is dropped.
-struct Turn(Asking, String);
+pub(super) struct Turn(Asking, String);
 
 impl Asking {
     /// One question a user, and a few in all.
-    fn turn(&self, user: &str) -> Result<Turn, Problem> {
+    pub(super) fn turn(&self, user: &str) -> Result<Turn, Problem> {
         let mut asking = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if asking.len() >= ASKING_MAX {
             return Err(Problem::later(1.0, "too many questions are being answered; try again in a moment"));

@@ -79,7 +79,7 @@ fn bursts(times: u64) -> String {
 }
 
 /// What `yard sim` would run on a trace that is not in a file.
-fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Result<Plan> {
+pub(super) fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Result<Plan> {
     let file = std::env::temp_dir().join(format!("yard-estimates-{}-{}.csv", std::process::id(), text.len()));
     std::fs::write(&file, text)?;
     let planned = plan(&file, cluster, policies, &[]);

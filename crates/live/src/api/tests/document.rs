@@ -36,7 +36,11 @@ async fn every_route_is_documented() {
         /v1/tokens get post
         /v1/tokens/{id} delete
         /v1/trace get
+<<<<<<< HEAD
         /v1/watch get
+=======
+        /v1/what-if post
+>>>>>>> wip-estimate
     "#]]
     .assert_eq(&routes);
     let schemas = &document["components"]["schemas"];

@@ -10,6 +10,7 @@ mod secrets;
 mod tls;
 mod watch;
 mod web;
+mod what_if;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -309,6 +310,9 @@ fn answer(
                 ways: Vec::new(),
                 estimate: None,
             }));
+        }
+        Ask::WhatIf { who, request, others, reply } => {
+            let _ = reply.send(what_if::question(&who, &request, others));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();

@@ -12,6 +12,7 @@ mod policies;
 mod promises;
 mod speed;
 mod training;
+mod what_if;
 
 use std::path::Path;
 use std::sync::Arc;
