@@ -64,7 +64,7 @@ export function stretches(facts: Fact[]): Stretch[] {
         begin(fact, job, 'starting', { gpus: detail.gpus ?? 0, kind: detail.kind ?? null, places: detail.placement ?? [] });
         break;
       case 'started': begin(fact, job, 'running', held); break;
-      case 'stopping': begin(fact, job, 'stopping', { ...held, why: reason(detail.why) }); break;
+      case 'stopping': begin(fact, job, 'stopping', { ...held, why: reason(detail.why, detail.to) }); break;
       case 'stopped': {
         const why = detail.message ?? (last?.doing === 'stopping' ? last.why : outcome(detail.outcome));
         begin(fact, job, detail.outcome === 'frozen' ? 'frozen' : 'waiting', { why });
@@ -81,8 +81,10 @@ export function stretches(facts: Fact[]): Stretch[] {
   return all.filter((stretch) => stretch.to === null || stretch.to > stretch.from || stretch.doing !== 'waiting');
 }
 
-function reason(why: string | undefined): string | null {
-  return why ? (WHY[why.toLowerCase()] ?? why) : null;
+function reason(why: string | undefined, to: number[] = []): string | null {
+  if (!why) return null;
+  const said = WHY[why.toLowerCase()] ?? why;
+  return to.length > 0 ? `${said}: job ${to.join(', ')}` : said;
 }
 
 function outcome(outcome: string | undefined): string | null {

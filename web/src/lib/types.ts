@@ -101,6 +101,7 @@ export interface Fact {
     kind?: string | null;
     placement?: Place[];
     why?: string;
+    to?: number[];
     outcome?: string;
     state?: string;
     reason?: string | null;

@@ -69,7 +69,7 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
         </Panel>
         <Logs job={job} />
         <Panel title="What was submitted" class="span-all">
-          {job.request ? <pre class="spec">{JSON.stringify(trimmed(job.request), null, 2)}</pre> : <p class="note">Loading…</p>}
+          {job.request ? <pre class="spec" tabIndex={0}>{JSON.stringify(trimmed(job.request), null, 2)}</pre> : <p class="note">Loading…</p>}
         </Panel>
       </div>
       {ask === 'cancel' && <CancelDialog jobs={[job]} close={() => setAsk(null)} />}

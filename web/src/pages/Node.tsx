@@ -39,7 +39,7 @@ export function Node({ name }: { name: string }) {
 
 function Devices({ node }: { node: NodeView }) {
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table>
         <thead><tr><th scope="col">Device</th><th scope="col">Jobs</th><th scope="col">Busy</th><th scope="col">Memory</th><th scope="col">Temperature</th><th scope="col">Power</th><th scope="col">Memory errors</th><th scope="col">Health</th></tr></thead>
         <tbody>
@@ -79,9 +79,9 @@ function Holders({ device }: { device: Device }) {
 function Links({ devices }: { devices: Device[] }) {
   const linked = devices.filter((device) => device.links.length > 0);
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table class="links">
-        <thead><tr><th />{linked.map((device) => <th key={device.index} scope="col">{device.index}</th>)}</tr></thead>
+        <thead><tr><td />{linked.map((device) => <th key={device.index} scope="col">{device.index}</th>)}</tr></thead>
         <tbody>
           {linked.map((row) => (
             <tr key={row.index}>

@@ -12,9 +12,9 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
   const first = answer.rows[0];
   return (
     <div class="ways">
-      <div class="wide-table">
+      <div class="wide-table" tabIndex={0}>
         <table>
-          <thead><tr><th scope="col">Way</th><th scope="col">Where</th><th scope="col" class="ways-axis">now – {clock(last, now)}</th><th scope="col">Starts</th><th scope="col">Ends</th><th scope="col">Others</th></tr></thead>
+          <thead><tr><th scope="col">Way</th><th scope="col">Where</th><th scope="col" class="ways-axis">now – {clock(last, now)}</th><th scope="col">Starts</th><th scope="col">Ends</th><th scope="col">Deadline</th><th scope="col">Others</th></tr></thead>
           <tbody>{answer.rows.map((row) => <Way key={row.label} row={row} now={now} at={at} />)}</tbody>
         </table>
       </div>
@@ -31,10 +31,11 @@ function Way({ row, now, at }: { row: WhatIfRow; now: number; at: (time: number)
   return (
     <tr class={row.best ? 'is-best' : ''}>
       <th scope="row">{row.label}{row.best && <span class="state node-up">best</span>}</th>
-      <td>{row.kind ? <>{row.gpus} × {row.kind} <small>{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
+      <td>{row.kind ? <>{row.gpus} × {row.kind} <small class="below">{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
       <td class="ways-axis">{!row.refused && row.start !== null && <Span row={row} at={at} now={now} />}</td>
       <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} now={now} />}</td>
-      <td>{!row.refused && <When time={row.end} interval={row.end_interval} now={now} />}{row.in_time === false && <span class="bad"> too late</span>}{row.in_time === true && <span class="good"> in time</span>}</td>
+      <td>{!row.refused && <When time={row.end} interval={row.end_interval} now={now} />}</td>
+      <td>{row.in_time === false && <span class="bad">missed</span>}{row.in_time === true && <span class="good">kept</span>}</td>
       <td>{others(row)}</td>
     </tr>
   );
@@ -58,17 +59,17 @@ function When({ time, interval, now }: { time: number | null; interval: Interval
   return (
     <>
       {ago(Math.max(time, now), now)}
-      {(high === null || high - low >= 1) && <small> {span(Math.max(0, low - now))} – {high === null ? '…' : span(Math.max(0, high - now))}</small>}
+      {(high === null || high - low >= 1) && <small class="below">{span(Math.max(0, low - now))} – {high === null ? '…' : span(Math.max(0, high - now))}</small>}
     </>
   );
 }
 
 function others(row: WhatIfRow) {
   const parts = [
-    row.delayed > 0 && `${plural(row.delayed, 'job')} later by ${span(row.delayed_s)} in all`,
-    row.stopped > 0 && `${plural(row.stopped, 'job')} stopped`,
+    row.delayed > 0 && <>{plural(row.delayed, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,
+    row.stopped > 0 && <small class="below">{plural(row.stopped, 'job')} stopped</small>,
   ].filter(Boolean);
-  return parts.length > 0 ? parts.join(', ') : <span class="note">nobody</span>;
+  return parts.length > 0 ? <>{parts}</> : <span class="note">nobody</span>;
 }
 
 function Delays({ delays }: { delays: Delay[] }) {
