@@ -84,10 +84,13 @@ function explain(job, reason, prices, open) {
   const over = job.ended_at !== null;
   return {
     job: job.id, state: job.state, reason: over ? 'over' : reason,
-    text: over ? `The job is over: ${job.state}.` : waits ? TEXTS[reason](job) : 'The job runs.',
+    text: over ? `The job is over: ${job.state}.` : waits ? TEXTS[reason](job) : `The job runs on ${job.gpus} × ${job.kind}.`,
     numbers: {}, ahead: waits ? open.filter((other) => other.started_at === null && other.id < job.id).slice(0, 4).map((other) => other.id) : [],
     remedies: waits && !over ? [`ask for ${Math.max(1, job.gpus / 4)} devices of kind h100: it would start now`, 'allow kind l40s, of which 6 are free (--kind l40s): it would start now'] : [],
     prices: waits && !over ? { h100: prices.h100, h200: prices.h200 } : {},
+    ways: over ? [] : [['h200', 1.31], ['h100', 1], ['a100', 0.52]].map(([kind, speed]) => ({
+      kind, gpus: job.gpus, rate: speed * (job.rate ?? 2.4), price: prices[kind] * job.gpus, held: job.kind === kind,
+    })),
   };
 }
 

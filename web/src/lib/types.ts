@@ -124,6 +124,7 @@ export interface Explanation {
   ahead: number[];
   remedies: string[];
   prices: Record<string, number>;
+  ways?: { kind: string; gpus: number; rate: number; price: number | null; held: boolean }[];
 }
 
 export interface Me { user: string; scope: string }
