@@ -1,5 +1,6 @@
 // The dashboard in a real browser against a real server.
 
+import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -161,6 +162,24 @@ test('markup in names, reasons and logs is text', async () => {
   await go(page, '#/jobs');
   await page.getByText(evil).waitFor();
   expect(await page.locator('img[src=x], main b').count()).toBe(0);
+});
+
+test('what the simulator wrote is opened, compared and scrubbed through', async () => {
+  writeFileSync(server.file('t.csv'), 'job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,10,2,50\n3,20,1,500\n');
+  const report = server.run('sim', '--trace', 't.csv', '--cluster', 'a100:1x4,v100:2x2', '--policy', 'fifo,srtf', '-o', 'json', '--events', 'e.jsonl');
+  writeFileSync(server.file('r.json'), report);
+  const page = await enter(ada);
+  await go(page, '#/simulations');
+  await page.setInputFiles('input[type=file]', [server.file('t.csv')]);
+  await page.getByText('neither an event file').waitFor();
+  await page.setInputFiles('input[type=file]', ['r.json', 'e.jsonl.fifo', 'e.jsonl.srtf'].map((name) => server.file(name)));
+  for (const run of (JSON.parse(report) as { runs: { policy: string }[] }).runs) await page.getByRole('rowheader', { name: run.policy }).waitFor();
+  const fifo = page.getByRole('region', { name: 'e.jsonl.fifo' });
+  expect(await fifo.getByRole('heading', { level: 3 }).allTextContents()).toEqual(['a100', 'v100']);
+  await page.getByRole('slider', { name: 'Time' }).fill('60');
+  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await page.getByRole('slider', { name: 'Time' }).fill('1000');
+  await fifo.getByText(/0 running, 0 waiting, 0 of 8 devices held/).waitFor();
 });
 
 test('a token that ends leads to the door, with why', async () => {

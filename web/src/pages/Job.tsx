@@ -60,11 +60,11 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
       <div class="job">
         <div class="stack">
           <Why job={job} />
-          {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
+          {job.steps !== null && job.starts > 0 && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
         </div>
         <div class="stack">
           <Panel title="At a glance"><Glance job={job} now={now} /></Panel>
-          {job.steps !== null && job.starts > 0 && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
+          {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
         </div>
         <Panel title="Timeline" class="span-all">
           <Timeline facts={events.value?.events ?? []} job={job} now={now} />
