@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use yard_core::allocation::Allocation;
 use yard_core::beat;
 use yard_core::job::JobSpec;
+use yard_core::message::Input;
 use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
@@ -20,6 +21,7 @@ use yard_sim::cluster::ClusterSpec;
 use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
+use yard_sim::lending;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::run::Probe;
@@ -57,6 +59,7 @@ pub(crate) struct Plan {
     learned: Option<Learned>,
     learns: bool,
     faults: Faults,
+    lent: Vec<(Time, Input)>,
     keep: Keep,
     service: Arc<[f64]>,
 }
@@ -108,6 +111,13 @@ impl Plan {
             Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
+        if args.lend.is_some() && args.node_mtbf.is_some() {
+            bail!(
+                "--lend and --node-mtbf cannot be combined: a node that failed would come back whether lent or not"
+            );
+        }
+        let lent =
+            args.lend.as_deref().map(|path| lending::open(path, &cluster)).transpose()?.unwrap_or_default();
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -133,6 +143,7 @@ impl Plan {
             learned,
             learns: !profiled,
             faults: args.faults()?,
+            lent,
             keep,
             service,
         };
@@ -230,7 +241,7 @@ impl Plan {
             checkpoint_every: self.overheads.checkpoint_every,
             quirks: choice.quirks.clone(),
             faults: self.faults.clone(),
-            script: Vec::new(),
+            script: self.lent.clone(),
             seed: self.seed,
             keep: Keep::default(),
             events: None,

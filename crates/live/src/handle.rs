@@ -91,6 +91,15 @@ pub enum Ask {
         /// Done.
         reply: Reply<()>,
     },
+    /// Which nodes with devices of a kind are the cheapest to do without.
+    Cheapest {
+        /// The kind.
+        kind: String,
+        /// How many.
+        count: u32,
+        /// Their names; as many as there are that take jobs.
+        reply: Reply<Vec<String>>,
+    },
     /// Why a job does not run, or why it runs where it does.
     Explain {
         /// Which.

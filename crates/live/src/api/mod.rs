@@ -132,6 +132,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(what_if::what_if))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
+        .routes(routes!(nodes::drain_some))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::events))
         .routes(routes!(watch::watch))

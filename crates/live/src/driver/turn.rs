@@ -118,6 +118,7 @@ impl Driver {
             Ask::Drain { who, node, drain, evict, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
             }
+            Ask::Cheapest { kind, count, reply } => drop(reply.send(self.cheapest(&kind, count))),
             Ask::Explain { job, reply } => self.take_explain(job, reply),
             Ask::WhatIf { who, request, others, reply } => self.take_what_if(&who, &request, others, reply),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),

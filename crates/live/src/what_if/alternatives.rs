@@ -114,7 +114,9 @@ mod tests {
 
     fn told(change: impl FnOnce(&mut JobRequest)) -> Vec<(String, f64)> {
         let mut kinds = Kinds::default();
-        ["cpu", "v100", "a100"].map(|kind| kinds.intern(kind));
+        for kind in ["cpu", "v100", "a100"] {
+            kinds.intern(kind);
+        }
         let mut request = JobRequest {
             command: vec!["train".into()],
             model: Some("net".into()),

@@ -139,6 +139,11 @@ async fn a_scope_allows_what_it_says() {
     assert_eq!(drain("/v1/nodes/node-1/drain").await.status, StatusCode::NO_CONTENT);
     assert_eq!(world.get("/v1/nodes", &world.ada).await.json()["nodes"][0]["state"], "draining");
     assert_eq!(drain("/v1/nodes/node-9/drain").await.status, StatusCode::NOT_FOUND);
+    let some = |token| {
+        world.call("POST", "/v1/nodes/drain", Some(token), r#"{"kind":"a100","count":1,"evict":true}"#)
+    };
+    assert_eq!(some(&world.ada).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(some(&world.admin).await.json()["nodes"][0], "node-1");
 }
 
 #[tokio::test]

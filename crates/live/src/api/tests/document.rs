@@ -28,6 +28,7 @@ async fn every_route_is_documented() {
         /v1/join post
         /v1/me get
         /v1/nodes get
+        /v1/nodes/drain post
         /v1/nodes/{name}/drain post
         /v1/nodes/{name}/resume post
         /v1/openapi.json get
@@ -36,11 +37,8 @@ async fn every_route_is_documented() {
         /v1/tokens get post
         /v1/tokens/{id} delete
         /v1/trace get
-<<<<<<< HEAD
         /v1/watch get
-=======
         /v1/what-if post
->>>>>>> wip-estimate
     "#]]
     .assert_eq(&routes);
     let schemas = &document["components"]["schemas"];

@@ -296,6 +296,10 @@ fn answer(
             let changed = found.map(|node| node.state = if drain { "draining" } else { "up" }.into());
             let _ = reply.send(changed.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
+        Ask::Cheapest { count, reply, .. } => {
+            let names = board.nodes.keys().take(count as usize).cloned().collect();
+            let _ = reply.send(Ok(names));
+        }
         Ask::Explain { job, reply } => {
             let (state, reason, text) = ("running".into(), "running".into(), "it runs".into());
             let _ = reply.send(Ok(Explanation {
