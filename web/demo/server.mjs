@@ -18,17 +18,17 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
   const prices = { h200: 2.31, h100: 1.74, a100: 0.92, l40s: 0.11 };
   const devices = world.nodes.flatMap((node) => node.devices);
   const status = {
-    version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.started_at === null).length,
-    running: open.filter((job) => job.started_at !== null).length, ended: world.jobs.length - open.length,
+    version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.state !== 'running').length,
+    running: open.filter((job) => job.state === 'running').length, ended: world.jobs.length - open.length,
     nodes_up: world.nodes.length - 1, devices: devices.length, devices_held: devices.filter((device) => device.jobs.length > 0).length,
     prices, rounds: 412, plans: 610,
   };
-  const reason = (job) => (job.started_at !== null ? 'running' : REASONS[job.id % REASONS.length]);
+  const reason = (job) => (job.state === 'running' ? 'running' : job.state === 'suspended' ? 'share' : REASONS[job.id % REASONS.length]);
   const find = (id) => (id === 'last' ? world.jobs.at(-1) : world.jobs[Number(id) - 1]);
   const routes = [
     [/^\/v1\/me$/, () => ({ user: 'root', scope: 'admin' })],
     [/^\/v1\/queue$/, () => {
-      const waiting = open.filter((job) => job.started_at === null);
+      const waiting = open.filter((job) => job.state !== 'running');
       return { waiting: waiting.length, jobs: waiting.slice(0, 64).map((job) => ({ job: job.id, reason: reason(job), text: TEXTS[reason(job)](job) })) };
     }],
     [/^\/v1\/events$/, (_, query) => {

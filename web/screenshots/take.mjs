@@ -12,7 +12,7 @@ const simulated = simulate();
 mkdirSync(folder, { recursive: true });
 const { url, world, close } = await demo({});
 const open = world.jobs.filter((job) => job.ended_at === null);
-const runs = open.find((job) => job.started_at !== null && job.deadline !== null) ?? open[0];
+const runs = open.find((job) => job.state === 'running' && job.deadline !== null) ?? open[0];
 const waits = open.find((job) => job.started_at === null);
 const PAGES = {
   now: '#/now',

@@ -51,7 +51,7 @@ function Devices({ node }: { node: NodeView }) {
               <td>{device.memory_mib === null ? '' : device.memory_used_mib === null ? gib(device.memory_mib) : <><Bar part={device.memory_used_mib / device.memory_mib} label={`${gib(device.memory_used_mib)} of ${gib(device.memory_mib)}`} /> <small>{gib(device.memory_used_mib)} of {gib(device.memory_mib)}</small></>}</td>
               <td>{device.temperature_c === null ? '' : `${device.temperature_c} °C`}</td>
               <td>{device.power_w === null ? '' : `${Math.round(device.power_w)} W`}</td>
-              <td>{device.ecc ? <span class={device.ecc[1] > 0 ? 'bad' : ''}>{device.ecc[0]} corrected, {device.ecc[1]} not</span> : ''}</td>
+              <td>{device.ecc && (device.ecc[0] + device.ecc[1] === 0 ? 'none' : <span class={device.ecc[1] > 0 ? 'bad' : ''}>{device.ecc[0]} corrected, {device.ecc[1]} not</span>)}</td>
               <td>{device.problem ? <span class="bad">{device.problem}</span> : device.throttled ? <span class="warn">{device.throttled}</span> : device.split ? 'split into instances' : 'fine'}</td>
             </tr>
           ))}
