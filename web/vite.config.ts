@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   base: '/',
+  // `npx vite` serves the sources against a server of this machine.
+  server: { proxy: { '/v1': 'http://127.0.0.1:7411' } },
   build: {
     target: 'es2022',
     modulePreload: false,

@@ -160,14 +160,19 @@ function decorate(world) {
   }
 }
 
-function mishaps({ nodes, jobs, random }) {
+function mishaps(world) {
+  const { nodes, jobs } = world;
   const some = (kind, n) => nodes.filter((node) => node.devices[0].kind === kind)[n];
   Object.assign(some('h100', 6), { state: 'draining', reason: 'drained by root: fan is noisy' });
-  Object.assign(some('a100', 11), { state: 'down', reason: 'not heard of for 312 s' });
   const down = some('a100', 11);
-  for (const device of down.devices) {
-    for (const id of device.jobs) for (const node of nodes) for (const other of node.devices) other.jobs = other.jobs.filter((job) => job !== id);
-  }
+  Object.assign(down, { state: 'down', reason: 'not heard of for 312 s', heard_s: 312 });
+  for (const id of new Set(down.devices.flatMap((device) => device.jobs))) stop(world, jobs[id - 1], 312, 'lost', 'its node was lost');
+  for (const device of down.devices) Object.assign(device, { busy: null, memory_used_mib: null, temperature_c: null, power_w: null });
+  const icy = jobs.find((job) => job.state === 'running' && job.kind === 'h100' && job.gpus === 4);
+  const cold = icy.places;
+  stop(world, icy, 500, 'frozen', 'another job goes first');
+  const guest = jobs.find((job) => job.state === 'running' && job.gpus === 4 && job !== icy);
+  for (const { devices } of cold) for (const device of devices) Object.assign(device, { jobs: [guest.id], busy: 0.9 });
   const sick = some('h200', 3).devices[5];
   for (const id of sick.jobs) Object.assign(jobs[id - 1], { reason: 'one of its cards has errors' });
   sick.ecc = [12, 2];
@@ -183,7 +188,15 @@ function mishaps({ nodes, jobs, random }) {
   const small = nodes.filter((node) => node.devices[0].kind === 'l40s').flatMap((node) => node.devices).filter((device) => device.jobs.length === 1);
   small.slice(0, 4).forEach((device, n) => device.jobs.push(small[(n + 5) % small.length].jobs[0]));
   some('l40s', 4)?.devices.forEach((device) => { device.throttled = 'power cap'; });
-  void random;
+}
+
+/** A job loses its devices some seconds before now. */
+function stop(world, job, ago, outcome, reason) {
+  for (const { devices } of job.places) for (const device of devices) Object.assign(device, { jobs: [], busy: 0, temperature_c: 33, power_w: 74 });
+  Object.assign(job, { state: 'suspended', kind: null, nodes: [], reason, executed_s: Math.max(0, world.now - ago - job.started_at), preemptions: outcome === 'frozen' ? 1 : 0 });
+  say(world, world.now - ago - 6, 'stopping', job, { why: outcome === 'frozen' ? 'preempted' : 'lost', to: [] });
+  say(world, world.now - ago, 'stopped', job, { outcome });
+  world.events.sort((a, b) => a.time - b.time).forEach((event, n) => { event.id = (n + 1) * 1048576; });
 }
 
 function running(job, now, random) {
@@ -191,7 +204,7 @@ function running(job, now, random) {
   const step = Math.floor(job.steps * part);
   const left = job.end - now;
   Object.assign(job, {
-    executed_s: now - job.started_at, step, checkpointed: Math.floor(step / 500) * 500, rate: job.steps / job.length,
+    executed_s: job.state === 'running' ? now - job.started_at : job.executed_s, step, checkpointed: Math.floor(step / 500) * 500, rate: job.state === 'running' ? job.steps / job.length : null,
     promise: job.deadline !== null && job.deadline > job.end ? job.deadline : null,
     estimate: { made_at: now - 4, start: null, end: { low: now + left * 0.92, mid: now + left * (1 + random() * 0.02), high: now + left * 1.14 } },
   });

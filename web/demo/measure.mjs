@@ -1,15 +1,18 @@
-// How fast the page is on a large made-up cluster: 1 000 nodes of 8 and 10 000 jobs. Usage: node demo/measure.mjs
+// How fast the page is on a large made-up cluster, 1 000 nodes of 8 and 10 000 jobs, or on a server that runs, such as
+// the one of `yard bench live --rounds 60 --dir DIR`. Usage: node demo/measure.mjs [URL TOKEN]
 import { browser } from '../screenshots/browser.mjs';
 import { demo } from './server.mjs';
 
-const { url, world, close } = await demo({ scale: 16.3, hours: 9.9 });
-const devices = world.nodes.reduce((sum, node) => sum + node.devices.length, 0);
-console.log(`${world.nodes.length} nodes, ${devices} devices, ${world.jobs.length} jobs, ${world.events.length} events`);
+const [given, token = 'yard_demo'] = process.argv.slice(2);
+const { url, close } = given ? { url: given.replace(/\/$/, ''), close: () => {} } : await demo({ scale: 16.3, hours: 9.9 });
+const ask = async (path) => (await fetch(url + path, { headers: { authorization: `Bearer ${token}` } })).json();
+const nodes = given ? (await ask('/v1/nodes')).nodes : [];
+if (given) console.log(`${nodes.length} nodes, ${nodes.reduce((sum, node) => sum + node.devices.length, 0)} devices, ${(await ask('/v1/jobs?limit=20000')).jobs.length} open jobs`);
 
 const chrome = await browser();
 const page = await chrome.newPage({ viewport: { width: 1440, height: 900 } });
 await page.goto(url);
-await page.evaluate(() => sessionStorage.setItem('yard-token', 'yard_demo'));
+await page.evaluate((token) => sessionStorage.setItem('yard-token', token), token);
 
 /** Milliseconds from an action until what it changes is painted. */
 async function took(name, action) {

@@ -18,17 +18,17 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
   const prices = { h200: 2.31, h100: 1.74, a100: 0.92, l40s: 0.11 };
   const devices = world.nodes.flatMap((node) => node.devices);
   const status = {
-    version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.started_at === null).length,
-    running: open.filter((job) => job.started_at !== null).length, ended: world.jobs.length - open.length,
+    version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.state !== 'running').length,
+    running: open.filter((job) => job.state === 'running').length, ended: world.jobs.length - open.length,
     nodes_up: world.nodes.length - 1, devices: devices.length, devices_held: devices.filter((device) => device.jobs.length > 0).length,
     prices, rounds: 412, plans: 610,
   };
-  const reason = (job) => (job.started_at !== null ? 'running' : REASONS[job.id % REASONS.length]);
+  const reason = (job) => (job.state === 'running' ? 'running' : job.state === 'suspended' ? 'share' : REASONS[job.id % REASONS.length]);
   const find = (id) => (id === 'last' ? world.jobs.at(-1) : world.jobs[Number(id) - 1]);
   const routes = [
     [/^\/v1\/me$/, () => ({ user: 'root', scope: 'admin' })],
     [/^\/v1\/queue$/, () => {
-      const waiting = open.filter((job) => job.started_at === null);
+      const waiting = open.filter((job) => job.state !== 'running');
       return { waiting: waiting.length, jobs: waiting.slice(0, 64).map((job) => ({ job: job.id, reason: reason(job), text: TEXTS[reason(job)](job) })) };
     }],
     [/^\/v1\/events$/, (_, query) => {
@@ -36,6 +36,7 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
       const after = Number(query.get('after') ?? 0);
       return { events: world.events.filter((event) => event.id > after && (!job || event.job === Number(job))).slice(-Number(query.get('limit') ?? 1000)) };
     }],
+    [/^\/v1\/what-if$/, () => whatIf(now, open)],
     [/^\/v1\/jobs$/, () => ({ jobs: world.jobs })],
     [/^\/v1\/jobs\/(\w+)$/, ([, id]) => ({ ...find(id), request: request(find(id)) })],
     [/^\/v1\/jobs\/(\w+)\/explain$/, ([, id]) => explain(find(id), reason(find(id)), prices, open)],
@@ -83,10 +84,33 @@ function explain(job, reason, prices, open) {
   const over = job.ended_at !== null;
   return {
     job: job.id, state: job.state, reason: over ? 'over' : reason,
-    text: over ? `The job is over: ${job.state}.` : waits ? TEXTS[reason](job) : 'The job runs.',
+    text: over ? `The job is over: ${job.state}.` : waits ? TEXTS[reason](job) : `The job runs on ${job.gpus} × ${job.kind}.`,
     numbers: {}, ahead: waits ? open.filter((other) => other.started_at === null && other.id < job.id).slice(0, 4).map((other) => other.id) : [],
     remedies: waits && !over ? [`ask for ${Math.max(1, job.gpus / 4)} devices of kind h100: it would start now`, 'allow kind l40s, of which 6 are free (--kind l40s): it would start now'] : [],
     prices: waits && !over ? { h100: prices.h100, h200: prices.h200 } : {},
+    ways: over ? [] : [['h200', 1.31], ['h100', 1], ['a100', 0.52]].map(([kind, speed]) => ({
+      kind, gpus: job.gpus, rate: speed * (job.rate ?? 2.4), price: prices[kind] * job.gpus, held: job.kind === kind,
+    })),
+  };
+}
+
+function whatIf(now, open) {
+  const none = { best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stopped: 0, delays: [], cut: false };
+  const way = (label, gpus, kind, node, wait, run, more) => ({
+    ...none, label, gpus, kind, nodes: [`${node}[0,1,2,3,4,5,6,7]`], start: now + wait, end: now + wait + run,
+    start_interval: { low: now + wait * 0.7, mid: now + wait * 1.1, high: now + wait * 1.9 },
+    end_interval: { low: now + wait * 0.7 + run * 0.95, mid: now + wait + run * 1.05, high: now + wait * 1.9 + run * 1.2 }, ...more,
+  });
+  const hit = open.filter((job) => job.started_at === null).slice(2, 6).map((job, n) => ({ job: job.id, name: job.name, delay_s: 1900 - n * 420, stops: 0 }));
+  return {
+    made_at: now, cut: false, rows: [
+      way('as asked', 8, 'h100', 'h100-08', 3900, 7200, { in_time: false, delayed: 4, delayed_s: 5080, delays: hit }),
+      way('4 devices', 4, 'h100', 'h100-01', 900, 12400, { in_time: false, delayed: 1, delayed_s: 600 }),
+      way('16 devices', 16, 'h100', 'h100-11', 9200, 4100, { in_time: false, delayed: 9, delayed_s: 20400 }),
+      way('on h200', 8, 'h200', 'h200-11', 1500, 5000, { in_time: true, best: true, delayed: 2, delayed_s: 1310 }),
+      way('on a100', 8, 'a100', 'a100-17', 400, 13800, { in_time: false }),
+      way('no deadline', 8, 'h100', 'h100-08', 4200, 7200, {}),
+    ],
   };
 }
 

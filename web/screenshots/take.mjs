@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { demo } from '../demo/server.mjs';
 import { browser } from './browser.mjs';
+import { shrink } from './shrink.mjs';
 
 const [folder = '../docs/images', ...only] = process.argv.slice(2);
 const simulated = simulate();
 mkdirSync(folder, { recursive: true });
 const { url, world, close } = await demo({});
 const open = world.jobs.filter((job) => job.ended_at === null);
-const runs = open.find((job) => job.started_at !== null && job.deadline !== null) ?? open[0];
+const runs = open.find((job) => job.state === 'running' && job.deadline !== null) ?? open[0];
 const waits = open.find((job) => job.started_at === null);
 const PAGES = {
   now: '#/now',
@@ -21,8 +22,13 @@ const PAGES = {
   nodes: '#/nodes',
   node: '#/nodes/h200-04',
   teams: '#/teams',
+  'what-if': '#/what-if',
   simulations: '#/simulations',
 };
+
+async function shoot(page, name) {
+  writeFileSync(join(folder, `${name}.png`), shrink(await page.screenshot()));
+}
 
 /** A day of jobs under three policies, where there is a binary to simulate with. */
 function simulate() {
@@ -44,7 +50,7 @@ for (const theme of ['light', 'dark']) {
   page.on('console', (message) => { if (message.type() === 'error') console.error(message.text()); });
   page.on('pageerror', (error) => console.error(error.message));
   await page.goto(url);
-  if (only.length === 0 || only.includes('login')) await page.screenshot({ path: join(folder, `login-${theme}.png`) });
+  if (only.length === 0 || only.includes('login')) await shoot(page, `login-${theme}`);
   await page.fill('#token', 'yard_demo');
   await page.click('button[type=submit]');
   await page.waitForSelector('.numbers');
@@ -52,14 +58,19 @@ for (const theme of ['light', 'dark']) {
     if (only.length > 0 && !only.includes(name)) continue;
     await page.goto(`${url}/${hash}`);
     if (name === 'simulations' && simulated.length > 0) await page.setInputFiles('input[type=file]', simulated);
+    if (name === 'what-if') {
+      for (const [label, text] of [['Devices', '8'], ['How long it takes', '2h'], ['Deadline', '2h']]) await page.getByLabel(label, { exact: true }).fill(text);
+      await page.getByLabel('h100').check();
+      await page.click('.form button');
+    }
     await page.waitForTimeout(900);
-    await page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
+    await shoot(page, `${name}-${theme}`);
   }
   await page.setViewportSize({ width: 390, height: 780 });
   if (only.length === 0 || only.includes('phone')) {
     await page.goto(`${url}/#/jobs?state=open`);
     await page.waitForTimeout(500);
-    await page.screenshot({ path: join(folder, `phone-${theme}.png`) });
+    await shoot(page, `phone-${theme}`);
   }
   await page.close();
 }

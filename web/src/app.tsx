@@ -15,12 +15,14 @@ import { Nodes } from './pages/Nodes';
 import { Now } from './pages/Now';
 import { Simulations } from './pages/Simulations';
 import { Teams } from './pages/Teams';
+import { WhatIf } from './pages/WhatIf';
 
 const PAGES = [
   { path: 'now', name: 'Now', key: 'n' },
   { path: 'jobs', name: 'Jobs', key: 'j' },
   { path: 'nodes', name: 'Nodes', key: 'd' },
   { path: 'teams', name: 'Teams', key: 't' },
+  { path: 'what-if', name: 'What if', key: 'w' },
   { path: 'simulations', name: 'Simulations', key: 's' },
 ];
 
@@ -63,6 +65,7 @@ function Page({ route }: { route: Route }) {
     case 'jobs': return name ? <Job key={name} id={name} /> : <Jobs route={route} />;
     case 'nodes': return name ? <Node key={name} name={name} /> : <Nodes route={route} />;
     case 'teams': return <Teams route={route} />;
+    case 'what-if': return <WhatIf route={route} />;
     case 'simulations': return <Simulations />;
     default: return <Now route={route} />;
   }

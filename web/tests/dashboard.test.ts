@@ -1,5 +1,6 @@
 // The dashboard in a real browser against a real server.
 
+import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -27,6 +28,8 @@ afterAll(async () => {
   await chrome?.close();
   await server.end();
 });
+
+interface Told { rows: { label: string; start: number }[] }
 
 async function enter(token: string): Promise<Page> {
   const page = await visit(chrome, server.url);
@@ -100,6 +103,29 @@ test('a job is submitted again, changed', async () => {
   await page.locator('.page-head .state-succeeded').waitFor();
 });
 
+test('a what-if says the same as the command, and submits nothing', async () => {
+  const holder = await server.submit(ada, 'holder', 'sleep 600', { gpus: 2, kinds: ['h100'], duration_s: 900 });
+  await until('the holder runs', async () => (await server.state(holder)) === 'running');
+  const before = (await server.get<{ jobs: unknown[] }>('/v1/jobs?all=true')).jobs.length;
+  const page = await enter(ada);
+  await go(page, '#/what-if');
+  await page.getByLabel('Devices', { exact: true }).fill('2');
+  await page.getByLabel('How long it takes').fill('10min');
+  await page.getByLabel('h100').check();
+  const [answered] = await Promise.all([page.waitForResponse((one) => one.url().endsWith('/v1/what-if')), page.getByRole('button', { name: 'Ask' }).click()]);
+  const shown = (await answered.json()) as Told;
+  writeFileSync(server.file('asked.yaml'), 'command: ["true"]\ngpus: 2\nkinds: [h100]\nduration_s: 600\n');
+  const told = JSON.parse(server.run('what-if', '-o', 'json', 'asked.yaml')) as Told;
+  const row = page.getByRole('row', { name: /as asked/ });
+  await row.waitFor();
+  expect(shown.rows.map((row) => row.label)).toEqual(told.rows.map((row) => row.label));
+  // Both were asked while a job was running: what comes after it begins at the same instant.
+  expect(shown.rows.map((row) => Math.round(row.start))).toEqual(told.rows.map((row) => Math.round(row.start)));
+  expect(await row.textContent()).toMatch(/in 1[45] min/);
+  expect((await server.get<{ jobs: unknown[] }>('/v1/jobs?all=true')).jobs.length).toBe(before);
+  await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
+});
+
 test('an admin drains a node with a reason and takes it back; others are not offered it', async () => {
   const page = await enter(server.admin);
   await go(page, '#/nodes');
@@ -139,6 +165,24 @@ test('markup in names, reasons and logs is text', async () => {
   await go(page, '#/jobs');
   await page.getByText(evil).waitFor();
   expect(await page.locator('img[src=x], main b').count()).toBe(0);
+});
+
+test('what the simulator wrote is opened, compared and scrubbed through', async () => {
+  writeFileSync(server.file('t.csv'), 'job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,10,2,50\n3,20,1,500\n');
+  const report = server.run('sim', '--trace', 't.csv', '--cluster', 'a100:1x4,v100:2x2', '--policy', 'fifo,srtf', '-o', 'json', '--events', 'e.jsonl');
+  writeFileSync(server.file('r.json'), report);
+  const page = await enter(ada);
+  await go(page, '#/simulations');
+  await page.setInputFiles('input[type=file]', [server.file('t.csv')]);
+  await page.getByText('neither an event file').waitFor();
+  await page.setInputFiles('input[type=file]', ['r.json', 'e.jsonl.fifo', 'e.jsonl.srtf'].map((name) => server.file(name)));
+  for (const run of (JSON.parse(report) as { runs: { policy: string }[] }).runs) await page.getByRole('rowheader', { name: run.policy }).waitFor();
+  const fifo = page.getByRole('region', { name: 'e.jsonl.fifo' });
+  expect(await fifo.getByRole('heading', { level: 3 }).allTextContents()).toEqual(['a100', 'v100']);
+  await page.getByRole('slider', { name: 'Time' }).fill('60');
+  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await page.getByRole('slider', { name: 'Time' }).fill('1000');
+  await fifo.getByText(/0 running, 0 waiting, 0 of 8 devices held/).waitFor();
 });
 
 test('a token that ends leads to the door, with why', async () => {

@@ -1,6 +1,6 @@
 // A real server with pretend devices, in a folder of its own: what `yard up` starts.
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -42,6 +42,15 @@ export class Server {
     const timer = setTimeout(() => server.kill('SIGINT'), 8000);
     await ended;
     clearTimeout(timer);
+  }
+
+  /** Runs the binary in the server's folder; what it printed. */
+  run(...args: string[]): string {
+    return execFileSync(BINARY, args, { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  }
+
+  file(name: string): string {
+    return join(this.folder, name);
   }
 
   async end(): Promise<void> {

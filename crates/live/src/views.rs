@@ -488,3 +488,21 @@ pub struct TokenRequest {
     #[serde(default)]
     pub expires_s: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_told_again_only_when_it_says_something_else() {
+        let at = |mid: f64, high| Some(IntervalView { low: mid - 10.0, mid, high });
+        let told = |end| EstimateView { made_at: 0.0, start: None, end };
+        let first = told(at(1_000.0, Some(1_100.0)));
+        assert!(!first.moved(&told(at(1_010.0, Some(1_110.0)))), "a hundredth of what is left is nothing");
+        assert!(first.moved(&told(at(1_040.0, Some(1_140.0)))));
+        assert!(first.moved(&told(at(1_000.0, None))) && first.moved(&told(None)));
+        assert!(told(None).moved(&first) && !told(None).moved(&told(None)));
+        let soon = told(at(20.0, Some(25.0)));
+        assert!(!soon.moved(&told(at(24.0, Some(29.0)))) && soon.moved(&told(at(26.0, Some(31.0)))));
+    }
+}

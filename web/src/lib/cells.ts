@@ -26,7 +26,7 @@ export function palette(jobs: Iterable<Job>, by: By): Palette {
 }
 
 /** Nodes by kind; kinds with most devices first. A node with two kinds stands in both. */
-export function groups(store: Store, by: By, colors: Palette): Group[] {
+export function groups(store: Store, by: By, colors: Palette, frozen: Map<string, number[]>): Group[] {
   const found = new Map<string, Group & { known: number; sum: number }>();
   for (const node of [...store.nodes.values()].sort(byName)) {
     const kinds = new Map<string, Cell[]>();
@@ -38,6 +38,7 @@ export function groups(store: Store, by: By, colors: Palette): Group[] {
         busy: device.busy,
         broken: device.problem !== null,
         idle: device.idle_jobs.length > 0 && device.idle_jobs.length === device.jobs.length,
+        frozen: frozen.has(`${node.name}[${device.index}]`),
       });
     }
     for (const [kind, cells] of kinds) {
@@ -66,7 +67,7 @@ function hue(job: Job | undefined, by: By, colors: Palette): string {
 }
 
 /** What a cell says when it is looked at. */
-export function tell(store: Store, group: Group, spot: Spot): string[] {
+export function tell(store: Store, group: Group, spot: Spot, frozen: Map<string, number[]>): string[] {
   const node = group.nodes[spot.tile];
   const device = node?.devices.filter((device) => device.kind === group.kind)[spot.cell];
   if (!node || !device) return [];
@@ -79,6 +80,7 @@ export function tell(store: Store, group: Group, spot: Spot): string[] {
     lines.push(job ? `job ${id} ${job.name} (${job.user})${idle}` : `job ${id} of somebody else`);
   }
   if (device.jobs.length === 0 && !device.problem) lines.push('free');
+  for (const id of frozen.get(`${node.name}[${device.index}]`) ?? []) lines.push(`job ${id} lies frozen here`);
   const use = [
     device.busy === null ? null : `${percent(device.busy)} busy`,
     device.memory_used_mib === null || !device.memory_mib ? null : `${percent(device.memory_used_mib / device.memory_mib)} memory`,

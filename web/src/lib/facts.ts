@@ -12,6 +12,7 @@ let whose: string | null = null;
 export function useFacts(turn: unknown, user: string | null): Fact[] | null {
   const [facts, set] = useState<Fact[] | null>(known.length > 0 && whose === user ? known : null);
   useEffect(() => {
+    if (user === null) return;
     const abort = new AbortController();
     if (whose !== user) [known, whose] = [[], user];
     const last = known[known.length - 1];

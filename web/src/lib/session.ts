@@ -29,6 +29,7 @@ export function leave(why: string | null): void {
   Object.assign(store, { me: null, ready: false, status: null, link: { state: 'connecting' } });
   store.jobs.clear();
   store.nodes.clear();
+  store.heard.clear();
   turned(why);
 }
 

@@ -45,7 +45,7 @@ export function devicesOf(text: string): { node: number; devices: number[] }[] {
   });
 }
 
-interface Line { t: number; event: string; job?: number; jobs?: number[]; lease?: number; devices?: string; node?: number; change?: string; why?: string; outcome?: string; state?: string }
+interface Line { t: number; event: string; job?: number; jobs?: number[]; lease?: number; devices?: string; node?: number; change?: string; why?: string; to?: number[]; outcome?: string; state?: string }
 
 /** What is in a file: a report, or a recording. Says in a sentence what it cannot read. */
 export function read(name: string, text: string): { runs: Run[] } | { recording: Recording } {
@@ -91,6 +91,7 @@ function record(name: string, text: string): Recording {
 function told(line: Line, job: number): Fact {
   const detail: Fact['detail'] = {};
   if (line.why) detail.why = line.why;
+  if (line.to) detail.to = line.to;
   if (line.outcome) detail.outcome = line.outcome;
   return { id: 0, time: line.t, event: line.event, job, node: null, detail };
 }

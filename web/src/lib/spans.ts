@@ -64,10 +64,11 @@ export function stretches(facts: Fact[]): Stretch[] {
         begin(fact, job, 'starting', { gpus: detail.gpus ?? 0, kind: detail.kind ?? null, places: detail.placement ?? [] });
         break;
       case 'started': begin(fact, job, 'running', held); break;
-      case 'stopping': begin(fact, job, 'stopping', { ...held, why: reason(detail.why) }); break;
+      case 'stopping': begin(fact, job, 'stopping', { ...held, why: reason(detail.why, detail.to) }); break;
       case 'stopped': {
         const why = detail.message ?? (last?.doing === 'stopping' ? last.why : outcome(detail.outcome));
-        begin(fact, job, detail.outcome === 'frozen' ? 'frozen' : 'waiting', { why });
+        if (detail.outcome === 'frozen') begin(fact, job, 'frozen', { ...held, why });
+        else begin(fact, job, 'waiting', { why });
         break;
       }
       case 'ended': {
@@ -81,14 +82,28 @@ export function stretches(facts: Fact[]): Stretch[] {
   return all.filter((stretch) => stretch.to === null || stretch.to > stretch.from || stretch.doing !== 'waiting');
 }
 
-function reason(why: string | undefined): string | null {
-  return why ? (WHY[why.toLowerCase()] ?? why) : null;
+function reason(why: string | undefined, to: number[] = []): string | null {
+  if (!why) return null;
+  const said = WHY[why.toLowerCase()] ?? why;
+  return to.length > 0 ? `${said}: job ${to.join(', ')}` : said;
 }
 
 function outcome(outcome: string | undefined): string | null {
   if (outcome === 'crashed') return 'it failed';
   if (outcome === 'lost') return 'its node was lost';
   return null;
+}
+
+/** Where jobs lie frozen: `node` and device, as `node[3]`, to the jobs that do. */
+export function frozenAt(list: Stretch[], still: (job: number) => boolean): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  for (const stretch of list) {
+    if (stretch.doing !== 'frozen' || stretch.to !== null || !still(stretch.job)) continue;
+    for (const { node, devices } of stretch.places) {
+      for (const device of devices) found.set(`${node}[${device}]`, [...(found.get(`${node}[${device}]`) ?? []), stretch.job]);
+    }
+  }
+  return found;
 }
 
 export interface Point { time: number; values: number[] }

@@ -101,6 +101,7 @@ export interface Fact {
     kind?: string | null;
     placement?: Place[];
     why?: string;
+    to?: number[];
     outcome?: string;
     state?: string;
     reason?: string | null;
@@ -123,6 +124,31 @@ export interface Explanation {
   ahead: number[];
   remedies: string[];
   prices: Record<string, number>;
+  ways?: { kind: string; gpus: number; rate: number; price: number | null; held: boolean }[];
 }
 
 export interface Me { user: string; scope: string }
+
+export interface Delay { job: number; name: string; delay_s: number; stops: number }
+
+export interface WhatIfRow {
+  label: string;
+  best: boolean;
+  gpus: number | null;
+  kind: string | null;
+  nodes: string[];
+  start: number | null;
+  end: number | null;
+  start_interval: Interval | null;
+  end_interval: Interval | null;
+  in_time: boolean | null;
+  refused: string | null;
+  earliest: number | null;
+  delayed: number;
+  delayed_s: number;
+  stopped: number;
+  delays: Delay[];
+  cut: boolean;
+}
+
+export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }

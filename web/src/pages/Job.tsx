@@ -50,6 +50,7 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
         <State state={job.state} />
         {may && (
           <div class="chosen">
+            <button type="button" onClick={() => go(link(['what-if'], { job: String(job.id) }))}>What if</button>
             <button type="button" onClick={() => setAsk('resubmit')} disabled={!job.request}>Resubmit</button>
             {!isOver(job) && <button type="button" class="danger" onClick={() => setAsk('cancel')}>Cancel job</button>}
           </div>
@@ -59,16 +60,18 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
       <div class="job">
         <div class="stack">
           <Why job={job} />
-          {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
-          {job.steps !== null && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
+          {job.steps !== null && job.starts > 0 && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
         </div>
-        <Panel title="At a glance"><Glance job={job} now={now} /></Panel>
+        <div class="stack">
+          <Panel title="At a glance"><Glance job={job} now={now} /></Panel>
+          {!isOver(job) && (job.estimate || job.deadline) && <Panel title="When it will be done"><EstimateBar job={job} now={now} /></Panel>}
+        </div>
         <Panel title="Timeline" class="span-all">
           <Timeline facts={events.value?.events ?? []} job={job} now={now} />
         </Panel>
         <Logs job={job} />
         <Panel title="What was submitted" class="span-all">
-          {job.request ? <pre class="spec">{JSON.stringify(trimmed(job.request), null, 2)}</pre> : <p class="note">Loading…</p>}
+          {job.request ? <pre class="spec" tabIndex={0}>{JSON.stringify(trimmed(job.request), null, 2)}</pre> : <p class="note">Loading…</p>}
         </Panel>
       </div>
       {ask === 'cancel' && <CancelDialog jobs={[job]} close={() => setAsk(null)} />}
@@ -103,8 +106,29 @@ function Why({ job }: { job: JobView }) {
           <span key={id}>{n > 0 && ', '}{store.jobs.has(id) ? <a href={link(['jobs', String(id)])}>{store.jobs.get(id)!.name} ({id})</a> : `job ${id}`}</span>
         ))}{value.ahead.length > 12 && ` and ${value.ahead.length - 12} more`}</p>
       )}
+      {value?.ways && value.ways.length > 1 && <MayRun ways={value.ways} />}
       {prices.length > 0 && <p class="note">Prices: {prices.map(([kind, price]) => `${kind} ${short(price)}`).join(', ')}</p>}
     </Panel>
+  );
+}
+
+/** The ways in which it may run, the fastest first. */
+function MayRun({ ways }: { ways: NonNullable<Explanation['ways']> }) {
+  const fastest = Math.max(...ways.map((way) => way.rate), 1e-12);
+  return (
+    <>
+      <h3>It may run on</h3>
+      <ul class="reasons is-ways">
+        {ways.slice(0, 6).map((way) => (
+          <li key={`${way.gpus}${way.kind}`}>
+            <span class="reason-name">{way.gpus} × {way.kind}{way.held && ' ●'}</span>
+            <Bar part={way.rate / fastest} label={`${short(way.rate)} steps per second${way.held ? ', as it runs now' : ''}`} />
+            <b>{short(way.rate)}/s</b>
+            {way.price !== null && <small>costs {short(way.price)}</small>}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -39,7 +39,7 @@ export function Node({ name }: { name: string }) {
 
 function Devices({ node }: { node: NodeView }) {
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table>
         <thead><tr><th scope="col">Device</th><th scope="col">Jobs</th><th scope="col">Busy</th><th scope="col">Memory</th><th scope="col">Temperature</th><th scope="col">Power</th><th scope="col">Memory errors</th><th scope="col">Health</th></tr></thead>
         <tbody>
@@ -51,7 +51,7 @@ function Devices({ node }: { node: NodeView }) {
               <td>{device.memory_mib === null ? '' : device.memory_used_mib === null ? gib(device.memory_mib) : <><Bar part={device.memory_used_mib / device.memory_mib} label={`${gib(device.memory_used_mib)} of ${gib(device.memory_mib)}`} /> <small>{gib(device.memory_used_mib)} of {gib(device.memory_mib)}</small></>}</td>
               <td>{device.temperature_c === null ? '' : `${device.temperature_c} °C`}</td>
               <td>{device.power_w === null ? '' : `${Math.round(device.power_w)} W`}</td>
-              <td>{device.ecc ? <span class={device.ecc[1] > 0 ? 'bad' : ''}>{device.ecc[0]} corrected, {device.ecc[1]} not</span> : ''}</td>
+              <td>{device.ecc && (device.ecc[0] + device.ecc[1] === 0 ? 'none' : <span class={device.ecc[1] > 0 ? 'bad' : ''}>{device.ecc[0]} corrected, {device.ecc[1]} not</span>)}</td>
               <td>{device.problem ? <span class="bad">{device.problem}</span> : device.throttled ? <span class="warn">{device.throttled}</span> : device.split ? 'split into instances' : 'fine'}</td>
             </tr>
           ))}
@@ -79,9 +79,9 @@ function Holders({ device }: { device: Device }) {
 function Links({ devices }: { devices: Device[] }) {
   const linked = devices.filter((device) => device.links.length > 0);
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table class="links">
-        <thead><tr><th />{linked.map((device) => <th key={device.index} scope="col">{device.index}</th>)}</tr></thead>
+        <thead><tr><td />{linked.map((device) => <th key={device.index} scope="col">{device.index}</th>)}</tr></thead>
         <tbody>
           {linked.map((row) => (
             <tr key={row.index}>

@@ -34,7 +34,7 @@ export function Nodes({ route }: { route: Route }) {
     { name: 'heard', title: 'Heard', class: 'num col-heard', cell: (node) => { const at = store.heard.get(node.name); return at === undefined ? 'never' : ago(at, now); } },
     { name: 'note', title: 'Note', class: 'col-note', cell: (node) => { const text = note(node); return text && <span class="cut" title={text}>{text}</span>; } },
   ];
-  if (admin) columns.push({ name: 'do', title: '', class: 'col-do', cell: (node) => <button type="button" class="small" onClick={() => setAsked(node)}>{node.state === 'draining' ? 'Resume' : 'Drain'}</button> });
+  if (admin) columns.push({ name: 'do', title: <span class="sr">Action</span>, class: 'col-do', cell: (node) => <button type="button" class="small" onClick={() => setAsked(node)}>{node.state === 'draining' ? 'Resume' : 'Drain'}</button> });
   return (
     <div class="page page-full nodes">
       <div class="page-head"><h1>Nodes</h1><span class="note" role="status">{plural(nodes.length, 'node')}</span></div>

@@ -7,10 +7,10 @@ import { atRisk } from '../lib/filter';
 import { useFacts } from '../lib/facts';
 import { ago, count, percent, plural, short } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
-import { series, stretches, holding } from '../lib/spans';
+import { frozenAt, holding, series, stretches, type Stretch } from '../lib/spans';
 import { holds, isOver, useClock, useStore, type Store } from '../lib/store';
 import { useTurn } from '../lib/turn';
-import type { Fact, Job } from '../lib/types';
+import type { Job } from '../lib/types';
 import { Bar, Empty, Failed, Panel } from '../parts/bits';
 import { Chart } from '../parts/Chart';
 import { DeviceMap } from '../parts/DeviceMap';
@@ -21,7 +21,11 @@ export function Now({ route }: { route: Route }) {
   const by = (route.query.get('by') ?? 'user') as By;
   const open = [...store.jobs.values()].filter((job) => !isOver(job));
   const colors = palette(open, by);
-  const kinds = groups(store, by, colors);
+  const turn = useTurn(open.map((job) => `${job.id}${job.state}`).join(), 3000);
+  const facts = useFacts(turn, store.me?.user ?? null);
+  const past = useMemo(() => stretches(facts ?? []), [facts]);
+  const frozen = useMemo(() => frozenAt(past, (id) => store.jobs.get(id)?.state === 'suspended'), [past, turn]);
+  const kinds = groups(store, by, colors, frozen);
   const devices = kinds.reduce((sum, kind) => sum + kind.total, 0);
   return (
     <div class="page">
@@ -38,12 +42,12 @@ export function Now({ route }: { route: Route }) {
               <p>On each machine: <code>yard agent --server URL --join-token FILE</code></p>
             </Empty>
           )}
-          {kinds.map((kind) => <Kind key={kind.kind} store={store} group={kind} devices={devices} />)}
+          {kinds.map((kind) => <Kind key={kind.kind} store={store} group={kind} devices={devices} frozen={frozen} />)}
           {devices > 0 && <Legend names={by === 'use' ? [] : colors.names()} of={(name) => colors.of(name)} />}
         </Panel>
         <div class="now-side">
           <Queue open={open} />
-          <Past open={open} devices={devices} />
+          <Past past={past} open={open} turn={turn} />
           <Risk open={open} />
           <Prices store={store} />
         </div>
@@ -82,7 +86,7 @@ function Choice({ by, set }: { by: By; set: (by: By) => void }) {
   );
 }
 
-function Kind({ store, group, devices }: { store: Store; group: Group; devices: number }) {
+function Kind({ store, group, devices, frozen }: { store: Store; group: Group; devices: number; frozen: Map<string, number[]> }) {
   const label = `${group.kind}: ${group.held} of ${group.total} devices held`;
   return (
     <div class="kind">
@@ -96,7 +100,7 @@ function Kind({ store, group, devices }: { store: Store; group: Group; devices: 
         label={label}
         tiles={group.tiles}
         devices={devices}
-        describe={(spot) => tell(store, group, spot)}
+        describe={(spot) => tell(store, group, spot, frozen)}
         open={(spot) => {
           const node = group.nodes[spot.tile]!;
           const job = node.devices.filter((device) => device.kind === group.kind)[spot.cell]?.jobs.find((id) => store.jobs.has(id));
@@ -113,6 +117,7 @@ function Legend({ names, of }: { names: string[]; of: (name: string) => string }
       {names.map((name) => <span key={name}><i class={of(name)} /><a href={link(['jobs'], { user: name })}>{name}</a></span>)}
       <span><i class="swatch-free" />free</span>
       <span><i class="swatch-idle" />held, not used</span>
+      <span><i class="swatch-frozen">◆</i>frozen</span>
       <span><i class="swatch-broken">×</i>out of service</span>
     </div>
   );
@@ -157,29 +162,25 @@ function Queue({ open }: { open: Job[] }) {
 
 const HOURS = 3;
 
-function Past({ open, devices }: { open: Job[]; devices: number }) {
+function Past({ past, open, turn }: { past: Stretch[]; open: Job[]; turn: number }) {
   const store = useStore();
-  const turn = useTurn(open.map((job) => `${job.id}${job.state}`).join(), 3000);
-  const facts = useFacts(turn, store.me?.user ?? null);
-  const points = useMemo(() => overTime(facts ?? [], open, store.now()), [facts, turn]);
+  const points = useMemo(() => overTime(past, open, store.now()), [past, turn]);
   if (points.length === 0) return null;
   const series = [{ name: 'waiting', hue: 'hue-1' }, { name: 'running', hue: 'hue-0' }];
   return (
     <Panel title="Jobs over time">
-      <Chart label={`Jobs waiting and running, ${plural(devices, 'device')}`} points={points} series={series} height={130} />
+      <Chart label="Jobs waiting and running" points={points} series={series} height={130} />
     </Panel>
   );
 }
 
-/** How many waited and ran: from events, with the jobs of now at the end. */
-function overTime(events: Fact[], open: Job[], now: number) {
-  const first = events.find((fact) => fact.job !== null)?.time ?? now;
-  const from = Math.max(first, now - HOURS * 3600);
+/** How many waited and ran: from events, with jobs of which nothing was told for long as they are. */
+function overTime(past: Stretch[], open: Job[], now: number) {
+  const from = Math.max(past[0]?.from ?? now, now - HOURS * 3600);
   if (now - from < 5) return [];
-  const list = stretches(events);
-  const told = new Set(list.map((stretch) => stretch.job));
+  const told = new Set(past.map((stretch) => stretch.job));
   const opened = new Set(open.map((job) => job.id));
-  for (const stretch of list) if (stretch.to === null && !opened.has(stretch.job)) stretch.to = now;
+  const list = past.map((stretch) => (stretch.to === null && !opened.has(stretch.job) ? { ...stretch, to: now } : stretch));
   for (const job of open) {
     if (told.has(job.id)) continue;
     list.push({ job: job.id, doing: holds(job) ? 'running' : 'waiting', from: job.submitted_at, to: null, gpus: job.gpus, kind: job.kind, places: [], why: null });

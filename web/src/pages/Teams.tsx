@@ -61,7 +61,7 @@ function Table({ all, devices, colors, priced }: { all: Team[]; devices: number;
   const wants = all.filter((team) => team.held + team.wanted > 0).length;
   const fair = wants > 0 ? 1 / wants : 0;
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table>
         <thead>
           <tr>

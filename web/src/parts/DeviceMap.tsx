@@ -123,7 +123,8 @@ function paintCell(pen: CanvasRenderingContext2D, x: number, y: number, size: nu
   });
   pen.globalAlpha = 1;
   if (cell.broken) cross(pen, x, y, size, 'bad');
-  else if (state === 'draining') corner(pen, x, y, size, 'warn');
+  if (cell.frozen) frost(pen, x, y, size);
+  if (!cell.broken && state === 'draining') corner(pen, x, y, size, 'warn');
 }
 
 function cross(pen: CanvasRenderingContext2D, x: number, y: number, size: number, tone: string): void {
@@ -134,6 +135,23 @@ function cross(pen: CanvasRenderingContext2D, x: number, y: number, size: number
   pen.lineTo(x + size - 2, y + size - 2);
   pen.moveTo(x + size - 2, y + 2);
   pen.lineTo(x + 2, y + size - 2);
+  pen.stroke();
+}
+
+/** A frozen job: a small diamond at the bottom left. */
+function frost(pen: CanvasRenderingContext2D, x: number, y: number, size: number): void {
+  const r = Math.max(2, size * 0.22);
+  const [cx, cy] = [x + r + 1, y + size - r - 1];
+  pen.fillStyle = ink('panel');
+  pen.strokeStyle = ink('hue-5');
+  pen.lineWidth = 1.2;
+  pen.beginPath();
+  pen.moveTo(cx, cy - r);
+  pen.lineTo(cx + r, cy);
+  pen.lineTo(cx, cy + r);
+  pen.lineTo(cx - r, cy);
+  pen.closePath();
+  pen.fill();
   pen.stroke();
 }
 

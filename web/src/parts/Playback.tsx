@@ -66,7 +66,7 @@ function Group({ part, base, recording, held, time, total }: GroupProps) {
     const away = recording.away.some(([gone, from, to]) => gone === node && from <= time && time < to);
     const cells: Cell[] = Array.from({ length: part.each }, (_, device) => {
       const jobs = held.get(node)?.get(device) ?? [];
-      return { hues: jobs.map((job) => `hue-${job % 8}`), busy: null, broken: false, idle: false };
+      return { hues: jobs.map((job) => `hue-${job % 8}`), busy: null, broken: false, idle: false, frozen: false };
     });
     return { name: `${part.kind}-${n}`, state: away ? 'down' : 'up', cells };
   });

@@ -27,7 +27,7 @@ export function RunTable({ runs }: { runs: Run[] }) {
   const from = (run: Run) => `${String(run['trace'] ?? '')} on ${run.cluster}`;
   const same = runs.every((run) => from(run) === from(runs[0]!));
   return (
-    <div class="wide-table">
+    <div class="wide-table" tabIndex={0}>
       <table class="runs">
         {same && <caption>{from(runs[0]!)}</caption>}
         <thead>

@@ -49,7 +49,7 @@ const WORDS: Record<Stretch['doing'], string> = {
 };
 
 function where(stretch: Stretch): string {
-  if (stretch.places.length === 0 || (stretch.doing !== 'running' && stretch.doing !== 'starting')) return '';
+  if (stretch.places.length === 0 || (stretch.doing === 'waiting' || stretch.doing === 'stopping')) return '';
   const places = stretch.places.slice(0, 4).map((place: Place) => `${place.node}[${runs(place.devices)}]`);
   const more = stretch.places.length > 4 ? ` and ${stretch.places.length - 4} more nodes` : '';
   return `on ${stretch.gpus}${stretch.kind ? ` × ${stretch.kind}` : ''}, ${places.join(', ')}${more}`;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { layout, place, step, under, type Tile } from './map-layout';
 
-const CELL = { hues: [], busy: null, broken: false, idle: false };
+const CELL = { hues: [], busy: null, broken: false, idle: false, frozen: false };
 
 function tiles(count: number, each: number): Tile[] {
   return Array.from({ length: count }, (_, n) => ({ name: `n${n}`, state: 'up', cells: Array.from({ length: each }, () => CELL) }));

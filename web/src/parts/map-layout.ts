@@ -8,6 +8,8 @@ export interface Cell {
   broken: boolean;
   /** Held, but not used. */
   idle: boolean;
+  /** A job lies frozen here. */
+  frozen: boolean;
 }
 
 export interface Tile { name: string; state: string; cells: Cell[] }

@@ -118,6 +118,12 @@ async fn lists_and_exports_hold_only_ones_own() {
     let ids: Vec<_> =
         events["events"].as_array().unwrap().iter().map(|event| event["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, [2, 3]);
+    for (token, count) in [(&world.bob, 0), (&world.ada, 1), (&world.looker, 1), (&world.admin, 1)] {
+        let events = world.get("/v1/events?follow=false&job=1", token).await.json();
+        assert_eq!(events["events"].as_array().unwrap().len(), count);
+    }
+    let stream = world.get("/v1/events?job=1", &world.ada).await;
+    assert_eq!(stream.field().as_deref(), Some("job"), "a stream is of everything");
 }
 
 #[tokio::test]
