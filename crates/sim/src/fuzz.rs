@@ -28,7 +28,7 @@ use crate::random::Random;
 use crate::record::Keep;
 use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
-use promises::Promises;
+use promises::{Kind, Promises};
 use upsets::Upsets;
 
 /// Steps within which a scenario must end; most need a few hundred.
@@ -65,13 +65,15 @@ pub struct Tally {
     pub other: usize,
     /// Stops for other jobs.
     pub preemptions: u32,
+    /// Jobs that were promised to be done in time.
+    pub promised: usize,
 }
 
 impl Scenario {
     /// The scenario of this seed.
     pub fn new(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
-        promises::add(seed, &mut scenario, false);
+        promises::add(seed, &mut scenario, Kind::Some);
         courses::settle(&mut scenario);
         scenario
     }
@@ -79,7 +81,15 @@ impl Scenario {
     /// The same where nothing goes wrong and deadlines are promised: all that was promised must be kept.
     pub fn calm(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
-        promises::add(seed, &mut scenario, true);
+        promises::add(seed, &mut scenario, Kind::Calm);
+        courses::settle(&mut scenario);
+        scenario
+    }
+
+    /// The same where all sorts of things go wrong and deadlines are promised.
+    pub fn rough(seed: u64) -> Scenario {
+        let mut scenario = Scenario::without_promises(seed);
+        promises::add(seed, &mut scenario, Kind::Rough);
         courses::settle(&mut scenario);
         scenario
     }
@@ -187,7 +197,8 @@ impl Scenario {
         }
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
-        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
+        let promised = record.jobs.iter().filter(|job| job.promise.is_some()).count();
+        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions, promised })
     }
 
     /// All that is in store, and drivers that begin with settings much like these.

@@ -45,6 +45,8 @@ pub struct JobRecord {
     pub service: u64,
     /// The time by which it was promised to be done.
     pub promise: Option<Time>,
+    /// When that was first said to be at risk.
+    pub at_risk: Option<Time>,
     /// What it is worth to be done by when, where its deadline is soft.
     pub rewards: Option<Arc<[Reward]>>,
     devices: u32,
@@ -191,6 +193,7 @@ impl Record {
             starts: 0,
             service: 0,
             promise: None,
+            at_risk: None,
             rewards: spec.rewards.clone(),
             devices: 0,
             held_since: None,
@@ -222,10 +225,10 @@ impl Record {
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
+            Event::AtRisk { job, .. } => _ = self.jobs[job.index()].at_risk.get_or_insert(now),
             Event::Submitted { .. }
             | Event::Orphaned { .. }
             | Event::Unpromised { .. }
-            | Event::AtRisk { .. }
             | Event::Started { .. }
             | Event::Node { .. }
             | Event::Stale { .. } => {}

@@ -79,6 +79,10 @@ impl Engine {
         }
         let (lead, shape, placement, until) =
             (lease.jobs[0], lease.shape, lease.placement.clone(), lease.until);
+        let all: SmallVec<[JobIdx; 2]> = lease.jobs.iter().chain(&joiners).copied().collect();
+        if state.gate().enter(&state.nodes, &all, shape, &placement).is_err() {
+            return; // It would be in the way of who was promised these devices.
+        }
         let shapes: SmallVec<[u16; 1]> =
             joiners.iter().map(|job| own_way(&state.specs, lead, *job, shape)).collect();
         for (job, shape) in joiners.iter().zip(&shapes) {
@@ -86,6 +90,7 @@ impl Engine {
             state.take_up(*job, id, *shape, placement.devices());
             state.set_batch(*job, &placement);
         }
+        state.note_bound(&[id]);
         let batches = joiners.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = joiners.iter().map(|job| state.run(*job).id).collect();
         out.push(Effect::Publish(Event::Granted {

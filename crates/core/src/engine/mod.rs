@@ -20,7 +20,7 @@ mod training;
 pub(crate) use after::After;
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
-pub(crate) use promises::check as check_promises;
+pub(crate) use promises::{Gate, check as check_promises};
 pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
