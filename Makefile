@@ -1,6 +1,6 @@
 # Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run demo sim test check build fuzz bench bless validation fmt python-test
+.PHONY: help run demo sim test check build fuzz bench bless validation fmt python-test web web-test
 
 CARGO ?= cargo
 SEED ?= 0
@@ -8,6 +8,7 @@ COUNT ?= 1
 YARD := target/release/yard
 PYTHON ?= python3
 VENV := target/python-venv
+WEB_BUILT := target/web-dist
 
 help: ## List what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -41,6 +42,7 @@ check: ## The checks themselves, on a machine that is set up
 	$(CARGO) test --workspace --lib --bins --tests --locked --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(MAKE) --no-print-directory python-test
+	$(MAKE) --no-print-directory web-test
 
 python-test: $(VENV)/.ready ## Format, lints, types and tests of the Python package and the examples
 	$(VENV)/bin/ruff format --config python/pyproject.toml --check --quiet python examples
@@ -51,6 +53,21 @@ python-test: $(VENV)/.ready ## Format, lints, types and tests of the Python pack
 $(VENV)/.ready: python/requirements-test.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+web: web/node_modules/.ready ## Build the dashboard's bundle, web/dist, which is committed
+	cd web && npm run --silent build
+
+web-test: web/node_modules/.ready ## The dashboard: types, tests, its bundle against its source, a real browser
+	cd web && npx tsc --noEmit && npm test --silent
+	cd web && npx vite build --logLevel warn --emptyOutDir --outDir ../$(WEB_BUILT)
+	diff -r web/dist $(WEB_BUILT) || { echo "web/dist is not what web/src makes: run make web and commit it" >&2; exit 1; }
+	web/tests/chromium.sh
+	$(CARGO) build --workspace --bins --examples --locked --quiet
+	cd web && YARD=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/yard npm run --silent browser
+
+web/node_modules/.ready: web/package.json web/package-lock.json
+	cd web && npm ci --silent
 	@touch $@
 
 fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000

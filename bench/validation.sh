@@ -37,15 +37,19 @@ comparison is a test (\`cargo test -p yard validate\`).
   results: the completion time over 120/32 of the time alone. Devices that fall free within a round are given out at once.
   The bound on unfairness (\`rho\`) was chosen on this one trace.
 - **perotin**: the policy of that name on random workflows, against what no schedule can beat; the reference is its ratio.
-- **estimates**: at 30 random instants of a run on a generated trace all jobs are foretold; the share of starts and ends that
-  were inside the 90 % interval. Who comes later is not known to the forecast; with "durations ×⅓–3" neither is how long
-  jobs take, beyond what they say, which is up to three times too much or too little. Above 0.95 the future hardly
-  matters to the policy. The trace and the middle third of it, from which the instants are drawn, were chosen after
-  others had failed: on Tiresias' 60 jobs, which all come early, 11 to 85 % of starts and ends were inside for most
-  policies, and on a generated heavy-tailed one (\`--preset philly\`) 64 to 83 % of ends under \`srtf\` and \`las\`. Where the
-  future is not like the past, the intervals are too narrow.
+- **estimates**: at 40 random instants of a run all jobs are foretold; the share of starts and ends that were inside the
+  90 % interval, and of both before its upper limit (95 %), at the second half of the instants: at the first, the record
+  of how estimates turned out is made. Who comes later is not known to the forecast; with "durations ×⅓–3" neither is how
+  long jobs take, beyond what they say, which is up to three times too much or too little. Four traces: a steady one, one
+  with long tails (\`--preset philly\`), one that comes in bursts, and Tiresias' 60 jobs, after which nobody comes. Shares of
+  fewer than 20 are left out. Above 0.95 the intervals are wider than they need be, or the future hardly matters to the
+  policy: so on Tiresias' 60 jobs, where the record says that all was over sooner than foretold.
+- **what-if**: a job is asked about just before it is submitted, while 100 jobs and more wait or run; starts that are exact
+  to the microsecond where nobody comes after it (50 states for each of four policies), and the share inside the 90 %
+  interval where others do (50 for each).
 - **elasticflow**: ElasticFlow's simulator on 195 jobs, 64 T4, slots of 60 s (\`--compat elasticflow --promises\`): jobs that
-  were promised their deadline and met it. Its EDF meets 23; ours is not like it (\`edf:size=largest\` meets 9).
+  were promised their deadline and met it. Its EDF gives each job the largest size that is left and charges nothing for
+  changes: \`edf:size=largest --overheads none\`, at beats where it has events no less than a slot apart.
 - **chronus**: Chronus' simulator on its two samples of 300 jobs, 128 GPUs (\`--compat chronus\`). When best-effort jobs wait,
   ours runs deadline jobs as late as may be, a rule that was set with this trace in view.
 

@@ -38,3 +38,19 @@ def test_times_are_told_as_means_now_and_then(agent: FakeAgent, monkeypatch: pyt
     switchyard.report(16, 4.0, 4.0)
     agent.wait(lambda: len(agent.said("trained")) == 3)
     assert agent.said("trained")[2]["local"] == 16, "another batch has means of its own"
+
+
+def test_the_last_loss_is_told_once(agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_training, "_TRAINED_S", 1e9)
+    switchyard.report(8, 1.0)
+    agent.wait_for("trained")
+    switchyard.report(8, 1.0, loss=2.5)
+    switchyard.report(8, 1.0, loss=2.0)
+    switchyard.report(8, 1.0, loss=math.nan)
+    monkeypatch.setattr(_training, "_TRAINED_S", 0.0)
+    switchyard.report(8, 1.0)
+    agent.wait(lambda: len(agent.said("trained")) == 2)
+    assert agent.said("trained")[1]["loss"] == 2.0
+    switchyard.report(8, 1.0)
+    agent.wait(lambda: len(agent.said("trained")) == 3)
+    assert "loss" not in agent.said("trained")[2]

@@ -59,6 +59,8 @@ enum Command {
     Cancel(cmd::cancel::CancelArgs),
     /// Say why a job is not running, and what would let it start sooner
     Explain(cmd::explain::ExplainArgs),
+    /// Say what would become of a job if it were submitted now, and of the others because of it
+    WhatIf(Box<cmd::what_if::WhatIfArgs>),
     /// List nodes, their devices, and who holds them
     Nodes(cmd::nodes::NodesArgs),
     /// Let a node take no new jobs
@@ -127,6 +129,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Logs(args) => cmd::logs::run(&args, out),
         Command::Cancel(args) => cmd::cancel::run(&args, out),
         Command::Explain(args) => cmd::explain::run(&args, out),
+        Command::WhatIf(args) => cmd::what_if::run(*args, out),
         Command::Nodes(args) => cmd::nodes::run(&args, out),
         Command::Drain(args) => cmd::drain::drain(&args, out),
         Command::Resume(args) => cmd::drain::resume(&args, out),

@@ -11,14 +11,17 @@ use anyhow::{Context, bail};
 use yard_core::allocation::Allocation;
 use yard_core::beat;
 use yard_core::job::JobSpec;
+use yard_core::message::Input;
 use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
 use yard_policies::Entry;
+use yard_sim::asked::{self, Asked};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
+use yard_sim::lending;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::run::Probe;
@@ -56,6 +59,7 @@ pub(crate) struct Plan {
     learned: Option<Learned>,
     learns: bool,
     faults: Faults,
+    lent: Vec<(Time, Input)>,
     keep: Keep,
     service: Arc<[f64]>,
 }
@@ -107,6 +111,13 @@ impl Plan {
             Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
+        if args.lend.is_some() && args.node_mtbf.is_some() {
+            bail!(
+                "--lend and --node-mtbf cannot be combined: a node that failed would come back whether lent or not"
+            );
+        }
+        let lent =
+            args.lend.as_deref().map(|path| lending::open(path, &cluster)).transpose()?.unwrap_or_default();
         let service = service(&opened.trace);
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -132,6 +143,7 @@ impl Plan {
             learned,
             learns: !profiled,
             faults: args.faults()?,
+            lent,
             keep,
             service,
         };
@@ -229,7 +241,7 @@ impl Plan {
             checkpoint_every: self.overheads.checkpoint_every,
             quirks: choice.quirks.clone(),
             faults: self.faults.clone(),
-            script: Vec::new(),
+            script: self.lent.clone(),
             seed: self.seed,
             keep: Keep::default(),
             events: None,
@@ -265,6 +277,32 @@ impl Plan {
             Ok(yard_sim::run(Simulation { probe: Some(probe), ..simulation })?)
         };
         estimates::calibrate(&jobs, said.as_deref(), &how, (instants, self.seed), simulate)
+    }
+
+    /// What is foretold of one of the first `jobs` jobs before it is submitted, and what became of it. `recurs`: jobs
+    /// like those of the past are expected to come.
+    pub(crate) fn what_if(
+        &self,
+        choice: &Choice,
+        at: usize,
+        jobs: usize,
+        recurs: bool,
+    ) -> anyhow::Result<Option<Asked>> {
+        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
+        let mut policy = make()?;
+        let submits = self.trace.jobs.iter().map(|job| job.submit);
+        let jobs: Vec<_> = submits.zip(&self.workload.specs).take(jobs).collect();
+        let again = "it was made before";
+        let how = How {
+            policy: &|| make().expect(again),
+            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            recurs,
+        };
+        let simulate = |probe: Probe<'_>| {
+            let simulation = self.simulation(choice, &jobs, &mut *policy)?;
+            Ok(yard_sim::run(Simulation { probe: Some(probe), ..simulation })?)
+        };
+        asked::ask(&jobs, at, &how, self.seed, simulate)
     }
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,

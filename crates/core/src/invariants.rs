@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::ShareId;
 use crate::cluster::{Mask, Nodes};
-use crate::engine::check_promises;
+use crate::engine::{Gate, check_promises};
 use crate::ids::{JobId, JobIdx};
 use crate::job::{JobState, Shape};
 use crate::leases::LeaseState;
@@ -181,7 +181,7 @@ pub(crate) fn head_runs(
     placer: &dyn Placer,
     first: Option<ShareId>,
     repacked: bool,
-    barred: &BTreeSet<JobIdx>,
+    gate: &Gate,
 ) {
     let waits = waiting_head(state, first).is_some();
     let Some(first) = first.filter(|_| waits && ((state.preempts() && repacked) || state.leases.is_empty()))
@@ -193,7 +193,7 @@ pub(crate) fn head_runs(
         return;
     }
     // One that could not be stopped waits for what was promised to others.
-    if state.book.entry(first).jobs.iter().any(|job| barred.contains(job)) {
+    if gate.concerns(&state.book.entry(first).jobs) {
         return;
     }
     // One that lies frozen waits for its home.
@@ -210,7 +210,7 @@ pub(crate) fn head_runs(
 /// The nodes as they would be with nothing on them but what may not be stopped.
 fn emptied(state: &State) -> Nodes {
     let mut empty = state.nodes.emptied();
-    let fixed = state.leases.iter().filter(|(_, lease)| state.is_kept(lease));
+    let fixed = state.leases.iter().filter(|(id, lease)| state.is_kept(*id, lease));
     fixed.for_each(|(_, lease)| empty.promise(&lease.placement));
     empty
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Placement;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::message::Why;
-use crate::training::{Batch, Regime, Training};
+use crate::training::{Batch, Losses, Regime, Training};
 use crate::units::{Span, Time};
 
 /// How many devices of one kind.
@@ -364,6 +364,9 @@ pub struct JobRun {
     pub regime: u16,
     /// Steps it did in each of its regimes, but for those since it last went from one to another.
     pub seen: Box<[f64]>,
+    /// What it said of its loss.
+    #[serde(default)]
+    pub losses: Losses,
 }
 
 impl JobRun {
@@ -400,6 +403,7 @@ impl JobRun {
             batch: None,
             regime: 0,
             seen: Box::default(),
+            losses: Losses::default(),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod message;
 pub mod part;
 pub mod policy;
 pub mod promise;
+pub mod reclaim;
 mod rounds;
 pub mod state;
 pub mod training;

@@ -56,6 +56,14 @@ pub enum NodeChange {
     Leave(NodeId),
     /// It is gone, with what ran there.
     Fail(NodeId),
+    /// Of these nodes so many are there from now on, whichever: more come back, or those leave whose jobs cost least to
+    /// stop. Nodes that were lent and are wanted again.
+    Lent {
+        /// The nodes.
+        among: Vec<NodeId>,
+        /// How many of them.
+        nodes: u32,
+    },
     /// Which of its devices are out of service now, in place of those that were. They take nothing new, and jobs
     /// on them go elsewhere.
     Health {
@@ -99,6 +107,13 @@ pub enum News {
         timing: Option<Timing>,
         /// Its gradients, as last estimated.
         noise: Option<Noise>,
+    },
+    /// What its loss is.
+    Loss {
+        /// Steps done in all.
+        steps: f64,
+        /// The loss there.
+        loss: f64,
     },
     /// It makes its steps in another way from now on.
     Regime {
@@ -299,6 +314,8 @@ pub enum Event {
         job: JobId,
         /// What for.
         why: Why,
+        /// The jobs that get its devices, where those were given away already.
+        to: SmallVec<[JobId; 1]>,
     },
     /// A job gave its devices back and is not over.
     Stopped {

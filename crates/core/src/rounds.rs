@@ -6,7 +6,7 @@
 mod seating;
 mod sharing;
 
-pub(crate) use self::seating::seat;
+pub(crate) use self::seating::{Seat, seat};
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
@@ -14,12 +14,16 @@ use smallvec::SmallVec;
 use crate::allocation::Mode;
 use crate::book::{Book, Key, ShareId};
 use crate::cluster::{NodeState, Nodes, Placement, Slice};
+use crate::engine::Gate;
 use crate::ids::{JobIdx, KindId, LeaseId};
 use crate::job::{JobRun, Need, Shape};
 use crate::leases::{Lease, LeaseState, Leases};
 use crate::policy::Placer;
 use crate::turns::Turning;
 use crate::units::Time;
+
+/// Times that another place is looked for where a share would be in the way of who was promised its devices.
+const DETOURS_MAX: usize = 8;
 
 /// What a round decided; promises are already on record.
 #[derive(Debug, Default)]
@@ -43,13 +47,13 @@ pub(crate) struct Parts<'a> {
     /// Whether a lease is too young to be stopped.
     pub(crate) young: &'a dyn Fn(&Lease) -> bool,
     /// Whether a lease is never stopped for others.
-    pub(crate) fixed: &'a dyn Fn(&Lease) -> bool,
+    pub(crate) fixed: &'a dyn Fn(LeaseId, &Lease) -> bool,
     /// For the order of shares of time.
     pub(crate) turning: Turning,
     /// Where jobs lie frozen.
     pub(crate) homes: Homes<'a>,
-    /// Jobs that may not start now: they could not be stopped when others have been promised their devices.
-    pub(crate) barred: &'a BTreeSet<JobIdx>,
+    /// Who may start where, though it could not be stopped when others have been promised its devices.
+    pub(crate) gate: &'a Gate,
 }
 
 /// Where jobs lie frozen: those go on there or not at all.
@@ -103,10 +107,10 @@ struct Round<'a> {
     leases: &'a mut Leases,
     placer: &'a dyn Placer,
     young: &'a dyn Fn(&Lease) -> bool,
-    fixed: &'a dyn Fn(&Lease) -> bool,
+    fixed: &'a dyn Fn(LeaseId, &Lease) -> bool,
     turning: Turning,
     homes: Homes<'a>,
-    barred: &'a BTreeSet<JobIdx>,
+    gate: &'a Gate,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -115,9 +119,9 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young, fixed, turning, homes, barred } = parts;
+        let Parts { book, nodes, leases, placer, young, fixed, turning, homes, gate } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, fixed, turning, homes, barred, repack, stopped, decision }
+        Round { book, nodes, leases, placer, young, fixed, turning, homes, gate, repack, stopped, decision }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
@@ -129,7 +133,7 @@ impl<'a> Round<'a> {
             } else if !self.try_choose(key, preempt) {
                 // What does not fit here, fits no later share of this class: less is left for those. One that waits
                 // for its home, or may not start, says nothing about others.
-                let bound = self.home(key.share).is_some() || self.is_barred(key.share);
+                let bound = self.home(key.share).is_some() || self.is_gated(key.share);
                 cursors[class] = if bound { Cursor::After(key) } else { Cursor::Closed };
                 if !skip {
                     return;
@@ -150,16 +154,13 @@ impl<'a> Round<'a> {
 
     /// Gives a share devices, its own old ones if it can, and stops shares behind it if it may.
     fn try_choose(&mut self, key: Key, preempt: bool) -> bool {
-        if self.is_barred(key.share) {
-            return false;
-        }
         let class = self.book.class(self.book.entry(key.share).class);
         let (shapes, options) = (class.shapes.clone(), class.options.clone());
         if self.return_to_own(key.share) {
             return true;
         }
         for option in &options {
-            if let Some(placement) = self.place(key.share, &shapes[*option as usize]) {
+            if let Some(placement) = self.place(key.share, *option, &shapes[*option as usize]) {
                 self.promise(key.share, *option, placement);
                 return true;
             }
@@ -182,10 +183,9 @@ impl<'a> Round<'a> {
         true
     }
 
-    /// Whether a job of it may not start now. One that was stopped in this round has started.
-    fn is_barred(&self, share: ShareId) -> bool {
-        let barred = || self.book.entry(share).jobs.iter().any(|job| self.barred.contains(job));
-        !self.barred.is_empty() && !self.stopped.contains_key(&share) && barred()
+    /// Whether it may not start just anywhere.
+    fn is_gated(&self, share: ShareId) -> bool {
+        self.gate.concerns(&self.book.entry(share).jobs)
     }
 
     /// Where a share must lie, because a job of it lies frozen there.
@@ -193,17 +193,44 @@ impl<'a> Round<'a> {
         self.homes.of(&self.book.entry(share).jobs)
     }
 
-    fn place(&mut self, share: ShareId, shape: &Shape) -> Option<Placement> {
+    fn place(&mut self, share: ShareId, option: u16, shape: &Shape) -> Option<Placement> {
         if let Some(home) = self.home(share) {
             let free = self.nodes.are_free(&home) && self.nodes.suits(&home, shape);
-            return free.then_some(home);
+            let enters = |home: &Placement| {
+                self.gate.enter(self.nodes, &self.book.entry(share).jobs, option, home).is_ok()
+            };
+            return Some(home).filter(|home| free && enters(home));
         }
         if shape.needs.iter().any(|need| self.nodes.free(need.kind) < need.devices) {
             return None;
         }
         let placement = self.placer.place(self.nodes, shape);
         self.decision.fragmented |= placement.is_none();
-        placement
+        self.let_in(share, option, shape, placement?)
+    }
+
+    /// The placement, or another where it would be in the way of who was promised its devices.
+    fn let_in(&mut self, share: ShareId, option: u16, shape: &Shape, first: Placement) -> Option<Placement> {
+        let jobs = &self.book.entry(share).jobs;
+        let (mut shut, mut found): (Vec<Placement>, Option<Placement>) = (Vec::new(), Some(first));
+        while let Some(placement) = found.take() {
+            match self.gate.enter(self.nodes, jobs, option, &placement) {
+                Ok(()) => found = Some(placement),
+                Err(nodes) if !nodes.is_empty() && shut.len() < DETOURS_MAX => {
+                    let all = nodes.iter().map(|id| (*id, self.nodes.get(*id)));
+                    let all = all.map(|(node, of)| Slice { node, mask: of.take(of.free_count()) });
+                    let closed = Placement(all.collect());
+                    self.nodes.promise(&closed);
+                    shut.push(closed);
+                    found = self.placer.place(self.nodes, shape);
+                    continue;
+                }
+                Err(_) => {}
+            }
+            break;
+        }
+        shut.iter().for_each(|closed| self.nodes.release(closed));
+        found
     }
 
     fn promise(&mut self, share: ShareId, shape: u16, placement: Placement) {
@@ -229,7 +256,7 @@ impl<'a> Round<'a> {
         let mut stopped = victims;
         stopped.iter().for_each(|share| self.stop(*share));
         loop {
-            if let Some(placement) = self.place(key.share, shape) {
+            if let Some(placement) = self.place(key.share, option, shape) {
                 self.promise(key.share, option, placement);
                 return true;
             }
@@ -247,13 +274,18 @@ impl<'a> Round<'a> {
     /// Chosen shares behind `key` that may be stopped and whose devices `shape` could use, last first.
     fn behind(&self, key: Key, shape: &Shape) -> impl Iterator<Item = ShareId> {
         let behind = self.book.chosen_from_last().take_while(move |other| *other > key);
-        let may = move |share: &ShareId| !self.stays(self.lease_of(*share)) && self.helps(*share, shape);
+        let may = move |share: &ShareId| !self.stays(*share) && self.helps(*share, shape);
         behind.map(|other| other.share).filter(may)
     }
 
-    /// Whether a lease is not to be stopped in this round.
-    fn stays(&self, lease: &Lease) -> bool {
-        (self.fixed)(lease) || (self.young)(lease)
+    /// Whether a chosen share is not to be stopped in this round.
+    fn stays(&self, share: ShareId) -> bool {
+        self.is_fixed(share) || (self.young)(self.lease_of(share))
+    }
+
+    fn is_fixed(&self, share: ShareId) -> bool {
+        let lease = self.book.entry(share).lease.expect("a chosen share has a lease");
+        (self.fixed)(lease, self.lease_of(share))
     }
 
     /// The shares behind `key` that must stop until there are enough devices by count.
@@ -313,7 +345,7 @@ impl<'a> Round<'a> {
         let up = |slice: &Slice| self.nodes.get(slice.node).state == NodeState::Up;
         let movable = |key: &Key| {
             let lease = self.lease_of(key.share);
-            lease.placement.0.iter().any(up) && !(self.fixed)(lease)
+            lease.placement.0.iter().any(up) && !self.is_fixed(key.share)
         };
         let chosen: Vec<_> = self.book.chosen_from_last().filter(movable).collect();
         for key in chosen {

@@ -10,16 +10,16 @@ use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
 use crate::engine::{After, FirstFits, Stint, Trainee};
-use crate::ids::{JobId, JobIdx, PlanId};
+use crate::ids::{JobId, JobIdx, LeaseId, PlanId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
-use crate::promise::Stretch;
+use crate::promise::Plan;
 use crate::turns::Turns;
 use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 6;
+pub const STATE_VERSION: u32 = 7;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,8 @@ pub(crate) struct Promises {
     pub(crate) next: Option<Time>,
     /// The longest that a job which is told to stop may hold its devices.
     pub(crate) settle: Span,
+    /// Leases whose devices cannot be had back before this time, whatever was promised to others.
+    pub(crate) bound: BTreeMap<LeaseId, Time>,
     /// Whether something happened that plans did not reckon with.
     pub(crate) stale: bool,
 }
@@ -112,8 +114,8 @@ pub(crate) struct Promises {
 /// One promise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Promise {
-    /// When the job will have which devices, at the latest.
-    pub(crate) plan: Vec<Stretch>,
+    /// When the job will have devices, at the latest, and of which nodes.
+    pub(crate) plan: Plan,
     /// Whether it may not be kept.
     pub(crate) at_risk: bool,
 }
@@ -224,6 +226,16 @@ impl State {
     /// The instant it is of.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The kinds.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// A row for a new job. In place while no view is alive; else the columns are copied once.

@@ -94,3 +94,62 @@ pub struct Training {
     /// How noisy its gradients are to begin with, where that is known.
     pub noise: Option<Noise>,
 }
+
+/// Losses kept of one job.
+const LOSSES_MAX: usize = 64;
+
+/// What a job has said of its loss: steps done and the loss there, in order. As they grow many, neighbours become one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Losses(Vec<(f64, f64)>);
+
+impl Losses {
+    /// All of them.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.0
+    }
+
+    /// Takes one more. Whether it is a loss at all: a number, and not below zero. A job that had to begin anew from a
+    /// checkpoint says the same steps again, and what it said before of them is forgotten.
+    pub fn hear(&mut self, steps: f64, loss: f64) -> bool {
+        if !(steps >= 0.0 && steps.is_finite() && loss >= 0.0 && loss.is_finite()) {
+            return false;
+        }
+        self.0.retain(|(at, _)| *at < steps);
+        if self.0.len() >= LOSSES_MAX {
+            let mean = |a: f64, b: f64| a + (b - a) / 2.0;
+            let pairs = self.0.chunks(2).map(|pair| {
+                (mean(pair[0].0, pair[pair.len() - 1].0), mean(pair[0].1, pair[pair.len() - 1].1))
+            });
+            self.0 = pairs.collect();
+        }
+        self.0.push((steps, loss));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_stay_few_and_in_order() {
+        let mut losses = Losses::default();
+        (0..1000).for_each(|at| assert!(losses.hear(f64::from(at), 1.0 / f64::from(at + 1))));
+        assert!(losses.points().len() <= LOSSES_MAX && losses.points().len() > LOSSES_MAX / 4);
+        assert!(losses.points().is_sorted_by(|a, b| a.0 < b.0 && a.1 > b.1));
+        assert_eq!(losses.points().last(), Some(&(999.0, 1e-3)));
+    }
+
+    #[test]
+    fn nonsense_is_no_loss_and_steps_done_again_count_once() {
+        let mut losses = Losses::default();
+        for (steps, loss) in [(f64::NAN, 1.0), (1.0, f64::INFINITY), (-1.0, 1.0), (1.0, -1.0)] {
+            assert!(!losses.hear(steps, loss));
+        }
+        [(1.0, 9.0), (2.0, 8.0), (3.0, 7.0), (2.0, 5.0)]
+            .iter()
+            .for_each(|(at, loss)| assert!(losses.hear(*at, *loss)));
+        assert_eq!(losses.points(), [(1.0, 9.0), (2.0, 5.0)]);
+    }
+}

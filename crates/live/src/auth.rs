@@ -44,6 +44,11 @@ impl Caller {
         let mut bucket = self.token.submissions.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.take(now_us())
     }
+
+    /// Whether their token would still be taken, for answers that go on for long.
+    pub fn still_good(&self) -> bool {
+        !self.token.revoked.load(Ordering::Acquire) && !self.token.expired(now_us())
+    }
 }
 
 /// Why a token was not good.
@@ -192,7 +197,7 @@ impl Tokens {
             return Err(Denied::Unknown);
         }
         let now = now_us();
-        if token.row.expires_us.is_some_and(|end| end <= now) {
+        if token.expired(now) {
             return Err(Denied::Expired);
         }
         token.used_us.store(now, Ordering::Relaxed);
@@ -219,6 +224,10 @@ impl Token {
         let (revoked, used) = (row.revoked.into(), row.used_us.unwrap_or(0));
         let submissions = Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS));
         Arc::new(Token { row, revoked, used_us: used.into(), kept_us: used.into(), submissions })
+    }
+
+    fn expired(&self, now: u64) -> bool {
+        self.row.expires_us.is_some_and(|end| end <= now)
     }
 
     /// When it was last used, if that is not yet in the store.

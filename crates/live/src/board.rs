@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::changes::Changes;
 use crate::views::{JobView, NodeView, StatusView};
 
 /// The read model.
@@ -15,4 +16,6 @@ pub struct Board {
     pub status: Option<StatusView>,
     /// When the driver's loop last went round: microseconds since 1970.
     pub alive: u64,
+    /// What of it changed of late.
+    pub changes: Changes,
 }

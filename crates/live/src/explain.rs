@@ -1,6 +1,8 @@
 //! Why a job waits, in words: the engine's answer with names instead of numbers, a sentence, and remedies as people
 //! would type them.
 
+mod ways;
+
 use std::collections::BTreeMap;
 
 use yard_core::Time;
@@ -34,6 +36,8 @@ pub fn words(told: &Explained, state: &str, now: Time, names: &Names<'_>) -> Exp
             .collect(),
         remedies: told.remedies.iter().map(|remedy| advice(*remedy, names)).collect(),
         prices: kinds.filter_map(|(name, kind)| Some((name, kind.price?))).collect(),
+        ways: ways::views(told, names),
+        estimate: None,
     }
 }
 
@@ -49,6 +53,8 @@ pub fn over(job: u64, state: &str, reason: Option<&str>) -> Explanation {
         ahead: Vec::new(),
         remedies: Vec::new(),
         prices: BTreeMap::new(),
+        ways: Vec::new(),
+        estimate: None,
     }
 }
 
@@ -64,6 +70,8 @@ fn word(reason: Reason) -> &'static str {
         Reason::Priority => "priority",
         Reason::Share => "share",
         Reason::Nodes => "nodes",
+        Reason::Deadline => "deadline",
+        Reason::Price => "price",
         Reason::Frozen => "frozen",
         Reason::Policy => "policy",
     }
@@ -72,7 +80,7 @@ fn word(reason: Reason) -> &'static str {
 fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
     let kinds = join(told.kinds.iter().map(|kind| of(kind, names)));
     match told.reason {
-        Reason::Running => "The job runs.".into(),
+        Reason::Running => ways::sentence(told, names),
         Reason::Held => held(told, now),
         Reason::Dependency => waits_for(&told.awaits),
         Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
@@ -88,6 +96,11 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
             "Devices are shared by turns and it is another's; its part is {:.0} % of the time.",
             told.share * 100.0
         ),
+        Reason::Deadline => format!(
+            "Devices it could use are kept for jobs with deadlines, which must have them before this one could give \
+             them back: {kinds}."
+        ),
+        Reason::Price => format!("At these prices the devices do more for other jobs: {kinds}."),
         Reason::Nodes => format!("No node with devices it may use is up: {kinds}."),
         Reason::Frozen => {
             "It lies frozen where it ran, and goes on there when others give its devices back; elsewhere it would \
@@ -165,7 +178,11 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
-    use yard_core::explain::Ahead;
+    use yard_core::explain::{Ahead, Way};
+
+    fn way(kind: u16, devices: u32, speed: f64, held: bool) -> Way {
+        Way { kind: KindId(kind), devices, speed, price: Some(f64::from(devices) * 0.1), held }
+    }
 
     fn told(reason: Reason) -> Explained {
         let count = |kind, free, price| KindCount {
@@ -186,6 +203,7 @@ mod tests {
             kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
             ahead: vec![Ahead { job: JobId(3), devices: 12 }],
             n_ahead: 1,
+            ways: vec![way(0, 8, 3.0, false), way(0, 4, 2.0, true)],
             remedies: vec![
                 Remedy::Fewer { kind: KindId(0), devices: 4 },
                 Remedy::Kind { kind: KindId(1), free: 8 },
@@ -209,6 +227,9 @@ mod tests {
             Reason::Held,
             Reason::Gang,
             Reason::Dependency,
+            Reason::Running,
+            Reason::Price,
+            Reason::Deadline,
         ];
         let lines: String = all.map(|reason| explained(reason).text + "\n").concat();
         expect![[r#"
@@ -218,6 +239,9 @@ mod tests {
             The job is held back for another 30 s: until its begin time, or after a failure.
             Enough devices do not lie together, or there are too few in all: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             It comes after other jobs and starts once jobs 4, 5 succeed.
+            The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.
+            At these prices the devices do more for other jobs: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Devices it could use are kept for jobs with deadlines, which must have them before this one could give them back: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
         "#]]
         .assert_eq(&lines);
     }

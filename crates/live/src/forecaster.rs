@@ -1,18 +1,23 @@
 //! When jobs will start and end, foretold on a thread of its own from a copy of the engine's state. The driver never
 //! waits for it: it hands a copy over now and then, and what comes of it goes onto the board. A forecast that took long
 //! is followed by a rest ten times as long, and one that breaks down by none at all until the next start.
+//!
+//! What was foretold is compared with what happens, and the intervals that are shown are those that would have held nine
+//! times in ten of late (`record`). That record begins anew with each start of the server; the past does not, it is in
+//! the store.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use yard_core::State;
 use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
-use yard_core::forecast::past::Past;
+use yard_core::forecast::past::{Past, Ratio};
+use yard_core::forecast::record::{Moves, Record, What};
 use yard_core::forecast::{self, Limits};
 use yard_core::ids::JobId;
-use yard_core::job::{JobRun, JobSpec};
+use yard_core::job::{JobRun, JobSpec, JobState};
 use yard_core::policy::Placer;
 use yard_core::units::{Span, Time};
 
@@ -34,7 +39,7 @@ pub struct Estimating {
 }
 
 /// Jobs that are remembered, those that came and those that are over.
-const PAST_MAX: usize = 1_000;
+pub(crate) const PAST_MAX: usize = 1_000;
 
 /// How far one run goes: a forecast of thousands of jobs takes seconds, not minutes.
 const LIMITS: Limits =
@@ -51,7 +56,9 @@ const BUSY: u64 = u64::MAX;
 pub(crate) struct Forecaster {
     how: Option<(Estimating, MakePolicy)>,
     arrivals: VecDeque<(Time, Arc<JobSpec>)>,
-    ratios: VecDeque<f64>,
+    ratios: VecDeque<Ratio>,
+    /// How estimates turned out.
+    record: Arc<Mutex<Record>>,
     /// When the last work began, and the input up to which it knew everything.
     begun: Span,
     seq: u64,
@@ -72,9 +79,57 @@ impl Forecaster {
 
     /// A job is done: how much it had to do, beside what it said.
     pub(crate) fn done(&mut self, now: Time, run: &JobRun, spec: &JobSpec) {
-        let ratio = run.done_at(now) / spec.steps;
+        self.took(spec, run.done_at(now));
+    }
+
+    /// A job that is done had so much to do.
+    pub(crate) fn took(&mut self, spec: &JobSpec, steps: f64) {
+        let ratio = steps / spec.steps;
         if ratio > 0.0 && ratio.is_finite() {
-            keep(&mut self.ratios, ratio);
+            keep(&mut self.ratios, Ratio::of(spec, ratio));
+        }
+    }
+
+    /// Forgets who came and how they turned out, to be told again.
+    pub(crate) fn forget(&mut self) {
+        self.arrivals.clear();
+        self.ratios.clear();
+    }
+
+    /// A job has devices.
+    pub(crate) fn began(&self, now: Time, job: JobId) {
+        self.record().happened(now, job, What::Start);
+    }
+
+    /// A job is over. Only one that is done ended as it was foretold.
+    pub(crate) fn ended(&self, now: Time, job: JobId, state: JobState) {
+        let mut record = self.record();
+        record.forget(job, What::Start);
+        match state {
+            JobState::Succeeded => record.happened(now, job, What::End),
+            _ => record.forget(job, What::End),
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How jobs are foretold; none where they are not.
+    pub(crate) fn how(&self) -> Option<(Estimating, MakePolicy)> {
+        self.how.clone()
+    }
+
+    /// By how much limits are moved now.
+    pub(crate) fn moves(&self, now: Time) -> Moves {
+        self.record().moves(now)
+    }
+
+    /// What was.
+    pub(crate) fn past(&self) -> Past {
+        Past {
+            arrivals: self.arrivals.iter().cloned().collect(),
+            ratios: self.ratios.iter().cloned().collect(),
         }
     }
 
@@ -91,18 +146,15 @@ impl Forecaster {
     pub(crate) fn foretell(&mut self, now: Span, seq: u64, state: State, board: &Arc<RwLock<Board>>) {
         let Some((how, make)) = self.how.clone() else { return };
         (self.begun, self.seq) = (now, seq);
-        let past = Past {
-            arrivals: self.arrivals.iter().cloned().collect(),
-            ratios: self.ratios.iter().copied().collect(),
-        };
-        let (took, board) = (self.took.clone(), board.clone());
+        let past = self.past();
+        let (took, board, record) = (self.took.clone(), board.clone(), self.record.clone());
         took.store(BUSY, Ordering::Release);
         let thread = std::thread::Builder::new().name("yard-forecast".into());
         let started = thread.spawn(move || {
             let watch = Stopwatch::start();
             let told = catch_unwind(AssertUnwindSafe(|| told(&state, &past, &how, &make, seq)));
             match told {
-                Ok(told) => show(&board, state.now(), &told),
+                Ok(told) => show(&board, &record, state.now(), &told),
                 // Left busy for good: what broke down once would again.
                 Err(_) => {
                     return tracing::error!(
@@ -135,8 +187,8 @@ fn told(
 ) -> BTreeMap<JobId, Estimate> {
     let mut draws = Draws(seed);
     let mut runs = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        let scenario = past.scenario(state, LIMITS.horizon, &mut |below| draws.below(below));
+    for nth in 0..RUNS {
+        let scenario = past.scenario(nth, state, LIMITS.horizon, &mut |below| draws.below(below));
         match forecast::run(state, (how.placer)(), &mut *make(), &scenario, LIMITS) {
             Ok(run) => runs.push(run),
             Err(error) => tracing::error!(%error, "a state of its own version cannot be foretold"),
@@ -145,28 +197,42 @@ fn told(
     estimates(&runs)
 }
 
-/// Puts estimates on the board, where the jobs are still there.
-fn show(board: &RwLock<Board>, now: Time, told: &BTreeMap<JobId, Estimate>) {
+/// Puts estimates on the board, with limits that should hold, where the jobs are still there.
+fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMap<JobId, Estimate>) {
+    let mut board = board.write().unwrap_or_else(PoisonError::into_inner);
+    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let moves = record.moves(now);
+    let Board { jobs, changes, .. } = &mut *board;
+    changes.begin(now.0);
+    for (job, estimate) in told {
+        if let Some(view) = jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
+            let told = seen(now, &moves.moved(now, estimate));
+            if view.estimate.is_none_or(|before| before.moved(&told)) {
+                changes.job(job.0);
+            }
+            view.estimate = Some(told);
+            record.note(now, [(job, estimate)]);
+        }
+    }
+}
+
+/// An estimate as people see it.
+pub(crate) fn seen(now: Time, estimate: &Estimate) -> EstimateView {
     let seconds = |interval: Interval| IntervalView {
         low: interval.low.secs(),
         mid: interval.mid.secs(),
         high: (interval.high < Time::NEVER).then(|| interval.high.secs()),
     };
-    let mut board = board.write().unwrap_or_else(PoisonError::into_inner);
-    for (job, estimate) in told {
-        if let Some(view) = board.jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
-            let (start, end) = (estimate.start.map(seconds), estimate.end.map(seconds));
-            view.estimate = Some(EstimateView { made_at: now.secs(), start, end });
-        }
-    }
+    let (start, end) = (estimate.start.map(seconds), estimate.end.map(seconds));
+    EstimateView { made_at: now.secs(), start, end }
 }
 
 /// Numbers that look random and follow from a seed (Steele et al., "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014).
-struct Draws(u64);
+pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
-    fn below(&mut self, below: u64) -> u64 {
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

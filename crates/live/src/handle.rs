@@ -11,6 +11,7 @@ use yard_core::view::View;
 use crate::board::Board;
 use crate::request::JobRequest;
 use crate::views::{EventView, Explanation, JobView};
+use crate::what_if::{Question, WhatIf};
 use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// Who asks.
@@ -90,12 +91,30 @@ pub enum Ask {
         /// Done.
         reply: Reply<()>,
     },
+    /// Which nodes with devices of a kind are the cheapest to do without.
+    Cheapest {
+        /// The kind.
+        kind: String,
+        /// How many.
+        count: u32,
+        /// Their names; as many as there are that take jobs.
+        reply: Reply<Vec<String>>,
+    },
     /// Why a job does not run, or why it runs where it does.
     Explain {
         /// Which.
         job: JobId,
         /// Why, in words and numbers.
         reply: Reply<Explanation>,
+    },
+    /// What would become of a job, or of all if a node went; nothing happens.
+    WhatIf {
+        /// Who.
+        who: Who,
+        /// What.
+        asked: Box<WhatIf>,
+        /// A copy of all that is needed to answer it.
+        reply: Reply<Question>,
     },
     /// What the policy would see now.
     View {

@@ -97,6 +97,21 @@ impl History {
         Ok(events)
     }
 
+    /// Events about one job, the newest of them; oldest first.
+    pub fn job_events(
+        &self,
+        job: JobId,
+        limit: u32,
+        user: Option<&str>,
+    ) -> Result<Vec<EventView>, StoreError> {
+        let text = "SELECT id, time_us, event, job, node, detail, user FROM events
+             WHERE job = :job AND (:user IS NULL OR user = :user) ORDER BY id DESC LIMIT :limit";
+        let params = named_params! { ":job": job.0 as i64, ":user": user, ":limit": limit };
+        let mut events = self.list(text, params, event)?;
+        events.reverse();
+        Ok(events)
+    }
+
     /// The number of the newest event.
     pub fn last_event(&self) -> Result<u64, StoreError> {
         let text = "SELECT coalesce(max(id), 0) FROM events";

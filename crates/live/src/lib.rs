@@ -7,6 +7,7 @@ pub mod api;
 pub mod auth;
 pub mod board;
 pub mod ca;
+pub mod changes;
 pub mod clock;
 pub mod driver;
 pub mod enroll;
@@ -27,6 +28,7 @@ pub mod store;
 pub mod tls;
 pub mod translate;
 pub mod views;
+pub mod what_if;
 pub mod wire;
 
 pub use forecaster::{Estimating, MakePlacer};

@@ -22,7 +22,12 @@ impl api::History for History {
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal> {
         let limit = u32::try_from(filter.limit).unwrap_or(u32::MAX);
-        History::events(self, filter.after, limit, filter.viewer.as_deref()).map_err(unreadable)
+        let viewer = filter.viewer.as_deref();
+        let found = match filter.job {
+            Some(job) => History::job_events(self, JobId(job), limit, viewer),
+            None => History::events(self, filter.after, limit, viewer),
+        };
+        found.map_err(unreadable)
     }
 
     fn trace(&self, filter: &TraceFilter) -> Result<String, Refusal> {

@@ -84,6 +84,22 @@ pub struct EstimateView {
     pub end: Option<IntervalView>,
 }
 
+impl EstimateView {
+    /// Whether a newer one says something else to who reads it: by five seconds, or a fiftieth of what is left.
+    pub(crate) fn moved(&self, newer: &EstimateView) -> bool {
+        let apart = |was: f64, is: f64| (was - is).abs() > ((is - newer.made_at) / 50.0).max(5.0);
+        let changed = |was: Option<IntervalView>, is: Option<IntervalView>| match (was, is) {
+            (Some(was), Some(is)) => {
+                let ends = was.high.zip(is.high).map(|(was, is)| apart(was, is));
+                let ends = ends.unwrap_or(was.high.is_some() != is.high.is_some());
+                apart(was.low, is.low) || apart(was.mid, is.mid) || ends
+            }
+            (was, is) => was.is_some() != is.is_some(),
+        };
+        changed(self.start, newer.start) || changed(self.end, newer.end)
+    }
+}
+
 /// An instant that is not known exactly: nine times in ten it is within.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IntervalView {
@@ -210,6 +226,52 @@ pub struct EventList {
     pub events: Vec<EventView>,
 }
 
+/// Who asks, as the server sees them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MeView {
+    /// Who the token speaks for.
+    pub user: String,
+    /// `read, submit` or `admin`.
+    pub scope: String,
+}
+
+/// Why jobs wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueueView {
+    /// How many wait.
+    pub waiting: u64,
+    /// The oldest of them, with why.
+    pub jobs: Vec<QueuedView>,
+}
+
+/// Why a job waits, in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueuedView {
+    /// The job.
+    pub job: u64,
+    /// The dominant reason, as in an explanation.
+    pub reason: String,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// What changed on the board, or all that is on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeView {
+    /// Its number, for going on later.
+    pub revision: u64,
+    /// The server's clock: seconds since 1970, UTC.
+    pub time: f64,
+    /// Whether this is all there is, and what is not in it is gone.
+    pub whole: bool,
+    /// Jobs that changed, without what was submitted.
+    pub jobs: Vec<JobView>,
+    /// Nodes that changed.
+    pub nodes: Vec<NodeView>,
+    /// The whole at a glance.
+    pub status: Option<StatusView>,
+}
+
 /// A fact, as the event stream and the history tell it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
@@ -239,7 +301,8 @@ pub struct Explanation {
     /// Its state.
     pub state: String,
     /// The dominant reason, one word of a closed list:
-    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, fragmented, nodes, frozen, policy`.
+    /// `running, over, held, dependency, starting, stopping, capacity, gang, priority, share, price, deadline, nodes,
+    /// frozen, policy`.
     pub reason: String,
     /// The same as a sentence with its numbers.
     pub text: String,
@@ -252,6 +315,97 @@ pub struct Explanation {
     pub remedies: Vec<String>,
     /// What devices cost by kind, where the policy has prices.
     pub prices: std::collections::BTreeMap<String, f64>,
+    /// The ways in which it may run, the fastest first.
+    #[serde(default)]
+    pub ways: Vec<WayView>,
+    /// When it will probably start and end, once that was foretold.
+    #[serde(default)]
+    pub estimate: Option<EstimateView>,
+}
+
+/// A way in which a job may run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WayView {
+    /// The kind; where it mixes kinds, the first.
+    pub kind: String,
+    /// Devices in all.
+    pub gpus: u32,
+    /// Steps per second, as far as is believed.
+    pub rate: f64,
+    /// What its devices cost, where the policy has prices.
+    pub price: Option<f64>,
+    /// Whether this is how it runs now.
+    pub held: bool,
+}
+
+/// What would become of a job, or of all if a node went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhatIfView {
+    /// When it was asked.
+    pub made_at: f64,
+    /// The job as it was asked for, then other ways to ask for it; one row where it is about a node.
+    pub rows: Vec<WhatIfRow>,
+    /// Whether the work for one question did not suffice for all of it.
+    pub cut: bool,
+}
+
+/// What would become of a job that is asked for in one way, or of all jobs if something happened to a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhatIfRow {
+    /// How it differs from what was asked for: `as asked`, `2 devices`, `on a100`, `no deadline`; or what happens:
+    /// `n1 drained`, `n1 fails`.
+    pub label: String,
+    /// Whether it is the best way: in time, and done first.
+    pub best: bool,
+    /// Its first devices.
+    pub gpus: Option<u32>,
+    /// Their kind.
+    pub kind: Option<String>,
+    /// Where they are: `node[device,…]`.
+    pub nodes: Vec<String>,
+    /// When it starts if nobody else comes and jobs take as long as they say; none: not within weeks, or never.
+    pub start: Option<f64>,
+    /// When it ends then.
+    pub end: Option<f64>,
+    /// When it starts with those who may come, nine times in ten.
+    pub start_interval: Option<IntervalView>,
+    /// When it ends then.
+    pub end_interval: Option<IntervalView>,
+    /// Whether it keeps its deadline, where it has one.
+    pub in_time: Option<bool>,
+    /// Why it would be refused.
+    pub refused: Option<String>,
+    /// The earliest deadline that could be promised, where its own could not be.
+    pub earliest: Option<f64>,
+    /// Jobs that would end later because of it.
+    pub delayed: usize,
+    /// By how much, all together, without those that would not end.
+    pub delayed_s: f64,
+    /// Of these, jobs that would not end: nothing that is left could run them.
+    pub stranded: usize,
+    /// Jobs that would miss the deadline that they would keep otherwise.
+    pub late: usize,
+    /// Jobs that would be stopped for it, or more often, to go on elsewhere or later.
+    pub stopped: usize,
+    /// Which, those first that lose most; only those that who asks may see.
+    pub delays: Vec<DelayView>,
+    /// Whether there was not enough work left to know it all.
+    pub cut: bool,
+}
+
+/// What a job would cost another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DelayView {
+    /// The other.
+    pub job: u64,
+    /// What people call it.
+    pub name: String,
+    /// How much later it would end; none: not at all.
+    pub delay_s: Option<f64>,
+    /// How many more times it would be stopped.
+    pub stops: u32,
+    /// Whether it would miss its deadline.
+    pub late: bool,
 }
 
 /// An error, as the API says it.
@@ -333,4 +487,22 @@ pub struct TokenRequest {
     /// How many seconds it is good; for ever where nothing is said.
     #[serde(default)]
     pub expires_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_told_again_only_when_it_says_something_else() {
+        let at = |mid: f64, high| Some(IntervalView { low: mid - 10.0, mid, high });
+        let told = |end| EstimateView { made_at: 0.0, start: None, end };
+        let first = told(at(1_000.0, Some(1_100.0)));
+        assert!(!first.moved(&told(at(1_010.0, Some(1_110.0)))), "a hundredth of what is left is nothing");
+        assert!(first.moved(&told(at(1_040.0, Some(1_140.0)))));
+        assert!(first.moved(&told(at(1_000.0, None))) && first.moved(&told(None)));
+        assert!(told(None).moved(&first) && !told(None).moved(&told(None)));
+        let soon = told(at(20.0, Some(25.0)));
+        assert!(!soon.moved(&told(at(24.0, Some(29.0)))) && soon.moved(&told(at(26.0, Some(31.0)))));
+    }
 }

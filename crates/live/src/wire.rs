@@ -95,6 +95,9 @@ pub struct Trained {
     pub step_s: f64,
     /// The square of the mean gradient's norm, and the trace of its covariance, at the submitted batch size.
     pub noise: Option<(f64, f64)>,
+    /// The loss, where it says so.
+    #[serde(default)]
+    pub loss: Option<f64>,
 }
 
 /// Who an agent is, what it offers and what it runs.

@@ -6,8 +6,8 @@
 //! prices with a bound rather than by the paper's table of devices × sizes.
 //! Of several kinds a job has its base on the one whose devices do most for it among those that are left; it may go over
 //! to another for more.
-//! The paper's other half, servers lent by an inference cluster and reclaimed where that stops least, is not here: no
-//! node says that it is lent. A node that leaves is drained or lost like any other.
+//! The paper's other half, servers lent by an inference cluster and given back where that stops least, is the engine's for
+//! every policy (`yard_core::reclaim`; `yard sim --lend`), because a policy does not see who lies where.
 //! Reads: sizes, speeds, steps left. Cost: O(jobs log jobs), and a few hundred passes over the sizes.
 //! Not to be used where restarts are dear: sizes change with every arrival and end.
 

@@ -10,6 +10,8 @@ use yard_core::belief::Belief;
 use yard_core::ids::{JobIdx, KindId, ProfileId};
 use yard_core::job::{Claim, Sharing, Usage};
 use yard_core::policy::Policy;
+use yard_core::training::{Fits, Training};
+use yard_core::units::Span;
 
 use crate::ALL;
 use crate::params::PACKED;
@@ -20,6 +22,12 @@ use crate::testing::{World, policy};
 enum Happening {
     Submit {
         devices: u32,
+        seconds: u32,
+        deadline: Option<u32>,
+    },
+    /// One that may run in several sizes: a bit for each of 1, 2, 4 and 8 devices, the last more than there are.
+    Elastic {
+        sizes: u32,
         seconds: u32,
         deadline: Option<u32>,
     },
@@ -36,6 +44,8 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         3 => (1u32..5, 1u32..60, prop::option::of(1u32..200))
             .prop_map(|(devices, seconds, deadline)| Happening::Submit { devices, seconds, deadline }),
+        2 => (1u32..16, 1u32..60, prop::option::of(1u32..200))
+            .prop_map(|(sizes, seconds, deadline)| Happening::Elastic { sizes, seconds, deadline }),
         3 => (1u32..20).prop_map(|seconds| Happening::Pass { seconds }),
         3 => Just(Happening::Settle),
         1 => Just(Happening::Lose),
@@ -53,9 +63,45 @@ fn happen(world: &mut World, happening: &Happening) {
             Arc::make_mut(spec).sharing = sharing(*seconds);
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
+        Happening::Elastic { sizes, seconds, deadline } => {
+            let row = world.submit_sizes(&elastic(*sizes, *seconds), f64::from(*seconds));
+            let spec = Arc::make_mut(&mut Arc::make_mut(&mut world.view.specs)[row]);
+            spec.training = seconds.is_multiple_of(2).then(|| Arc::new(training()));
+            spec.costs.start = Span::from_secs(f64::from(seconds % 3));
+            spec.pausable = !seconds.is_multiple_of(7);
+            deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
+        }
         Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
         Happening::Settle => world.settle(),
         Happening::Lose => {}
+    }
+}
+
+/// The sizes of these bits, smallest first, or, for some, last: which is liked best is no matter of size. Larger ones are
+/// faster, for some only up to a point.
+fn elastic(sizes: u32, seconds: u32) -> Vec<(u32, f64)> {
+    let power = [0.3, 0.7, 1.0][seconds as usize % 3];
+    let speed = |devices: u32| {
+        libm::pow(f64::from(devices.min(if seconds.is_multiple_of(5) { 2 } else { 8 })), power)
+    };
+    let chosen = (0..4u32).filter(|bit| sizes >> bit & 1 == 1).map(|bit| (1 << bit, speed(1 << bit)));
+    let mut all: Vec<(u32, f64)> = chosen.collect();
+    if seconds.is_multiple_of(4) {
+        all.reverse();
+    }
+    all
+}
+
+/// As little as a job can say of how it trains.
+fn training() -> Training {
+    Training {
+        batch: 32,
+        batch_max: 128,
+        adapts: true,
+        accumulates: false,
+        fits: vec![Fits { kind: KindId(0), least: 1, most: 64 }],
+        profiled: Vec::new(),
+        noise: None,
     }
 }
 
@@ -87,6 +133,10 @@ fn variants() -> impl Iterator<Item = String> {
     let plain = ALL.iter().map(|entry| entry.name.to_owned());
     let special = [
         "tiresias:thresholds=20/60/100",
+        "edf:size=largest",
+        "chronus:lease=5:exact=true",
+        "elasticflow:artifact=true",
+        "optimus:loss=ignored",
         "antman:quota=a*0.5:patience=5",
         "salus:order=pack",
         "salus:order=srtf",
@@ -152,5 +202,18 @@ fn every_policy_brings_every_job_to_its_end() {
             world.submit_at(f64::from(at * 7 % 40), 1 + at * 5 % 6, f64::from(5 + at * 11 % 50));
         }
         assert_eq!(crate::testing::run(&spec, &mut world).len(), 30, "{spec}");
+    }
+}
+
+#[test]
+fn every_policy_brings_jobs_of_several_sizes_to_their_end() {
+    for spec in variants() {
+        let mut world = World::new(&[4, 2]);
+        world.view.belief = Arc::new(pairs());
+        for at in 0..20u32 {
+            // All sizes fit: this world gives who names none its first.
+            world.submit_sizes(&elastic((1 + at % 15) & 7 | 1, at), f64::from(5 + at * 11 % 50));
+        }
+        assert_eq!(crate::testing::run(&spec, &mut world).len(), 20, "{spec}");
     }
 }

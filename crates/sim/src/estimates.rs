@@ -1,11 +1,13 @@
 //! How good estimates are: at random instants of a run all jobs are foretold, and when the run is over it shows how
-//! often the interval held. The forecast knows the past and the jobs that are there, and nothing of who comes later.
+//! often the interval held. The forecast knows the past, how its own earlier estimates turned out, and the jobs that
+//! are there, and nothing of who comes later. The first half of the instants only teaches; the second is judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
-use yard_core::forecast::past::Past;
+use yard_core::forecast::past::{Past, Ratio};
+use yard_core::forecast::record::{Record, What};
 use yard_core::forecast::{self, Limits};
 use yard_core::ids::JobId;
 use yard_core::job::JobSpec;
@@ -20,7 +22,7 @@ use crate::run::{Outcome, Probe};
 /// How often the intervals held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Instants at which the jobs were foretold.
+    /// Instants at which the jobs were foretold and the estimates judged.
     pub instants: usize,
     /// Jobs that waited for their first start then.
     pub starts: usize,
@@ -30,6 +32,10 @@ pub struct Calibration {
     pub ends: usize,
     /// Ends inside their interval.
     pub ends_inside: usize,
+    /// Starts and ends no later than their upper limit, which should hold 19 times in 20.
+    pub in_time: usize,
+    /// Starts and ends inside the interval as the runs gave it, before the record of earlier ones moved its limits.
+    pub raw_inside: usize,
     /// Mean length of the intervals of ends, as a part of the mean time that was left.
     pub width: f64,
     /// Mean distance of the middle from the true end, as a part of the mean time that was left.
@@ -37,16 +43,31 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The part of starts that were inside; none where nobody waited.
+    /// The part of starts that were inside; none where hardly anybody waited.
     pub fn starts_held(&self) -> Option<f64> {
-        (self.starts > 0).then(|| self.starts_inside as f64 / self.starts as f64)
+        (self.starts >= FEWEST).then(|| self.starts_inside as f64 / self.starts as f64)
     }
 
     /// The part of ends that were inside.
     pub fn ends_held(&self) -> Option<f64> {
-        (self.ends > 0).then(|| self.ends_inside as f64 / self.ends as f64)
+        (self.ends >= FEWEST).then(|| self.ends_inside as f64 / self.ends as f64)
+    }
+
+    /// The part of both that were no later than their upper limit.
+    pub fn in_time(&self) -> Option<f64> {
+        let both = self.starts + self.ends;
+        (both > 0).then(|| self.in_time as f64 / both as f64)
+    }
+
+    /// The part of both that were inside before limits were moved.
+    pub fn raw_held(&self) -> Option<f64> {
+        let both = self.starts + self.ends;
+        (both > 0).then(|| self.raw_inside as f64 / both as f64)
     }
 }
+
+/// With fewer, a part of them says nothing.
+const FEWEST: usize = 20;
 
 /// How forecasts are made. Whoever answers and places in them has to be new.
 pub struct How<'a> {
@@ -79,14 +100,30 @@ pub fn calibrate<E>(
             kept.push(engine.state().clone());
         }
     })?;
-    let mut sums = Sums::default();
-    for state in &kept {
-        let mut past = past(state.now(), jobs, said, &outcome.record.jobs);
+    let real = &outcome.record.jobs;
+    let (mut sums, mut record, mut before) = (Sums::default(), Record::default(), Time::ZERO);
+    for (at, state) in kept.iter().enumerate() {
+        let mut past = past(state.now(), jobs, said, real);
         past.arrivals.retain(|_| how.recurs);
-        let foretold = foretell(state, &past, how, &mut random);
-        sums.add(state, &foretold, &outcome.record.jobs);
+        let raw = foretell(state, &past, how, &mut random);
+        turn_out(&mut record, real, before, state.now());
+        if at >= kept.len() / 2 {
+            sums.add(state, &raw, &record, real);
+        }
+        record.note(state.now(), &raw);
+        before = state.now();
     }
-    Ok(sums.calibration(kept.len()))
+    Ok(sums.calibration(kept.len() - kept.len() / 2))
+}
+
+/// What happened between two instants.
+fn turn_out(record: &mut Record, real: &[JobRecord], after: Time, until: Time) {
+    let since = |time: &Time| *time > after && *time <= until;
+    for (at, job) in real.iter().enumerate() {
+        let id = JobId(at as u64);
+        job.first_start.filter(since).into_iter().for_each(|time| record.happened(time, id, What::Start));
+        job.end.filter(since).into_iter().for_each(|time| record.happened(time, id, What::End));
+    }
 }
 
 /// What jobs say that they have to do, up to `most` times too much or too little.
@@ -95,11 +132,10 @@ pub fn misjudged(jobs: &[JobSpec], most: f64, seed: u64) -> Vec<f64> {
     jobs.iter().map(|job| job.steps * libm::pow(most, 2.0 * random.unit() - 1.0)).collect()
 }
 
-/// Instants in the middle third of the submissions, ascending: before it there is no past to learn from, and after it
-/// a future that is not like it, in which nobody comes any more.
+/// Instants from the first tenth of the submissions on, ascending: before it there is no past to learn from.
 fn moments(jobs: &[(Time, &JobSpec)], instants: usize, random: &mut Random) -> Vec<Time> {
     let Some(last) = jobs.len().checked_sub(1) else { return Vec::new() };
-    let (from, to) = (jobs[last / 3].0, jobs[last * 2 / 3].0);
+    let (from, to) = (jobs[last / 10].0, jobs[last].0);
     let mut times: Vec<Time> = (0..instants).map(|_| from + Span(random.below((to - from).0 + 1))).collect();
     times.sort_unstable();
     times.dedup();
@@ -107,13 +143,13 @@ fn moments(jobs: &[(Time, &JobSpec)], instants: usize, random: &mut Random) -> V
 }
 
 /// What is known at an instant of the jobs that came by then, and of those that were over.
-fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobRecord]) -> Past {
+pub(crate) fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobRecord]) -> Past {
     let came = jobs.iter().take_while(|(time, _)| *time <= now).enumerate();
     let (mut arrivals, mut ratios) = (Vec::new(), Vec::new());
     for (at, (time, spec)) in came {
         let steps = said.map_or(spec.steps, |said| said[at]);
         if said.is_some() && real[at].end.is_some_and(|end| end <= now) {
-            ratios.push(spec.steps / steps);
+            ratios.push(Ratio::of(spec, spec.steps / steps));
         }
         arrivals.push((*time, Arc::new(JobSpec { steps, ..JobSpec::clone(spec) })));
     }
@@ -124,8 +160,8 @@ fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, real: &[JobR
 fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> BTreeMap<JobId, Estimate> {
     let limits = Limits::default();
     let runs: Vec<_> = (0..RUNS)
-        .map(|_| {
-            let scenario = past.scenario(state, limits.horizon, &mut |below| random.below(below));
+        .map(|nth| {
+            let scenario = past.scenario(nth, state, limits.horizon, &mut |below| random.below(below));
             let mut policy = (how.policy)();
             forecast::run(state, (how.placer)(), &mut *policy, &scenario, limits)
                 .expect("a state of this version")
@@ -141,19 +177,28 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, state: &State, foretold: &BTreeMap<JobId, Estimate>, real: &[JobRecord]) {
-        for (job, estimate) in foretold {
-            let record = &real[job.index()];
-            if let Some(start) = record.first_start.filter(|start| *start > state.now()) {
+    fn add(&mut self, state: &State, raw: &BTreeMap<JobId, Estimate>, record: &Record, real: &[JobRecord]) {
+        let (now, moves) = (state.now(), record.moves(state.now()));
+        for (job, raw) in raw {
+            let (estimate, real) = (moves.moved(now, raw), &real[job.index()]);
+            if let Some(start) = real.first_start.filter(|start| *start > now) {
                 self.all.starts += 1;
-                self.all.starts_inside += holds(estimate.start, start) as usize;
+                self.all.starts_inside += self.count(estimate.start, raw.start, start) as usize;
             }
-            if let Some(end) = record.end {
+            if let Some(end) = real.end {
                 self.all.ends += 1;
-                self.all.ends_inside += holds(estimate.end, end) as usize;
-                self.measure(state.now(), estimate.end, end);
+                self.all.ends_inside += self.count(estimate.end, raw.end, end) as usize;
+                self.measure(now, estimate.end, end);
             }
         }
+    }
+
+    /// Whether the interval held.
+    fn count(&mut self, interval: Option<Interval>, raw: Option<Interval>, time: Time) -> bool {
+        self.all.raw_inside += holds(raw, time) as usize;
+        let upper = interval.map(|interval| Interval { low: Time::ZERO, ..interval });
+        self.all.in_time += holds(upper, time) as usize;
+        holds(interval, time)
     }
 
     fn measure(&mut self, now: Time, interval: Option<Interval>, end: Time) {
@@ -170,7 +215,7 @@ impl Sums {
     }
 }
 
-fn holds(interval: Option<Interval>, time: Time) -> bool {
+pub(crate) fn holds(interval: Option<Interval>, time: Time) -> bool {
     interval.is_some_and(|interval| {
         let low = Time(interval.low.0.saturating_sub(SLACK.0));
         Interval { low, high: interval.high + SLACK, ..interval }.holds(time)

@@ -86,9 +86,13 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
             devices(out, placement);
         }
         Event::Started { job } => one_job(out, "started", *job),
-        Event::Stopping { job, why } => {
+        Event::Stopping { job, why, to } => {
             one_job(out, "stopping", *job);
             text(out, "why", &format!("{why:?}").to_lowercase());
+            if !to.is_empty() {
+                key(out, "to");
+                integers(out, to);
+            }
         }
         Event::Stopped { job, steps, outcome } => {
             one_job(out, "stopped", *job);

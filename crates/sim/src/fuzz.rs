@@ -3,6 +3,7 @@
 //! restored state, must end in the same state; and every job must end.
 
 mod after;
+mod courses;
 mod promises;
 mod sharing;
 mod training;
@@ -21,12 +22,13 @@ use yard_core::{Engine, Settings, Span, State, Time};
 
 use crate::chaos::NO_SENSE;
 use crate::cluster::ClusterSpec;
+use crate::course::Course;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
 use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
-use promises::Promises;
+use promises::{Kind, Promises};
 use upsets::Upsets;
 
 /// Steps within which a scenario must end; most need a few hundred.
@@ -48,6 +50,7 @@ pub struct Scenario {
     checkpoint_every: Span,
     upsets: Upsets,
     promises: Promises,
+    courses: Vec<Option<Arc<Course>>>,
     seed: u64,
 }
 
@@ -62,20 +65,32 @@ pub struct Tally {
     pub other: usize,
     /// Stops for other jobs.
     pub preemptions: u32,
+    /// Jobs that were promised to be done in time.
+    pub promised: usize,
 }
 
 impl Scenario {
     /// The scenario of this seed.
     pub fn new(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
-        promises::add(seed, &mut scenario, false);
+        promises::add(seed, &mut scenario, Kind::Some);
+        courses::settle(&mut scenario);
         scenario
     }
 
     /// The same where nothing goes wrong and deadlines are promised: all that was promised must be kept.
     pub fn calm(seed: u64) -> Scenario {
         let mut scenario = Scenario::without_promises(seed);
-        promises::add(seed, &mut scenario, true);
+        promises::add(seed, &mut scenario, Kind::Calm);
+        courses::settle(&mut scenario);
+        scenario
+    }
+
+    /// The same where all sorts of things go wrong and deadlines are promised.
+    pub fn rough(seed: u64) -> Scenario {
+        let mut scenario = Scenario::without_promises(seed);
+        promises::add(seed, &mut scenario, Kind::Rough);
+        courses::settle(&mut scenario);
         scenario
     }
 
@@ -106,6 +121,8 @@ impl Scenario {
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
         script.extend(training::add(seed, &cluster, &mut jobs));
+        script.extend(courses::lent(seed, &cluster));
+        let courses = courses::add(seed, &mut jobs);
         Scenario {
             cluster,
             jobs,
@@ -120,6 +137,7 @@ impl Scenario {
             checkpoint_every,
             upsets,
             promises: Promises::default(),
+            courses,
             seed,
         }
     }
@@ -146,7 +164,7 @@ impl Scenario {
             speeds: Speeds {
                 pairs: self.pairs.clone(),
                 learned: self.learned(),
-                courses: Vec::new(),
+                courses: self.courses.clone(),
                 said: None,
             },
             cluster: &self.cluster,
@@ -179,7 +197,8 @@ impl Scenario {
         }
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
-        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions })
+        let promised = record.jobs.iter().filter(|job| job.promise.is_some()).count();
+        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions, promised })
     }
 
     /// All that is in store, and drivers that begin with settings much like these.

@@ -1,6 +1,7 @@
 //! The simulator: a loop around the scheduler core, with a simulated cluster that owns the truth. It knows
 //! no policy (one is handed in) and no wall clock; the same seed gives the same event log, byte for byte.
 
+pub mod asked;
 pub mod chaos;
 pub mod cluster;
 mod company;
@@ -12,6 +13,7 @@ pub mod faults;
 pub mod follow;
 pub mod fuzz;
 pub mod learned;
+pub mod lending;
 mod memory;
 pub mod overheads;
 pub mod prices;

@@ -45,6 +45,8 @@ pub struct JobRecord {
     pub service: u64,
     /// The time by which it was promised to be done.
     pub promise: Option<Time>,
+    /// When that was first said to be at risk.
+    pub at_risk: Option<Time>,
     /// What it is worth to be done by when, where its deadline is soft.
     pub rewards: Option<Arc<[Reward]>>,
     devices: u32,
@@ -191,6 +193,7 @@ impl Record {
             starts: 0,
             service: 0,
             promise: None,
+            at_risk: None,
             rewards: spec.rewards.clone(),
             devices: 0,
             held_since: None,
@@ -208,7 +211,7 @@ impl Record {
         match event {
             Event::Granted { lease, jobs, placement } => self.granted(now, *lease, jobs, placement),
             Event::Freed { lease, placement } => self.freed(now, *lease, placement),
-            Event::Stopping { job, why } => match why {
+            Event::Stopping { job, why, .. } => match why {
                 Why::Preempted => self.jobs[job.index()].preemptions += 1,
                 Why::Moved => self.jobs[job.index()].migrations += 1,
                 Why::Cancelled | Why::Drained | Why::Lost => {}
@@ -222,10 +225,10 @@ impl Record {
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
+            Event::AtRisk { job, .. } => _ = self.jobs[job.index()].at_risk.get_or_insert(now),
             Event::Submitted { .. }
             | Event::Orphaned { .. }
             | Event::Unpromised { .. }
-            | Event::AtRisk { .. }
             | Event::Started { .. }
             | Event::Node { .. }
             | Event::Stale { .. } => {}

@@ -93,13 +93,16 @@ def report(
     grad_s: float | None = None,
     grad_sqr: float | None = None,
     grad_var: float | None = None,
+    loss: float | None = None,
 ) -> None:
     """Tell how long a step without accumulation took with `size` examples on this device: `step_s` seconds, of which
     `grad_s` to compute the gradient (all of them where nothing is said: one device has nobody to agree with).
 
     `grad_sqr` and `grad_var` are the square of the mean gradient's norm and the trace of its covariance, at the batch
-    size the job was submitted with. Call it as often as you like, in rank 0: the means are told now and then.
+    size the job was submitted with; `loss` is the training loss, from which a scheduler may see when the job will have
+    converged. Call it as often as you like, in rank 0: the means are told now and then, and the last loss with them.
     """
     noise = None if grad_sqr is None or grad_var is None else (float(grad_sqr), float(grad_var))
     seconds = float(step_s)
-    _session.current().training.report(int(size), seconds, seconds if grad_s is None else float(grad_s), noise)
+    grad = seconds if grad_s is None else float(grad_s)
+    _session.current().training.report(int(size), seconds, grad, noise, None if loss is None else float(loss))

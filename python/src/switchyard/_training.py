@@ -33,6 +33,7 @@ class Training:
         self._sums = (0.0, 0.0, 0)
         self._size: int | None = None
         self._noise: tuple[float, float] | None = None
+        self._loss: float | None = None
         self._at = float("-inf")
 
     def batch(self, default: int) -> Batch:
@@ -47,7 +48,9 @@ class Training:
             with self._lock:
                 self._told = Batch(local, extra)
 
-    def report(self, size: int, step_s: float, grad_s: float, noise: tuple[float, float] | None) -> None:
+    def report(
+        self, size: int, step_s: float, grad_s: float, noise: tuple[float, float] | None, loss: float | None = None
+    ) -> None:
         """Take one step's times into the means, and tell them now and then. What is no number is passed over."""
         if not (0 < grad_s < math.inf and 0 < step_s < math.inf):
             return
@@ -58,6 +61,8 @@ class Training:
             self._sums = (grads + grad_s, steps + max(step_s, grad_s), count + 1)
             if noise is not None and all(0 <= part < math.inf for part in noise):
                 self._noise = noise
+            if loss is not None and 0 <= loss < math.inf:
+                self._loss = loss
             said = self._due()
         if said is not None:
             self._send({"trained": said})
@@ -68,4 +73,6 @@ class Training:
             return None
         (grads, steps, count), self._at = self._sums, moment
         self._sums = (0.0, 0.0, 0)
-        return {"local": self._size, "grad_s": grads / count, "step_s": steps / count, "noise": self._noise}
+        said = {"local": self._size, "grad_s": grads / count, "step_s": steps / count, "noise": self._noise}
+        loss, self._loss = self._loss, None
+        return said if loss is None else {**said, "loss": loss}

@@ -9,12 +9,18 @@ use crate::client::{self, Client, ServerArgs};
 /// Which node, and why.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n\nJobs that run there run on; with --evict they are asked to save and go on elsewhere."
+    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n  yard drain --kind t4 --count 4 --evict\n\nJobs that run there run on; with --evict they are asked to save and go on elsewhere."
 )]
 pub(crate) struct DrainArgs {
     /// The node, as in yard nodes
-    #[arg(value_name = "NODE")]
-    node: String,
+    #[arg(value_name = "NODE", required_unless_present = "kind")]
+    node: Option<String>,
+    /// Nodes with devices of this kind, whichever cost least to stop
+    #[arg(long, value_name = "KIND", conflicts_with = "node", requires = "count")]
+    kind: Option<String>,
+    /// How many of them
+    #[arg(long, value_name = "N", requires = "kind", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
     /// What for; yard nodes shows it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -37,9 +43,30 @@ pub(crate) struct ResumeArgs {
 }
 
 pub(crate) fn drain(args: &DrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let path = format!("/v1/nodes/{}/drain", client::segment(&args.node));
-    Client::new(&args.server)?.order(&path, &json!({ "reason": args.reason, "evict": args.evict }))?;
-    Ok(writeln!(out, "{} takes no new jobs; let it with: yard resume {}", args.node, args.node)?)
+    let client = Client::new(&args.server)?;
+    let nodes = match &args.node {
+        Some(node) => {
+            let path = format!("/v1/nodes/{}/drain", client::segment(node));
+            client.order(&path, &json!({ "reason": args.reason, "evict": args.evict }))?;
+            vec![node.clone()]
+        }
+        None => drain_some(args, &client)?,
+    };
+    for node in nodes {
+        writeln!(out, "{node} takes no new jobs; let it with: yard resume {node}")?;
+    }
+    Ok(())
+}
+
+/// Has the server choose; the names of its choice.
+fn drain_some(args: &DrainArgs, client: &Client) -> anyhow::Result<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct Drained {
+        nodes: Vec<String>,
+    }
+    let DrainArgs { kind, count, reason, evict, .. } = args;
+    let body = json!({ "kind": kind, "count": count, "reason": reason, "evict": evict });
+    Ok(client.post::<Drained>("/v1/nodes/drain", &body)?.nodes)
 }
 
 pub(crate) fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {

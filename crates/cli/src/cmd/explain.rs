@@ -2,13 +2,18 @@
 
 use std::io::Write;
 
-use yard_live::views::Explanation;
+use yard_live::views::{Explanation, WayView};
 
+use super::jobs::within;
 use crate::client::{Client, JobRef, ServerArgs};
+use crate::clock;
 use crate::output::{self, Format};
 
 /// Jobs in front that are named.
 const AHEAD_SHOWN: usize = 10;
+
+/// Ways to run that are listed.
+const WAYS_SHOWN: usize = 8;
 
 /// Which job.
 #[derive(clap::Args, Debug)]
@@ -30,12 +35,18 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> anyhow::Result<()>
     let told: Explanation = client.get(&format!("/v1/jobs/{id}/explain"), &[])?;
     match args.output {
         Format::Json => output::json(&told, out),
-        Format::Table => print(&told, out),
+        Format::Table => print(&told, clock::seconds_now(), out),
     }
 }
 
-fn print(told: &Explanation, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "job {} is {} ({}): {}", told.job, told.state, told.reason, output::plain(&told.text))?;
+    if let Some(estimate) = &told.estimate {
+        if told.state == "pending" {
+            writeln!(out, "starts {}", within(estimate.start, now))?;
+        }
+        writeln!(out, "ends {}", within(estimate.end, now))?;
+    }
     for (name, value) in &told.numbers {
         writeln!(out, "  {:20} {}", output::plain(name), number(*value))?;
     }
@@ -43,6 +54,10 @@ fn print(told: &Explanation, out: &mut dyn Write) -> anyhow::Result<()> {
         let prices: Vec<_> =
             told.prices.iter().map(|(kind, price)| format!("{kind} {}", number(*price))).collect();
         writeln!(out, "prices: {}", output::plain(&prices.join(", ")))?;
+    }
+    if told.ways.len() > 1 {
+        writeln!(out, "ways to run, fastest first:")?;
+        told.ways.iter().take(WAYS_SHOWN).try_for_each(|way| writeln!(out, "  {}", line(way)))?;
     }
     if !told.ahead.is_empty() {
         let first: Vec<_> = told.ahead.iter().take(AHEAD_SHOWN).map(u64::to_string).collect();
@@ -56,6 +71,50 @@ fn print(told: &Explanation, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn line(way: &WayView) -> String {
+    let price = way.price.map_or_else(String::new, |price| format!("  price {}", number(price)));
+    let now = if way.held { "  <- now" } else { "" };
+    let size = format!("{} × {}", way.gpus, output::plain(&way.kind));
+    format!("{size:14} {} steps/s{price}{now}", number(way.rate))
+}
+
 fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yard_live::views::{EstimateView, IntervalView};
+
+    #[test]
+    fn estimates_are_printed_from_now_on() {
+        let times = |low, mid, high| Some(IntervalView { low, mid, high });
+        let (start, end) = (times(340.0, 820.0, Some(2_500.0)), times(1_000.0, 4_000.0, None));
+        let told = Explanation {
+            job: 7,
+            state: "pending".into(),
+            reason: "capacity".into(),
+            text: "Not enough devices are free.".into(),
+            numbers: Default::default(),
+            ahead: Vec::new(),
+            remedies: Vec::new(),
+            prices: Default::default(),
+            ways: Vec::new(),
+            estimate: Some(EstimateView { made_at: 90.0, start, end }),
+        };
+        let mut text = Vec::new();
+        print(&told, 100.0, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (brief, rest) = (output::brief, "(15min to no known end, 90 %)");
+        let wanted = format!(
+            "job 7 is pending (capacity): Not enough devices are free.\nstarts in about {} ({} to {}, 90 %)\nends in about {} {}\n",
+            brief(720.0),
+            brief(240.0),
+            brief(2_400.0),
+            brief(3_900.0),
+            rest.replace("15min", &brief(900.0))
+        );
+        assert_eq!(text, wanted);
+    }
 }

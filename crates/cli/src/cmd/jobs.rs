@@ -169,6 +169,17 @@ pub(super) fn will_end(job: &JobView) -> String {
     job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end))
 }
 
+/// The same from now on: `in about 12min (4min to 40min, 90 %)`.
+pub(super) fn within(when: Option<IntervalView>, now: f64) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return "not within weeks".into() };
+    let left = |time: f64| output::brief((time - now).max(0.0));
+    if high.is_some_and(|high| high - low < 1.0) {
+        return format!("in {}", left(mid));
+    }
+    let high = high.map_or_else(|| "no known end".to_owned(), left);
+    format!("in about {} ({} to {high}, 90 %)", left(mid), left(low))
+}
+
 /// An estimate, and between which times it lies nine times in ten.
 fn about(when: Option<IntervalView>) -> String {
     let Some(IntervalView { low, mid, high }) = when else { return "not within weeks".into() };

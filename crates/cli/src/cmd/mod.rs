@@ -21,3 +21,4 @@ pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod up;
 pub(crate) mod validate;
+pub(crate) mod what_if;

@@ -89,6 +89,9 @@ pub(crate) struct SimArgs {
     /// Speed of a slow node against a sound one
     #[arg(long, value_name = "FACTOR", default_value_t = 0.5, help_heading = "Faults")]
     pub(crate) slow_factor: f64,
+    /// How many nodes of a kind are there from a time on, where they are lent and wanted again: CSV with at_s,kind,nodes. Those go whose jobs cost least to stop
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lend: Option<PathBuf>,
     /// How to print the results
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Format,

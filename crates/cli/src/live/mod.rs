@@ -107,7 +107,7 @@ fn start_log(level: &str) -> anyhow::Result<()> {
 fn greet(running: &Running, data: &Path) {
     note(&format!(
         "Switchyard is up at {}  (policy {}, data in {})\n\
-         The token for this machine's command line is in {}; it is used without further ado from this folder.\n\
+         Open it in a browser and log in with the token in {}; the command line finds it by itself from this folder.\n\
          Try:  yard submit -- sleep 30      yard jobs      yard top      yard explain last\n\
          Ctrl-C stops it tidily; the next start finds everything as it was.",
         running.url,

@@ -77,6 +77,7 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
         metrics,
         stall: STALL,
         patience: PATIENCE,
+        asking: Default::default(),
         stop: stop.clone(),
     };
     let site = Arc::new(site);

@@ -5,11 +5,24 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Engine;
-use crate::ids::{JobIdx, LeaseId};
+use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::JobState;
 use crate::leases::{LeaseState, own_way};
 use crate::message::{Command, Effect, Event, Why};
 use crate::state::State;
+
+/// Why jobs are stopped, and who gets their devices.
+pub(super) struct Stop {
+    pub(super) why: Why,
+    pub(super) to: SmallVec<[JobId; 1]>,
+}
+
+impl From<Why> for Stop {
+    /// Where nobody in particular gets the devices.
+    fn from(why: Why) -> Stop {
+        Stop { why, to: SmallVec::new() }
+    }
+}
 
 impl Engine {
     /// Hands a promise over once its devices are idle and its jobs have nothing else in hand.
@@ -66,6 +79,10 @@ impl Engine {
         }
         let (lead, shape, placement, until) =
             (lease.jobs[0], lease.shape, lease.placement.clone(), lease.until);
+        let all: SmallVec<[JobIdx; 2]> = lease.jobs.iter().chain(&joiners).copied().collect();
+        if state.gate().enter(&state.nodes, &all, shape, &placement).is_err() {
+            return; // It would be in the way of who was promised these devices.
+        }
         let shapes: SmallVec<[u16; 1]> =
             joiners.iter().map(|job| own_way(&state.specs, lead, *job, shape)).collect();
         for (job, shape) in joiners.iter().zip(&shapes) {
@@ -73,6 +90,7 @@ impl Engine {
             state.take_up(*job, id, *shape, placement.devices());
             state.set_batch(*job, &placement);
         }
+        state.note_bound(&[id]);
         let batches = joiners.iter().map(|job| state.run(*job).batch).collect();
         let jobs: SmallVec<_> = joiners.iter().map(|job| state.run(*job).id).collect();
         out.push(Effect::Publish(Event::Granted {
@@ -84,7 +102,7 @@ impl Engine {
     }
 
     /// Ends a lease whose devices are already promised onwards or free.
-    pub(super) fn end_lease(&mut self, lease: LeaseId, why: Why, out: &mut Vec<Effect>) {
+    pub(super) fn end_lease(&mut self, lease: LeaseId, stop: impl Into<Stop>, out: &mut Vec<Effect>) {
         let ended = self.state.leases.get(lease).expect("a lease that ends is on record");
         if ended.state == LeaseState::Promised {
             self.state.leases.remove(lease);
@@ -92,11 +110,17 @@ impl Engine {
         }
         let jobs = ended.jobs.clone();
         self.state.leases.end(lease);
-        self.stop_jobs(lease, &jobs, why, out);
+        self.stop_jobs(lease, &jobs, stop, out);
     }
 
-    pub(super) fn stop_jobs(&mut self, lease: LeaseId, jobs: &[JobIdx], why: Why, out: &mut Vec<Effect>) {
-        let now = self.state.now;
+    pub(super) fn stop_jobs(
+        &mut self,
+        lease: LeaseId,
+        jobs: &[JobIdx],
+        stop: impl Into<Stop>,
+        out: &mut Vec<Effect>,
+    ) {
+        let (now, Stop { why, to }) = (self.state.now, stop.into());
         let mut told = SmallVec::new();
         for job in jobs {
             let pausable = self.state.specs[job.index()].pausable;
@@ -119,7 +143,7 @@ impl Engine {
             told.push(run.id);
             self.state.changed.touched.push(*job);
             let run = self.state.run(*job);
-            out.push(Effect::Publish(Event::Stopping { job: run.id, why }));
+            out.push(Effect::Publish(Event::Stopping { job: run.id, why, to: to.clone() }));
         }
         self.state.set_paces(lease);
         if !told.is_empty() {

@@ -14,16 +14,17 @@ mod planning;
 mod promises;
 mod regimes;
 mod reports;
+mod takers;
 mod training;
 
 pub(crate) use after::After;
 pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
-pub(crate) use promises::check as check_promises;
+pub(crate) use promises::{Gate, check as check_promises};
 pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes};
-use crate::ids::JobId;
+use crate::ids::{JobId, JobIdx};
 use crate::invariants;
 use crate::job::{JobRun, JobSpec};
 use crate::message::{Effect, Input};
@@ -40,6 +41,11 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Whether a job may not start now, because others were promised its devices before it could give them back.
+    pub(crate) fn is_barred(&self, job: JobIdx) -> bool {
+        self.state.barred().contains(&job)
+    }
+
     /// An engine without nodes or jobs.
     pub fn new(settings: Settings, kinds: Kinds, placer: Box<dyn Placer>) -> Engine {
         settings.assert_sound();

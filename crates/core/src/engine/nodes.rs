@@ -1,10 +1,16 @@
 //! Nodes join, drain, come back, leave and fail; and devices go out of service and come back.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Engine;
 use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
+use crate::reclaim::{self, Servers};
+
+/// How many jobs are stopped rather than one that may not be.
+const BOUND: f64 = 1000.0;
 
 impl Engine {
     pub(super) fn node(&mut self, change: NodeChange, out: &mut Vec<Effect>) {
@@ -12,6 +18,7 @@ impl Engine {
             return;
         }
         let (node, news) = match change {
+            NodeChange::Lent { among, nodes } => return self.lend(&among, nodes as usize, out),
             NodeChange::Join(spec) => (self.add_node(spec), NodeNews::Joined),
             NodeChange::Drain(node) => (node, NodeNews::Draining),
             NodeChange::Resume(node) => (node, NodeNews::Resumed),
@@ -50,10 +57,53 @@ impl Engine {
             | NodeChange::Resume(node)
             | NodeChange::Leave(node)
             | NodeChange::Fail(node) => node.index() < nodes.len(),
+            NodeChange::Lent { among, .. } => among.iter().all(|node| node.index() < nodes.len()),
             NodeChange::Health { node, bad } => {
                 node.index() < nodes.len() && nodes.get(*node).bad != bad & nodes.get(*node).all()
             }
         }
+    }
+
+    /// So many of these nodes are there from now on. One that drains is neither.
+    fn lend(&mut self, among: &[NodeId], wanted: usize, out: &mut Vec<Effect>) {
+        let among: BTreeSet<NodeId> = among.iter().copied().collect();
+        let nodes = &self.state.nodes;
+        let in_state = |state| -> Vec<NodeId> {
+            among.iter().copied().filter(|node| nodes.get(*node).state == state).collect()
+        };
+        let (there, gone) = (in_state(NodeState::Up), in_state(NodeState::Down));
+        let back = gone.into_iter().take(wanted.saturating_sub(there.len())).map(NodeChange::Resume);
+        let leaving = self.cheapest(&there, there.len().saturating_sub(wanted));
+        let changes: Vec<_> = back.chain(leaving.into_iter().map(NodeChange::Leave)).collect();
+        changes.into_iter().for_each(|change| self.node(change, out));
+    }
+
+    /// So many of these nodes, those whose jobs cost least to stop.
+    pub fn cheapest(&self, among: &[NodeId], count: usize) -> Vec<NodeId> {
+        let mut rows: BTreeMap<JobIdx, usize> = BTreeMap::new();
+        let mut servers = Servers { jobs: vec![Vec::new(); among.len()], weights: Vec::new() };
+        let held = self.state.leases.iter().filter(|(_, lease)| lease.state != LeaseState::Ending);
+        for (_, lease) in held {
+            let on = |node: &NodeId| lease.placement.0.iter().any(|slice| slice.node == *node);
+            for job in &lease.jobs {
+                let row = *rows.entry(*job).or_insert(servers.weights.len());
+                if row == servers.weights.len() {
+                    servers.weights.push(self.stop_weight(*job));
+                }
+                let hit = among.iter().zip(&mut servers.jobs).filter(|(node, _)| on(node));
+                hit.for_each(|(_, jobs)| jobs.push(row));
+            }
+        }
+        reclaim::cheapest(&servers, count).into_iter().map(|at| among[at]).collect()
+    }
+
+    /// What it costs to stop a job: as much as any other, and a little for what it loses. One that may not be stopped, or
+    /// was promised a time, is worth many.
+    fn stop_weight(&self, job: JobIdx) -> f64 {
+        let (spec, run) = (&self.state.specs[job.index()], self.state.run(job));
+        let lost = spec.costs.restart().secs() * f64::from(run.devices);
+        let bound = !spec.pausable || run.stuck || run.promise.is_some();
+        if bound { BOUND } else { 1.0 + 1e-3 * lost / (1.0 + lost) }
     }
 
     /// Some of a node's devices are out of service from now on, and no others: who is on them goes elsewhere.

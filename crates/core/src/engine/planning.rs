@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::leasing::Stop;
+use super::takers::Takers;
 use crate::allocation::{Allocation, Mode};
 use crate::book::{self, Jobs};
 use crate::ids::{LeaseId, PlanId};
@@ -143,12 +145,15 @@ impl Engine {
         state.asked = Changed::default();
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
-        let due = &state.promises.due;
-        let fixed =
-            |id: LeaseId| leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || lease.is_due(due));
-        // Nobody joins who has what it was promised.
+        let (due, bound) = (&state.promises.due, &state.promises.bound);
+        let fixed = |id: LeaseId| {
+            leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || lease.is_due(due))
+                || bound.contains_key(&id)
+        };
+        // Nobody joins who has what it was promised, or is reckoned to be done by a time: it would be slower.
         let granted = |id: LeaseId| {
-            leases.get(id).is_some_and(|lease| lease.state == LeaseState::Granted && !lease.is_due(due))
+            let lease = leases.get(id).filter(|lease| lease.state == LeaseState::Granted);
+            lease.is_some_and(|lease| !lease.is_due(due)) && !bound.contains_key(&id)
         };
         let held = book::Held { fixed: &fixed, granted: &granted };
         let applied = state.book.apply(allocation, state.now, state.settings.turns, specs, runs, held);
@@ -172,7 +177,7 @@ impl Engine {
         if !state.book.has_waiting() || state.nodes.is_full() {
             return;
         }
-        let barred = state.barred();
+        let gate = state.gate();
         let turning = state.turning();
         let promised = rounds::fill(rounds::Parts {
             book: &mut state.book,
@@ -180,11 +185,13 @@ impl Engine {
             leases: &mut state.leases,
             placer: &*self.placer,
             young: &|_| false,
-            fixed: &|_| false,
+            fixed: &|_, _| false,
             turning,
             homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
-            barred: &barred,
+            gate: &gate,
         });
+        drop(gate);
+        self.state.note_bound(&promised);
         for lease in promised {
             self.grant_if_idle(lease, out);
         }
@@ -192,7 +199,7 @@ impl Engine {
 
     fn round(&mut self, out: &mut Vec<Effect>) {
         self.keep_promises(out);
-        let barred = self.state.barred();
+        let gate = self.state.gate();
         let state = &mut self.state;
         state.ledger.rounds += 1;
         state.loose = false;
@@ -206,8 +213,9 @@ impl Engine {
         let repack = state.preempts() && (state.settings.repack || state.blocked_rounds > BLOCKED_ROUNDS_MAX);
         let (specs, now, rotates) = (state.specs.clone(), state.now, state.rotates());
         let young = |lease: &Lease| rotates && is_young(lease, &specs, now);
-        let due = state.promises.due.clone();
-        let fixed = |lease: &Lease| lease.is_fixed(&specs) || lease.is_due(&due);
+        let (due, bound) = (state.promises.due.clone(), state.promises.bound.clone());
+        let fixed =
+            |id, lease: &Lease| lease.is_fixed(&specs) || lease.is_due(&due) || bound.contains_key(&id);
         let decision = rounds::decide(
             rounds::Parts {
                 book: &mut state.book,
@@ -218,20 +226,24 @@ impl Engine {
                 fixed: &fixed,
                 turning,
                 homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
-                barred: &barred,
+                gate: &gate,
             },
             repack,
         );
-        invariants::head_runs(state, &*self.placer, decision.head, repack, &barred);
+        invariants::head_runs(state, &*self.placer, decision.head, repack, &gate);
+        drop(gate);
         state.count_blocked(&decision, repack);
         self.carry_out(decision, out);
     }
 
     /// Ends and grants what was decided.
     pub(super) fn carry_out(&mut self, decision: Decision, out: &mut Vec<Effect>) {
+        let takers = Takers::of(&self.state.leases, &decision.promised);
+        self.state.note_bound(&decision.promised);
         for lease in decision.ended {
-            let again = self.state.goes_on(lease);
-            self.end_lease(lease, if again { Why::Moved } else { Why::Preempted }, out);
+            let why = if self.state.goes_on(lease) { Why::Moved } else { Why::Preempted };
+            let to = takers.after(&self.state, lease);
+            self.end_lease(lease, Stop { why, to }, out);
         }
         for lease in decision.promised {
             self.grant_if_idle(lease, out);

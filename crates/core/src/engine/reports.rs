@@ -27,6 +27,10 @@ impl Engine {
                 self.progress(row, steps);
                 self.trained(row, lease, timing, noise, out);
             }
+            News::Loss { steps, loss } => {
+                self.progress(row, steps);
+                self.state.run_mut(row).losses.hear(steps, loss);
+            }
             News::Costs(costs) => self.cost(row, costs),
             News::Stuck(stuck) => self.state.set_stuck(row, stuck),
             News::Stopped { steps, outcome } => self.stopped(row, lease, steps, outcome, out),

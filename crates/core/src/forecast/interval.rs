@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Outlook;
+use super::{Forecast, Outlook};
 use crate::ids::JobId;
 use crate::units::Time;
 
@@ -39,10 +39,10 @@ pub struct Estimate {
 }
 
 /// An estimate for each job of the runs, which are of the same jobs.
-pub fn estimates(runs: &[BTreeMap<JobId, Outlook>]) -> BTreeMap<JobId, Estimate> {
-    let jobs = runs.first().into_iter().flat_map(BTreeMap::keys);
+pub fn estimates(runs: &[Forecast]) -> BTreeMap<JobId, Estimate> {
+    let jobs = runs.first().into_iter().flat_map(|run| run.outlooks.keys());
     let of = |job: &JobId, pick: fn(&Outlook) -> Option<Time>| {
-        let known = |run: &BTreeMap<JobId, Outlook>| run.get(job).and_then(pick).unwrap_or(Time::NEVER);
+        let known = |run: &Forecast| run.outlooks.get(job).and_then(pick).unwrap_or(Time::NEVER);
         interval(runs.iter().map(known).collect())
     };
     let estimate = |job: &JobId| Estimate { start: of(job, |one| one.start), end: of(job, |one| one.end) };

@@ -3,18 +3,23 @@
 //!
 //! What is not known is data: a `Scenario` says how much work jobs really have, and who comes later. Several of them
 //! (`past` draws them from what has been) give an interval for each job (`interval`). Each run is bounded in steps and
-//! in time; a job that is not over by then is said to start or end at a time that is not known.
+//! in time; a job that is not over by then is said to start or end at a time that is not known. How earlier estimates
+//! turned out (`record`) makes intervals wider or narrower, and a scenario may hold a job that was not submitted:
+//! what would become of it, and of the others because of it.
 
 pub mod interval;
 pub mod past;
+pub mod record;
+pub mod what_if;
 mod world;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Engine;
+use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
-use crate::message::{Effect, Event, Input};
+use crate::message::{Effect, Event, Input, NodeChange, Why};
 use crate::policy::{Placer, Policy};
 use crate::state::{RestoreError, State};
 use crate::units::{Span, Time};
@@ -27,6 +32,14 @@ pub struct Scenario {
     pub steps: BTreeMap<JobId, f64>,
     /// Who comes, in order of time, and what each really has to do.
     pub arrivals: Vec<(Time, JobSpec, f64)>,
+    /// A job that is asked about: it comes at once, with so much to do.
+    pub asked: Option<(Box<JobSpec>, f64)>,
+    /// What happens to nodes, in order of time.
+    pub nodes: Vec<(Time, NodeChange)>,
+    /// Whether it ends with that job; the others are of no interest then.
+    pub only_asked: bool,
+    /// When it begins, where that is later than the state; nothing happened in between.
+    pub at: Time,
 }
 
 /// How far a forecast goes.
@@ -54,6 +67,32 @@ pub struct Outlook {
     pub start: Option<Time>,
     /// When it is over.
     pub end: Option<Time>,
+    /// How often it is stopped from now on, for another or because of its devices.
+    pub stops: u32,
+}
+
+/// What is foretold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forecast {
+    /// The jobs that are there, and the one that is asked about.
+    pub outlooks: BTreeMap<JobId, Outlook>,
+    /// The job that is asked about.
+    pub asked: Option<Asked>,
+    /// Whether the limits ended it before all jobs were over.
+    pub cut: bool,
+    /// Steps of the engine that it took.
+    pub steps: u64,
+}
+
+/// What would become of a job that is asked about, beside its outlook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The number it would have.
+    pub job: JobId,
+    /// Its first devices.
+    pub place: Option<Placement>,
+    /// Why it would be refused, and the earliest deadline that could be promised.
+    pub refused: Option<(String, Option<Time>)>,
 }
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
@@ -66,16 +105,20 @@ pub fn run(
     policy: &mut dyn Policy,
     scenario: &Scenario,
     limits: Limits,
-) -> Result<BTreeMap<JobId, Outlook>, RestoreError> {
-    let engine = Engine::restore(state.clone(), placer)?;
+) -> Result<Forecast, RestoreError> {
+    let mut state = state.clone();
+    state.now = state.now.max(scenario.at);
+    let engine = Engine::restore(state, placer)?;
     let mut run = Run::new(engine, policy, scenario, limits);
     // Whoever answered plans is not here: one that is being made is asked for again.
     let settings = run.engine.settings().clone();
     run.step(Input::Begin(Box::new(settings)));
+    scenario.asked.iter().for_each(|(spec, steps)| run.ask(spec, *steps));
     while let Some(now) = run.next_time() {
         run.happen(now);
     }
-    Ok(run.outlooks)
+    let cut = run.open > 0 && !run.told() && run.goes_on();
+    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, steps: run.steps })
 }
 
 struct Run<'a> {
@@ -83,7 +126,10 @@ struct Run<'a> {
     policy: &'a mut dyn Policy,
     world: World,
     arrivals: &'a [(Time, JobSpec, f64)],
+    nodes: &'a [(Time, NodeChange)],
     outlooks: BTreeMap<JobId, Outlook>,
+    asked: Option<Asked>,
+    only_asked: bool,
     /// Jobs of the state that are not over.
     open: usize,
     now: Time,
@@ -98,15 +144,18 @@ impl<'a> Run<'a> {
     fn new(engine: Engine, policy: &'a mut dyn Policy, scenario: &'a Scenario, limits: Limits) -> Run<'a> {
         let world = World::new(&engine, scenario);
         let jobs = engine.state().rows.iter();
-        let outlook = |row| Outlook { start: engine.state().run(row).first_start, end: None };
+        let outlook = |row| Outlook { start: engine.state().run(row).first_start, ..Outlook::default() };
         let outlooks: BTreeMap<_, _> = jobs.map(|(id, row)| (*id, outlook(*row))).collect();
         let now = engine.now();
         Run {
             policy,
             world,
             arrivals: &scenario.arrivals,
+            nodes: &scenario.nodes,
             open: outlooks.len(),
             outlooks,
+            asked: None,
+            only_asked: scenario.only_asked,
             now,
             until: now + limits.horizon,
             steps: 0,
@@ -117,21 +166,56 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn next_time(&self) -> Option<Time> {
-        let spent = self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max;
-        if self.open == 0 || spent || self.idle_rounds >= IDLE_ROUNDS_MAX {
-            return None;
-        }
-        let arrival = self.arrivals.first().map(|(time, ..)| *time);
-        let times = arrival.into_iter().chain(self.world.time()).chain(self.engine.deadline());
-        times.min().map(|time| time.max(self.now)).filter(|time| *time <= self.until)
+    /// The job that is asked about comes.
+    fn ask(&mut self, spec: &JobSpec, steps: f64) {
+        let job = self.engine.next_job();
+        self.asked = Some(Asked { job, place: None, refused: None });
+        self.outlooks.insert(job, Outlook::default());
+        self.open += 1;
+        self.world.expect(job, steps);
+        self.step(Input::Submit(Box::new(spec.clone())));
     }
 
-    /// As in every loop around the engine: first what is reported, then who comes, then the engine's own tick.
+    /// Whether all that is of interest is known.
+    fn told(&self) -> bool {
+        let over = |asked: &Asked| asked.refused.is_some() || self.outlooks[&asked.job].end.is_some();
+        self.only_asked && self.asked.as_ref().is_some_and(over)
+    }
+
+    fn spent(&self) -> bool {
+        self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max
+    }
+
+    /// Whether something would happen yet if it went on: else who is left stays.
+    fn goes_on(&self) -> bool {
+        self.idle_rounds < IDLE_ROUNDS_MAX && (self.spent() || self.next().is_some())
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Option<Time> {
+        let arrival = self.arrivals.first().map(|(time, ..)| *time);
+        let node = self.nodes.first().map(|(time, _)| *time);
+        let times = arrival.into_iter().chain(node).chain(self.world.time()).chain(self.engine.deadline());
+        times.min().map(|time| time.max(self.now))
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        if self.open == 0 || self.spent() || self.idle_rounds >= IDLE_ROUNDS_MAX || self.told() {
+            return None;
+        }
+        self.next().filter(|time| *time <= self.until)
+    }
+
+    /// As in every loop around the engine: first what is reported, then what happens to nodes and who comes, then the
+    /// engine's own tick.
     fn happen(&mut self, now: Time) {
         self.now = now;
         while let Some(report) = self.world.next_due(now) {
             self.step(Input::Report(report));
+        }
+        while let Some(((_, change), rest)) = self.nodes.split_first().filter(|((time, _), _)| *time <= now) {
+            self.nodes = rest;
+            self.step(Input::Node(change.clone()));
         }
         while let Some(((_, spec, steps), rest)) =
             self.arrivals.split_first().filter(|((time, ..), _)| *time <= now)
@@ -142,7 +226,7 @@ impl<'a> Run<'a> {
         }
         if self.engine.deadline().is_some_and(|deadline| deadline <= now) {
             self.step(Input::Tick);
-            let idle = self.world.time().is_none() && self.arrivals.is_empty();
+            let idle = self.world.time().is_none() && self.arrivals.is_empty() && self.nodes.is_empty();
             self.idle_rounds = if idle { self.idle_rounds + 1 } else { 0 };
         }
     }
@@ -171,10 +255,22 @@ impl<'a> Run<'a> {
 
     fn note(&mut self, event: &Event) {
         match event {
-            Event::Granted { jobs, .. } => {
+            Event::Granted { jobs, placement, .. } => {
                 for job in jobs {
                     let outlook = self.outlooks.get_mut(job);
                     outlook.into_iter().for_each(|outlook| _ = outlook.start.get_or_insert(self.now));
+                }
+                if let Some(asked) = self.asked.as_mut().filter(|asked| jobs.contains(&asked.job)) {
+                    asked.place.get_or_insert_with(|| placement.clone());
+                }
+            }
+            Event::Stopping { job, why, .. } if *why != Why::Cancelled => {
+                self.outlooks.get_mut(job).into_iter().for_each(|outlook| outlook.stops += 1);
+            }
+            Event::Rejected { job, reason, earliest } => {
+                if let Some(asked) = self.asked.as_mut().filter(|asked| asked.job == *job) {
+                    asked.refused = Some((reason.clone(), *earliest));
+                    self.open -= 1;
                 }
             }
             Event::Ended { job, .. } => {

@@ -13,13 +13,78 @@ use crate::units::{Span, Time};
 /// have no end.
 const ARRIVALS_MAX: usize = 2_000;
 
+/// Jobs of the same owner, or of the same owner and size, that say enough of the next one; with fewer all jobs do.
+const ALIKE_MIN: usize = 20;
+
+/// What a job that is over had to do, as a multiple of what it said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ratio {
+    like: (Option<Arc<str>>, u32),
+    ratio: f64,
+}
+
+impl Ratio {
+    /// Of this job.
+    pub fn of(spec: &JobSpec, ratio: f64) -> Ratio {
+        Ratio { like: (spec.user.clone(), size(spec)), ratio }
+    }
+}
+
+/// Jobs within a factor of two are of one size.
+fn size(spec: &JobSpec) -> u32 {
+    spec.shapes.first().map_or(0, |shape| shape.devices().max(1).ilog2())
+}
+
 /// Jobs that came, and how they turned out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
     /// When jobs came and as what, in order of time.
     pub arrivals: Vec<(Time, Arc<JobSpec>)>,
-    /// What jobs that are over had to do, as a multiple of what they said.
-    pub ratios: Vec<f64>,
+    /// How jobs that are over turned out.
+    pub ratios: Vec<Ratio>,
+}
+
+/// How far jobs were from what they said, ascending: all, those of an owner, and those of an owner and a size.
+#[derive(Default)]
+struct Ratios {
+    all: Vec<f64>,
+    owners: BTreeMap<Option<Arc<str>>, Vec<f64>>,
+    alike: BTreeMap<(Option<Arc<str>>, u32), Vec<f64>>,
+}
+
+impl Ratios {
+    fn new(past: &[Ratio]) -> Ratios {
+        let mut ratios = Ratios::default();
+        for Ratio { like, ratio } in past.iter().filter(|ratio| ratio.ratio > 0.0) {
+            ratios.all.push(*ratio);
+            ratios.owners.entry(like.0.clone()).or_default().push(*ratio);
+            ratios.alike.entry(like.clone()).or_default().push(*ratio);
+        }
+        let lists = ratios.owners.values_mut().chain(ratios.alike.values_mut());
+        lists.chain([&mut ratios.all]).for_each(|list| list.sort_by(f64::total_cmp));
+        ratios
+    }
+
+    /// Those of the jobs that are most like this one, where they are enough.
+    fn like(&self, spec: &JobSpec) -> &[f64] {
+        let alike = self.alike.get(&(spec.user.clone(), size(spec)));
+        let lists = [alike, self.owners.get(&spec.user)];
+        lists.into_iter().flatten().find(|list| list.len() >= ALIKE_MIN).unwrap_or(&self.all)
+    }
+
+    /// What a job has to do in all that has done `done`, as one of the past of which that could be true. One that has
+    /// done more than any of them has as much left as they were off at most.
+    fn drawn(&self, spec: &JobSpec, done: f64, draw: Draw<'_>) -> f64 {
+        let (ratios, said) = (self.like(spec), spec.steps);
+        if ratios.is_empty() {
+            return said;
+        }
+        let possible = ratios.partition_point(|ratio| ratio * said <= done);
+        match ratios.len() - possible {
+            0 => done * (1.0 + draw(1_000) as f64 / 1_000.0),
+            left => said * ratios[possible + draw(left as u64) as usize],
+        }
+    }
 }
 
 /// A number below this one, which is above zero.
@@ -28,23 +93,29 @@ pub type Draw<'a> = &'a mut dyn FnMut(u64) -> u64;
 impl Past {
     /// One way in which things may go on from a state. Jobs that are here have as much to do as jobs like them had
     /// (none has less than it has done); a stretch of the past comes once more, so that what came in bursts does again.
-    pub fn scenario(&self, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
-        let mut ratios: Vec<f64> = self.ratios.iter().copied().filter(|ratio| *ratio > 0.0).collect();
-        ratios.sort_by(f64::total_cmp);
+    /// In the first of several nobody comes: that may always be.
+    pub fn scenario(&self, nth: usize, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
+        let ratios = Ratios::new(&self.ratios);
         let mut steps = BTreeMap::new();
-        for (job, row) in state.rows.iter().filter(|_| !ratios.is_empty()) {
-            let said = state.specs[row.index()].steps;
+        for (job, row) in state.rows.iter().filter(|_| !ratios.all.is_empty()) {
             let done = state.run(*row).done_at(state.now);
-            steps.insert(*job, drawn(&ratios, said, done, draw));
+            steps.insert(*job, ratios.drawn(&state.specs[row.index()], done, draw));
         }
-        Scenario { steps, arrivals: self.arrivals(state.now, horizon, &ratios, draw) }
+        let quiet = nth == 0;
+        let arrivals = if quiet { Vec::new() } else { self.arrivals(state.now, horizon, &ratios, draw) };
+        Scenario { steps, arrivals, ..Scenario::default() }
+    }
+
+    /// What a job that is asked about may have to do.
+    pub fn steps_of(&self, spec: &JobSpec, draw: Draw<'_>) -> f64 {
+        Ratios::new(&self.ratios).drawn(spec, 0.0, draw)
     }
 
     fn arrivals(
         &self,
         now: Time,
         horizon: Span,
-        ratios: &[f64],
+        ratios: &Ratios,
         draw: Draw<'_>,
     ) -> Vec<(Time, JobSpec, f64)> {
         let first = self.arrivals.first().map_or(now, |(time, _)| *time);
@@ -65,7 +136,7 @@ impl Past {
                 break;
             }
             let spec = moved(spec, shift);
-            let steps = if ratios.is_empty() { spec.steps } else { drawn(ratios, spec.steps, 0.0, draw) };
+            let steps = ratios.drawn(&spec, 0.0, draw);
             coming.push((time, spec, steps));
         }
         coming
@@ -77,14 +148,4 @@ fn moved(spec: &JobSpec, shift: Span) -> JobSpec {
     let later = |time: Option<Time>| time.map(|time| time + shift);
     let (deadline, not_before) = (later(spec.deadline), later(spec.not_before));
     JobSpec { deadline, not_before, after: Box::default(), ..spec.clone() }
-}
-
-/// What a job has to do in all that said `said` and has done `done`, as one of the past of which that could be true.
-/// One that has done more than any of them has as much left as they were off at most.
-fn drawn(ratios: &[f64], said: f64, done: f64, draw: Draw<'_>) -> f64 {
-    let possible = ratios.partition_point(|ratio| ratio * said <= done);
-    match ratios.len() - possible {
-        0 => done * (1.0 + draw(1_000) as f64 / 1_000.0),
-        left => said * ratios[possible + draw(left as u64) as usize],
-    }
 }

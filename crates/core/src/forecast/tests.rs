@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::past::Past;
+use super::past::{Past, Ratio};
 use super::*;
 use crate::Settings;
 use crate::allocation::{Allocation, Share, Shares};
@@ -30,7 +30,7 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let devices = shape.devices();
-        let (node, is) = nodes.iter().find(|(_, node)| node.free.count_ones() >= devices)?;
+        let (node, is) = nodes.iter().find(|(_, node)| node.free_count() >= devices)?;
         let mask =
             (0..128).map(|bit| 1u128 << bit).filter(|bit| is.free & bit != 0).take(devices as usize).sum();
         Some(Placement([Slice { node, mask }].into_iter().collect()))
@@ -83,7 +83,7 @@ fn foretold(state: &State, preempt: bool, scenario: &Scenario) -> Vec<(Option<f6
     let got =
         run(state, Box::new(First), &mut Order { preempt }, scenario, Limits::default()).expect("a state");
     let secs = |time: Option<Time>| time.map(Time::secs);
-    got.values().map(|outlook| (secs(outlook.start), secs(outlook.end))).collect()
+    got.outlooks.values().map(|outlook| (secs(outlook.start), secs(outlook.end))).collect()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn who_can_never_run_has_no_end_and_the_limits_hold() {
     assert_eq!((got[0].1, got[1]), (None, (Some(0.0), Some(6.0))));
     let limits = Limits { horizon: Span::from_whole_secs(5), ..Limits::default() };
     let cut = run(&state, Box::new(First), &mut Order { preempt: false }, &Scenario::default(), limits);
-    assert!(cut.expect("a state").values().all(|outlook| outlook.end.is_none()));
+    assert!(cut.expect("a state").outlooks.values().all(|outlook| outlook.end.is_none()));
 }
 
 #[test]
@@ -126,14 +126,17 @@ fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
     let mut state = waiting(&[job(1, 10.0), job(1, 10.0)]);
     let row = state.rows[&JobId(1)];
     state.run_mut(row).done = 15.0;
-    let past = Past { ratios: vec![1.0, 2.0, 0.5], ..Past::default() };
+    let past = Past {
+        ratios: [1.0, 2.0, 0.5].map(|ratio| Ratio::of(&job(1, 1.0), ratio)).into(),
+        ..Past::default()
+    };
     let mut seed = 0;
     let mut draw = |below: u64| {
         seed += 1;
         seed % below
     };
     for _ in 0..20 {
-        let steps = past.scenario(&state, Span::ZERO, &mut draw).steps;
+        let steps = past.scenario(1, &state, Span::ZERO, &mut draw).steps;
         assert!([5.0, 10.0, 20.0].contains(&steps[&JobId(0)]));
         assert_eq!(steps[&JobId(1)], 20.0);
     }
@@ -147,8 +150,86 @@ fn the_past_comes_again_from_somewhere_on_and_round_and_round() {
     let past = Past { arrivals: vec![at(20.0), at(50.0), at(90.0)], ratios: Vec::new() };
     // From 60 s on: 90 comes after 30 s, then the whole past of 80 s again.
     let mut draw = |_: u64| 40_000_000;
-    let coming = past.scenario(&state, Span::from_whole_secs(100), &mut draw).arrivals;
+    let coming = past.scenario(1, &state, Span::from_whole_secs(100), &mut draw).arrivals;
     let times: Vec<_> = coming.iter().map(|(time, spec, steps)| (time.secs(), spec.steps, *steps)).collect();
     assert_eq!(times, [(130.0, 90.0, 90.0), (140.0, 20.0, 20.0), (170.0, 50.0, 50.0)]);
-    assert!(Past::default().scenario(&state, Span::from_whole_secs(100), &mut draw).arrivals.is_empty());
+    for (past, nth) in [(Past::default(), 1), (past, 0)] {
+        let nobody = past.scenario(nth, &state, Span::from_whole_secs(100), &mut draw);
+        assert!(nobody.arrivals.is_empty());
+    }
+}
+
+/// Asks a state: first come, first served, or the shortest first.
+fn asker(state: &State, preempt: bool, steps: u64, ask: impl FnOnce(&mut what_if::Asker<'_>)) {
+    ask(&mut what_if::Asker {
+        state,
+        at: Time::ZERO,
+        past: &Past::default(),
+        policy: &|| Box::new(Order { preempt }),
+        placer: &|| Box::new(First),
+        limits: Limits::default(),
+        steps_left: steps,
+    });
+}
+
+/// What would become of a job.
+fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::Told {
+    let mut told = what_if::Told::default();
+    asker(state, preempt, steps, |asker| {
+        let without = asker.without().expect("a state");
+        told = asker.with(job, &without).expect("a state");
+    });
+    told
+}
+
+/// Whom it hits if this happens to the only node after so many seconds: number, seconds later, stops, deadline missed.
+fn hit(state: &State, at: f64, change: NodeChange) -> Vec<(u64, Option<f64>, u32, bool)> {
+    let mut hits = Vec::new();
+    asker(state, false, 1_000, |asker| {
+        let without = asker.without().expect("a state");
+        hits = asker.nodes(&[(Time::from_secs(at), change)], &without).expect("a state").hits;
+    });
+    hits.iter().map(|hit| (hit.job.0, hit.delay.map(Span::secs), hit.stops, hit.late)).collect()
+}
+
+#[test]
+fn a_node_that_goes_hits_who_is_on_it_and_who_waits_for_it() {
+    let mut due = job(2, 10.0);
+    due.deadline = Some(Time::from_secs(20.0));
+    let state = waiting(&[job(2, 20.0), due]);
+    let node = crate::ids::NodeId(0);
+    // The first runs to its end; the second, from 11 s to 17 s, never begins.
+    assert_eq!(hit(&state, 5.0, NodeChange::Drain(node)), [(1, None, 0, true)]);
+    assert_eq!(hit(&state, 5.0, NodeChange::Fail(node)), [(0, None, 1, false), (1, None, 0, true)]);
+    assert_eq!(hit(&state, 5.0, NodeChange::Leave(node)), [(0, None, 1, false), (1, None, 0, true)]);
+    assert_eq!(hit(&state, 50.0, NodeChange::Fail(node)), []);
+}
+
+#[test]
+fn a_job_that_is_asked_about_hits_those_it_would_stop() {
+    let state = waiting(&[job(2, 40.0), job(2, 10.0)]);
+    let before = state.clone();
+    // It is the shortest: it goes first, the others wait for it, and nobody runs yet who could be stopped.
+    let told = asked(&state, true, &job(2, 2.0), 1_000);
+    let hit = |job, seconds: f64| what_if::Hit {
+        job: JobId(job),
+        delay: Some(Span::from_secs(seconds)),
+        stops: 0,
+        late: false,
+    };
+    assert_eq!((told.quiet.start, told.quiet.end), (Some(Time::ZERO), Some(Time::from_secs(2.0))));
+    assert_eq!(told.hits, [hit(0, 2.0), hit(1, 2.0)]);
+    assert_eq!(told.place.map(|place| place.devices()), Some(2));
+    // Behind all others it hits nobody.
+    let told = asked(&state, false, &job(2, 2.0), 1_000);
+    assert_eq!((told.quiet.start.map(Time::secs), told.hits, told.cut), (Some(27.0), Vec::new(), false));
+    assert!(asked(&state, false, &job(2, 2.0), 5).cut);
+    assert_eq!(state, before, "asking changes nothing");
+}
+
+#[test]
+fn who_could_never_run_has_no_start() {
+    let state = waiting(&[job(1, 10.0)]);
+    let told = asked(&state, false, &job(3, 1.0), 1_000);
+    assert_eq!((told.quiet.start, told.quiet.end), (None, None), "{told:?}");
 }

@@ -7,7 +7,7 @@ use super::Scenario;
 use crate::engine::Engine;
 use crate::ids::{JobId, LeaseId};
 use crate::job::{JobRun, JobSpec, JobState};
-use crate::message::{Command, News, Outcome, Report};
+use crate::message::{Command, News, Outcome, Report, Why};
 use crate::units::{Span, Time};
 
 /// What a job that holds devices is doing.
@@ -16,6 +16,7 @@ enum Doing {
     Starting,
     Working,
     Saving,
+    Lost,
 }
 
 /// A job that holds devices.
@@ -91,6 +92,7 @@ impl World {
             }
             Doing::Working => News::Stopped { steps: done, outcome: Outcome::Finished },
             Doing::Saving => News::Stopped { steps: holder.done, outcome: Outcome::Saved },
+            Doing::Lost => News::Stopped { steps: holder.done, outcome: Outcome::Lost },
         };
         if matches!(news, News::Stopped { .. }) {
             self.holders.remove(&job);
@@ -109,9 +111,13 @@ impl World {
                     self.hold(*job, Holder { lease: *lease, doing, done, as_of: now, speed: 0.0, due });
                 }
             }
-            Command::Revoke { lease, jobs, .. } => {
+            Command::Revoke { lease, jobs, why } => {
                 for job in jobs.iter().filter(|job| engine.job(**job).is_some()) {
-                    self.stop(*job, engine.now(), both(engine, *job).1.costs.save);
+                    let (run, spec) = both(engine, *job);
+                    match why {
+                        Why::Lost => self.lose(*job, engine.now(), run.done),
+                        _ => self.stop(*job, engine.now(), spec.costs.save),
+                    }
                 }
                 self.stirred.insert(*lease);
             }
@@ -128,6 +134,13 @@ impl World {
         // One that has not begun has nothing to save.
         let save = if holder.doing == Doing::Working { save } else { Span::ZERO };
         self.hold(job, Holder { doing: Doing::Saving, as_of: now, speed: 0.0, due: now + save, ..holder });
+    }
+
+    /// A job's devices are gone, and what it had done since it last said so.
+    fn lose(&mut self, job: JobId, now: Time, done: f64) {
+        if let Some(holder) = self.holders.get(&job).copied() {
+            self.hold(job, Holder { doing: Doing::Lost, done, as_of: now, speed: 0.0, due: now, ..holder });
+        }
     }
 
     fn hold(&mut self, job: JobId, holder: Holder) {

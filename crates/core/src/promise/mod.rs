@@ -9,6 +9,7 @@
 
 mod earliest;
 mod grid;
+mod ground;
 mod room;
 mod satisfy;
 mod timeline;
@@ -18,6 +19,7 @@ use smallvec::SmallVec;
 
 pub use earliest::earliest;
 pub use grid::Grid;
+pub use ground::{Ground, Plan, Spot, spot_of};
 pub use room::Room;
 pub use satisfy::{hold_on, satisfy};
 pub use timeline::Timeline;

@@ -15,12 +15,10 @@ pub fn satisfy(ask: &Ask, timeline: &Timeline, grid: &Grid) -> Option<Vec<Stretc
     plans.map(|plan| (ask.cost(&plan), plan)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, plan)| plan)
 }
 
-/// Who holds devices in this shape goes on with it, if that is in time; no start is lost on it.
-pub fn hold_on(ask: &Ask, shape: u16, timeline: &Timeline, grid: &Grid) -> Option<Vec<Stretch>> {
-    let way = ask.way(shape)?;
-    let until = grid.now + Span(span(ask.left / way.speed).0.saturating_add(ask.overhead.0));
-    let fits = until <= ask.by && timeline.fits_for(way, grid.now, grid.after(until));
-    fits.then(|| vec![Stretch { from: grid.now, until, shape }])
+/// Who holds devices in this shape goes on with it from now on, if that is in time; no start is lost on it.
+pub fn hold_on(ask: &Ask, shape: u16, now: Time) -> Option<Stretch> {
+    let until = now + ask.overhead + span(ask.left / ask.way(shape)?.speed);
+    (until <= ask.by).then_some(Stretch { from: now, until, shape })
 }
 
 /// When a stretch must begin to have done so much by its end; none: before the beginning of time.

@@ -1,44 +1,67 @@
-//! Who was promised devices for now has them before anybody's order. First each is given room by stopping others; where
-//! that is not enough, because those who keep theirs lie in the way, all who were promised are placed anew, the largest
-//! first: then all find their places (`promise::Room`).
+//! Who was promised devices for now has them before anybody's order, on the nodes where they were promised. Whoever is in
+//! the way there is stopped; nobody else is, and nobody who was promised something moves.
 
 use super::{Decision, Parts, Round};
-use crate::book::{Key, ShareId};
-use crate::leases::Lease;
+use crate::book::ShareId;
+use crate::cluster::{Placement, Slice};
+use crate::ids::NodeId;
+use crate::promise::{Spot, spot_of};
 
-/// Gives devices to these shares, largest first in the list. Others of the list are not stopped for one; `bound` says
-/// whose leases nobody may stop.
-pub(crate) fn seat(parts: Parts<'_>, seats: &[ShareId], bound: &dyn Fn(&Lease) -> bool) -> Decision {
+/// A share that must have devices now, and where.
+pub(crate) struct Seat {
+    pub(crate) share: ShareId,
+    pub(crate) shape: u16,
+    pub(crate) spot: Spot,
+}
+
+/// Gives devices to these shares.
+pub(crate) fn seat(parts: Parts<'_>, seats: &[Seat]) -> Decision {
     let mut round = Round::new(parts, false);
-    let mut all = true;
-    for share in seats {
-        let entry = round.book.entry(*share);
-        if entry.lease.is_none() {
-            let key = entry.key;
-            all &= round.try_choose(key, true);
+    for seat in seats {
+        if round.book.entry(seat.share).lease.is_none()
+            && let Some(placement) = round.clear_spot(seat)
+        {
+            round.promise(seat.share, seat.shape, placement);
         }
     }
-    if !all {
-        round.reseat(seats, bound);
-    }
+    // Who is not in the way after all stays where it was.
+    let stopped: Vec<ShareId> = round.stopped.keys().copied().collect();
+    stopped.into_iter().for_each(|share| _ = round.return_to_own(share));
     round.finish()
 }
 
 impl Round<'_> {
-    fn reseat(&mut self, seats: &[ShareId], bound: &dyn Fn(&Lease) -> bool) {
-        let movable = |key: &Key| !bound(self.lease_of(key.share));
-        let stopped: Vec<ShareId> =
-            self.book.chosen_from_last().filter(movable).map(|key| key.share).collect();
-        stopped.iter().for_each(|share| self.stop(*share));
-        for share in seats {
-            let entry = self.book.entry(*share);
-            if entry.lease.is_none() {
-                self.try_choose(entry.key, false);
+    /// The devices of a seat, once whoever is in the way is stopped; none where that may not be.
+    fn clear_spot(&mut self, seat: &Seat) -> Option<Placement> {
+        if let Some(home) = self.home(seat.share).filter(|home| spot_of(home) == seat.spot) {
+            self.stop_on(|slice| {
+                home.0.iter().any(|own| own.node == slice.node && own.mask & slice.mask != 0)
+            });
+            if self.nodes.are_free(&home) {
+                return Some(home);
             }
         }
-        // Who is not in the way stays where it was.
-        for share in stopped.iter().rev().filter(|share| !seats.contains(share)) {
-            self.return_to_own(*share);
+        for (node, count) in &seat.spot {
+            while self.nodes.get(*node).free_count() < *count {
+                self.stop(self.last_on(*node)?);
+            }
         }
+        let slice =
+            |(node, count): &(NodeId, u32)| Slice { node: *node, mask: self.nodes.get(*node).take(*count) };
+        Some(Placement(seat.spot.iter().map(slice).collect()))
+    }
+
+    /// The last in order that has devices of a node and may be stopped.
+    fn last_on(&self, node: NodeId) -> Option<ShareId> {
+        let on_it = |share: &ShareId| self.placement_of(*share).0.iter().any(|slice| slice.node == node);
+        let mut shares = self.book.chosen_from_last().map(|key| key.share);
+        shares.find(|share| on_it(share) && !self.is_fixed(*share))
+    }
+
+    /// Stops all that may be stopped and have devices for which this is true.
+    fn stop_on(&mut self, hit: impl Fn(&Slice) -> bool) {
+        let on_it = |share: &ShareId| self.placement_of(*share).0.iter().any(&hit) && !self.is_fixed(*share);
+        let shares: Vec<ShareId> = self.book.chosen_from_last().map(|key| key.share).filter(on_it).collect();
+        shares.into_iter().for_each(|share| self.stop(share));
     }
 }

@@ -71,7 +71,7 @@ impl Round<'_> {
         for pick in picks {
             let class = self.book.class(self.book.entry(pick.share).class);
             let shapes = class.shapes.clone();
-            match self.place(pick.share, &shapes[pick.option as usize]) {
+            match self.place(pick.share, pick.option, &shapes[pick.option as usize]) {
                 Some(placement) => self.promise(pick.share, pick.option, placement),
                 None => placed = false,
             }
@@ -94,7 +94,7 @@ impl Round<'_> {
                 continue;
             }
             // What does not fit here, fits no later share of this class: less is left for those.
-            let bound = self.home(share).is_some() || self.is_barred(share);
+            let bound = self.home(share).is_some() || self.is_gated(share);
             closed[class] |= !self.try_choose(key, false) && !bound;
             if self.nodes.is_full() {
                 return;
@@ -157,7 +157,7 @@ impl Round<'_> {
     /// The shape in which a share could have devices: the one it has, or the first for which there are enough.
     fn option(&self, share: ShareId, counts: &Counts) -> Option<u16> {
         let entry = self.book.entry(share);
-        if counts.are_taken(&entry.jobs) || (entry.lease.is_none() && self.is_barred(share)) {
+        if counts.are_taken(&entry.jobs) {
             return None;
         }
         let class = self.book.class(entry.class);
@@ -178,7 +178,7 @@ impl Round<'_> {
             let lease = self.lease_of(share);
             let up = |slice: &&Slice| self.nodes.get(slice.node).state == NodeState::Up;
             let usable = lease.placement.0.iter().filter(up);
-            if self.stays(lease) || usable.clone().next().is_none() {
+            if self.stays(share) || usable.clone().next().is_none() {
                 let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
                 // Those who wait to join count, and those who are about to leave do not.
                 let jobs = &self.book.entry(share).jobs;

@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use yard_core::Time;
-use yard_core::allocation::Mode;
+use yard_core::allocation::{Allocation, Certificate, Mode, Share, Shares};
+use yard_core::cluster::NodeSpec;
 use yard_core::explain::{Ahead, Explained, Reason, Remedy};
-use yard_core::ids::{JobId, KindId, NodeId};
-use yard_core::job::{JobSpec, Need, Shape};
-use yard_core::message::{Input, NodeChange};
+use yard_core::ids::{JobId, JobIdx, KindId, NodeId};
+use yard_core::job::{JobSpec, Need, Rank, Shape};
+use yard_core::message::{Event, Input, NodeChange, Why};
 
 use crate::common::{PREEMPT, QUEUE, SKIP, World};
 
@@ -100,6 +101,42 @@ fn who_was_promised_devices_starts_and_who_gives_them_back_stops() {
     world.script("submit 1; submit 1 rank -1");
     assert_eq!(explained(&world, 0).reason, Reason::Stopping);
     assert_eq!(explained(&world, 1).reason, Reason::Starting);
+}
+
+#[test]
+fn who_is_stopped_learns_for_whom() {
+    let mut world = World::new("a:2 b:1");
+    world.script("submit 2@node 1; submit 2@node rank -1");
+    let stops: Vec<_> = world.events.iter().filter(|event| matches!(event, Event::Stopping { .. })).collect();
+    let stopping =
+        Event::Stopping { job: JobId(0), why: Why::Preempted, to: [JobId(2)].into_iter().collect() };
+    assert_eq!(stops, [&stopping], "{}", world.picture());
+}
+
+#[test]
+fn who_gets_nothing_at_the_prices_in_force_is_told_so() {
+    let mut world = World::new("a:1");
+    world.answers = false;
+    world.script("submit 1 1");
+    let certificate = Certificate { objective: 1.0, bound: 1.0, prices: vec![1.0], unmet: Vec::new() };
+    let only = Share::whole(JobIdx(0), Rank::default());
+    let plan = Allocation {
+        certificate: Some(Box::new(certificate)),
+        ..Allocation::preemptive(Shares::All(vec![only]))
+    };
+    world.answer(Ok(plan));
+    world.settle();
+    assert_eq!((explained(&world, 0).reason, explained(&world, 1).reason), (Reason::Running, Reason::Price));
+    assert_eq!(explained(&world, 1).kinds[0].price, Some(1.0));
+}
+
+#[test]
+fn the_ways_of_a_job_are_told_fastest_first() {
+    let mut world = World::new("a:4");
+    world.script("submit 4|2|1");
+    let sizes: Vec<_> = explained(&world, 0).ways.iter().map(|way| (way.devices, way.held)).collect();
+    assert_eq!(sizes.len(), 3);
+    assert_eq!(sizes.iter().filter(|(_, held)| *held).count(), 1, "{}", world.picture());
 }
 
 #[test]
@@ -222,4 +259,44 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn the_reason_is_what_keeps_it_from_running(
+        ops in prop::collection::vec(op(), 1..25),
+        mode in prop_oneof![Just(PREEMPT), Just(SKIP), Just(QUEUE)],
+    ) {
+        let before = world(mode, &ops);
+        for job in 0..before.engine.next_job().0 {
+            let Some(got) = before.engine.explain(JobId(job)).filter(|got| got.reason != Reason::Running) else { continue };
+            let mut after = world(mode, &ops);
+            remove(&mut after, &got);
+            prop_assert!(after.running().contains(&job), "{:?}: {} -> {}", got, before.picture(), after.picture());
+        }
+    }
+}
+
+/// Takes away what is said to keep a job from running, and nothing else.
+fn remove(world: &mut World, told: &Explained) {
+    match told.reason {
+        // Those in front.
+        Reason::Priority => {
+            told.ahead.iter().for_each(|ahead| world.step(Input::Cancel(ahead.job)));
+        }
+        // Too few devices, or none in one place, or none at all: a large node for everybody who waits.
+        Reason::Capacity | Reason::Gang | Reason::Nodes => {
+            let waits = |job: &u64| !world.running().contains(job);
+            let waiting: Vec<u64> = (0..world.engine.next_job().0).filter(waits).collect();
+            waiting.into_iter().for_each(|job| add_node(world, job));
+        }
+        other => panic!("{other:?} has no business here"),
+    }
+    world.settle();
+}
+
+/// One more node, with room for a job that waits whoever else goes there.
+fn add_node(world: &mut World, job: u64) {
+    let Some(spec) = world.engine.job_spec(JobId(job)) else { return };
+    let kind = spec.shapes[0].needs[0].kind;
+    let node = NodeSpec { name: format!("more-{job}").into(), kind, devices: 100, rack: 0, memory_mib: None };
+    world.step(Input::Node(NodeChange::Join(node)));
 }

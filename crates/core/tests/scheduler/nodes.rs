@@ -89,6 +89,43 @@ fn a_change_of_a_node_that_never_joined_changes_nothing() {
     for change in [NodeChange::Drain, NodeChange::Resume, NodeChange::Leave, NodeChange::Fail] {
         world.step(Input::Node(change(never)));
     }
+    world.step(Input::Node(NodeChange::Lent { among: vec![NodeId(0), never], nodes: 0 }));
     assert_eq!(*world.engine.state(), before);
     assert_eq!(world.engine.nodes().get(NodeId(0)).state, NodeState::Up);
+}
+
+/// Of all nodes so many are there.
+fn lent(world: &mut World, nodes: u32) {
+    let among = (0..world.engine.nodes().len() as u32).map(NodeId).collect();
+    world.step(Input::Node(NodeChange::Lent { among, nodes }));
+    world.settle();
+}
+
+#[test]
+fn of_lent_nodes_those_go_that_stop_the_fewest_jobs() {
+    let mut world = World::new("a:2 b:2 c:2 d:2");
+    world.script("submit 1 1 4 1");
+    assert_eq!(world.picture(), "a: 0 1 | b: 2 2 | c: 2 2 | d: 3 .");
+    lent(&mut world, 2);
+    let up = |world: &World, node| world.engine.nodes().get(NodeId(node)).state == NodeState::Up;
+    assert_eq!(
+        [0, 1, 2, 3].map(|node| up(&world, node)),
+        [true, false, false, true],
+        "one wide job, not three"
+    );
+    assert_eq!(world.orders(), "grant 0, grant 1, grant 2, grant 3, revoke 2 drained");
+    lent(&mut world, 4);
+    assert_eq!(world.picture(), "a: 0 1 | b: 2 2 | c: 2 2 | d: 3 .");
+    lent(&mut world, 4);
+    assert_eq!(world.orders(), "grant 2", "nothing changed the second time");
+}
+
+#[test]
+fn idle_nodes_go_first_and_one_that_drains_is_left_alone() {
+    let mut world = World::new("a:1 b:1 c:1");
+    world.script("submit 1 1; drain a");
+    lent(&mut world, 1);
+    assert_eq!(world.picture(), "a: 0 | b: 1 | c: .");
+    let states = [0, 1, 2].map(|node| world.engine.nodes().get(NodeId(node)).state);
+    assert_eq!(states, [NodeState::Draining, NodeState::Up, NodeState::Down]);
 }

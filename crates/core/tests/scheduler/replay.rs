@@ -161,7 +161,7 @@ fn raw() -> impl Strategy<Value = Raw> {
         3 => trainee().prop_map(Raw::Submit),
         1 => any::<u64>().prop_map(Raw::Cancel),
         2 => (0u32..5, 0u32..2, 0u16..2).prop_map(|(devices, rack, kind)| Raw::Join { devices, rack, kind }),
-        2 => (0u8..4, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),
+        2 => (0u8..5, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),
         2 => (0u32..6, 0u8..16).prop_map(|(node, bad)| Raw::Health(node, bad)),
         1 => settings().prop_map(Raw::Begin),
         1 => (0u8..4).prop_map(Raw::Kind),
@@ -258,6 +258,7 @@ fn change_of(change: u8, node: NodeId) -> NodeChange {
         0 => NodeChange::Drain(node),
         1 => NodeChange::Leave(node),
         2 => NodeChange::Fail(node),
+        3 => NodeChange::Lent { among: vec![node, NodeId(0), NodeId(1)], nodes: node.0 % 3 },
         _ => NodeChange::Resume(node),
     }
 }

@@ -51,6 +51,17 @@ fn batch(world: &World, job: u64) -> Option<Batch> {
 }
 
 #[test]
+fn losses_are_kept_as_they_are_said() {
+    let mut world = World::new("a:1");
+    world.script("submit 1");
+    [(1.0, 3.0), (2.0, 2.0), (3.0, f64::NAN)]
+        .into_iter()
+        .for_each(|(steps, loss)| world.report(0, News::Loss { steps, loss }));
+    let run = world.engine.job(JobId(0)).expect("a living job");
+    assert_eq!((run.losses.points(), run.done), (&[(1.0, 3.0), (2.0, 2.0)][..], 3.0));
+}
+
+#[test]
 fn speeds_follow_from_the_profile_and_open_with_what_is_tried() {
     let mut world = World::new("a:4 b:4");
     let job = submit(&mut world, "1@node|2@node|4@node|8", training());
@@ -186,8 +197,13 @@ pub(crate) fn some_training() -> impl Strategy<Value = Training> {
 
 /// What such a job may say.
 pub(crate) fn some_words() -> impl Strategy<Value = News> {
-    (0.0f64..20.0, prop::option::weighted(0.8, some_timing()), some_noise())
-        .prop_map(|(steps, timing, noise)| News::Trained { steps, timing, noise })
+    let loss = prop_oneof![20 => 0.0f64..30.0, 1 => Just(f64::NAN), 1 => Just(-1.0)];
+    let steps = 0.0f64..20.0;
+    prop_oneof![
+        4 => (steps.clone(), prop::option::weighted(0.8, some_timing()), some_noise())
+            .prop_map(|(steps, timing, noise)| News::Trained { steps, timing, noise }),
+        1 => (steps, loss).prop_map(|(steps, loss)| News::Loss { steps, loss }),
+    ]
 }
 
 fn some_timing() -> impl Strategy<Value = Timing> {

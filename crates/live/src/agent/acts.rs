@@ -117,6 +117,9 @@ impl Agent {
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
         let account = self.spawner.account(&task)?;
         let devices = self.devices.visible(&start.devices);
+        if task.limits.is_none() {
+            self.mps.vacate(&devices);
+        }
         let mps = task.limits.map(|limits| self.mps.join(part, limits, &devices, &account)).transpose()?;
         self.open_socket(part, self.spawner.layout.socket(part), account.owner())?;
         self.spawner.prepare(&start, &task, account, master, &devices, mps.as_ref())

@@ -297,7 +297,7 @@ async fn a_job_that_trains_says_how_long_its_steps_take_and_is_told_of_another_b
         assert hear() == {'batch':{'local':64,'extra':0}}";
     let task = Task { batch_size: Some(32), accumulation: Some(1), ..stage.python(talk) };
     stage.run(start(1, 1), task);
-    let said = Trained { local: 32, grad_s: 0.25, step_s: 0.5, noise: Some((1.0, 2.0)) };
+    let said = Trained { local: 32, grad_s: 0.25, step_s: 0.5, noise: Some((1.0, 2.0)), loss: None };
     let expected = FromAgent::Trained { part: part(1, 1), said };
     stage.hear_of(|message| *message == expected).await;
     stage.send(ToAgent::Tune { part: part(1, 1), batch: Batch { local: 64, extra: 0 } });

@@ -33,13 +33,15 @@ pub(super) struct Which {
     after: Option<u64>,
     /// At most so many, where they are not followed.
     limit: Option<usize>,
+    /// Only those about this job, the newest of them; not for a stream.
+    job: Option<u64>,
     /// As a stream that goes on (the default), or what there is as JSON.
     follow: bool,
 }
 
 impl Default for Which {
     fn default() -> Which {
-        Which { after: None, limit: None, follow: true }
+        Which { after: None, limit: None, job: None, follow: true }
     }
 }
 
@@ -56,16 +58,19 @@ pub(super) async fn events(
     let after = last_event(&headers)?.or(which.after);
     if !which.follow {
         let limit = which.limit.unwrap_or(PAGE).min(PAGE_MAX);
-        let filter = EventFilter { viewer, after, limit };
+        let filter = EventFilter { viewer, job: which.job, after, limit };
         let events = site.past(move |past| past.events(&filter)).await?;
         return Ok(Answer(EventList { events }).into_response());
+    }
+    if which.job.is_some() {
+        return Err(Problem::field("job", "job: only with follow=false"));
     }
     let stop = site.stop.clone();
     let feed = Feed::open(site, viewer, after).await?.stream().take_until(stop.cancelled_owned());
     Ok(Sse::new(feed).keep_alive(KeepAlive::default()).into_response())
 }
 
-fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|value| value.parse().ok());
     let bad = || Problem::field("Last-Event-ID", "Last-Event-ID: the number of an event");
@@ -124,7 +129,8 @@ impl Feed {
 
     /// More of the history; none when it cannot be read: the reader comes back and says where it was.
     async fn read(&self) -> Option<VecDeque<EventView>> {
-        let filter = EventFilter { viewer: self.viewer.clone(), after: Some(self.last), limit: PAGE };
+        let filter =
+            EventFilter { viewer: self.viewer.clone(), job: None, after: Some(self.last), limit: PAGE };
         self.site.past(move |past| past.events(&filter)).await.ok().map(VecDeque::from)
     }
 
@@ -135,7 +141,7 @@ impl Feed {
 }
 
 async fn newest(site: &Site) -> Result<u64, Refusal> {
-    let filter = EventFilter { viewer: None, after: None, limit: 1 };
+    let filter = EventFilter { viewer: None, job: None, after: None, limit: 1 };
     let events = site.past(move |past| past.events(&filter)).await?;
     Ok(events.last().map_or(0, |event| event.id))
 }

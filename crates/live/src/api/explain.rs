@@ -25,6 +25,7 @@ pub(super) async fn explain(
     if job.ended_at.is_some() {
         return Ok(Answer(over(job.id, &job.state, job.reason.as_deref())));
     }
-    let job = JobId(job.id);
-    Ok(Answer(site.handle.ask(|reply| Ask::Explain { job, reply }).await?))
+    let (estimate, job) = (job.estimate, JobId(job.id));
+    let told = site.handle.ask(|reply| Ask::Explain { job, reply }).await?;
+    Ok(Answer(Explanation { estimate, ..told }))
 }

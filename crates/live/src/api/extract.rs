@@ -45,20 +45,6 @@ impl FromRequestParts<Arc<Site>> for Admin {
     }
 }
 
-/// Who asks, where a token is shown and good; nobody where none is shown.
-pub(super) struct Maybe(pub(super) Option<Caller>);
-
-impl FromRequestParts<Arc<Site>> for Maybe {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Maybe, Problem> {
-        if !parts.headers.contains_key(header::AUTHORIZATION) {
-            return Ok(Maybe(None));
-        }
-        caller(parts, site, Scope::Read).map(Some).map(Maybe)
-    }
-}
-
 impl FromRequestParts<Arc<Site>> for Peer {
     type Rejection = Problem;
 

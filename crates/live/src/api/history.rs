@@ -21,6 +21,8 @@ pub struct JobFilter {
 pub struct EventFilter {
     /// Only those that this user may see: about their own jobs, or about nobody's.
     pub viewer: Option<String>,
+    /// Only those about this job.
+    pub job: Option<u64>,
     /// Only with higher numbers; the first `limit` of them. Without it: the newest `limit`.
     pub after: Option<u64>,
     /// At most so many.

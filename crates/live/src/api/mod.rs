@@ -14,11 +14,15 @@ mod jobs;
 mod join;
 mod layers;
 mod logs;
+mod me;
 mod names;
 mod nodes;
-mod page;
+mod queue;
 mod tokens;
 mod trace;
+mod watch;
+mod web;
+mod what_if;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +39,7 @@ use utoipa_axum::routes;
 
 pub use error::Problem;
 pub use history::{EventFilter, History, JobFilter, TraceFilter};
+pub use what_if::Asking;
 
 use crate::auth::Tokens;
 use crate::board::Board;
@@ -63,6 +68,8 @@ pub struct Site {
     pub stall: Duration,
     /// How long a request may take until its answer begins.
     pub patience: Duration,
+    /// Whose questions are being answered.
+    pub asking: Asking,
     /// Ends streams that would go on for ever.
     pub stop: CancellationToken,
 }
@@ -122,10 +129,15 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(explain::explain))
         .routes(routes!(logs::logs))
+        .routes(routes!(what_if::what_if))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
+        .routes(routes!(nodes::drain_some))
         .routes(routes!(nodes::resume))
         .routes(routes!(events::events))
+        .routes(routes!(watch::watch))
+        .routes(routes!(me::me))
+        .routes(routes!(queue::queue))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(trace::trace))
@@ -135,6 +147,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(health::metrics))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        .routes(routes!(page::page))
+        .routes(routes!(web::page))
+        .routes(routes!(web::asset))
         .routes(routes!(document::document))
 }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use yard_core::ids::JobId;
+use yard_core::cluster::{Node, NodeState};
+use yard_core::ids::{JobId, NodeId};
 use yard_core::job::Late;
 
 use super::Driver;
@@ -64,7 +65,7 @@ impl Driver {
     }
 
     /// Whether its deadline is still to come, and whether any are promised here where it insists on that.
-    fn deadline(&self, request: &JobRequest) -> Result<(), Refusal> {
+    pub(super) fn deadline(&self, request: &JobRequest) -> Result<(), Refusal> {
         let wrong = |field: &str, message: &str| {
             Err(Refusal::Invalid { field: Some(field.to_owned()), message: message.to_owned() })
         };
@@ -82,7 +83,7 @@ impl Driver {
 
     /// Whether the jobs that it comes after are theirs and may still succeed, or have. The engine says the same of
     /// what happens until it is stepped.
-    fn predecessors(&self, who: &Who, request: &JobRequest) -> Result<(), Refusal> {
+    pub(super) fn predecessors(&self, who: &Who, request: &JobRequest) -> Result<(), Refusal> {
         let wrong = |message| Refusal::Invalid { field: Some("after".into()), message };
         for job in request.after.iter().copied().map(JobId) {
             if self.staged.owner(job).is_some_and(|owner| may(who, owner)) {
@@ -164,6 +165,23 @@ impl Driver {
         row.drain = drain.map(|reason| (who.user.clone(), reason));
         self.staged.audit(&who.user, what, format!("node {node}"), "accepted");
         self.staged.drain(agent, row, evict, reply);
+    }
+
+    /// Nodes with devices of this kind that take jobs, those first whose jobs cost least to stop.
+    pub(super) fn cheapest(&self, kind: &str, count: u32) -> Result<Vec<String>, Refusal> {
+        let view = self.engine.view();
+        let of_kind =
+            |node: &Node| view.kinds.get(node.spec.kind) == Some(kind) && node.state == NodeState::Up;
+        let among: Vec<NodeId> =
+            view.nodes.iter().filter(|(_, node)| of_kind(node)).map(|(id, _)| id).collect();
+        if among.is_empty() {
+            let message =
+                format!("no node with devices of the kind {kind:?} takes jobs; `yard nodes` lists them");
+            return Err(Refusal::NotFound(message));
+        }
+        let nodes = self.engine.cheapest(&among, count as usize);
+        let agents = nodes.into_iter().filter_map(|node| self.agents.of_node(node));
+        Ok(agents.map(|(agent, _)| self.agents.get(agent).name.clone()).collect())
     }
 
     /// A job as it is.

@@ -95,6 +95,7 @@ impl Driver {
             Event::Granted { lease, jobs, placement } => {
                 self.devices_held += placement.devices() as u64;
                 jobs.iter().for_each(|job| self.take_up(*job, *lease, placement));
+                jobs.iter().for_each(|job| self.forecaster.began(now, *job));
             }
             Event::Stopped { job, .. } => self.put_down(*job),
             Event::Rejected { job, reason, earliest } => {
@@ -103,6 +104,7 @@ impl Driver {
             }
             Event::Ended { job, state } => {
                 self.put_down(*job);
+                self.forecaster.ended(now, *job, *state);
                 self.end_job(now, *job, before, *state, None);
             }
             Event::Orphaned { job, after } => {
@@ -110,10 +112,10 @@ impl Driver {
                     record.orphaned(*after);
                 }
             }
-            Event::Stopping { job, why } => {
+            Event::Stopping { job, why, to } => {
                 self.config.meter.preempted((*why == Why::Preempted) as u64);
                 if let Some(record) = self.records.all.get_mut(job) {
-                    record.stopping(*why);
+                    record.stopping(*why, to);
                 }
                 self.changed_jobs.insert(*job);
             }

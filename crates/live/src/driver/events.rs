@@ -70,7 +70,10 @@ impl Driver {
                 jobs.iter().map(|job| ("granted", Some(*job), None, detail.clone())).collect()
             }
             Event::Started { job: id } => job("started", id, json!({})),
-            Event::Stopping { job: id, why } => job("stopping", id, json!({ "why": why })),
+            Event::Stopping { job: id, why, to } => {
+                let to: Vec<_> = to.iter().map(|job| job.0).collect();
+                job("stopping", id, json!({ "why": why, "to": to }))
+            }
             Event::Stopped { job: id, steps, outcome } => {
                 job("stopped", id, self.stop(*id, *steps, *outcome))
             }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use yard_core::Engine;
 use yard_core::cluster::{Mask, NODE_DEVICES_MAX, Placement};
 use yard_core::ids::{JobId, LeaseId};
@@ -32,8 +33,8 @@ pub(super) struct Record {
     pub(super) facts: Facts,
     /// The devices it holds.
     pub(super) held: Option<(LeaseId, Placement)>,
-    /// What it was last told to stop for.
-    why: Option<Why>,
+    /// What it was last told to stop for, and who got its devices.
+    why: Option<(Why, SmallVec<[JobId; 1]>)>,
     /// How its last run ended.
     outcome: Option<Outcome>,
     /// The job before it that did not succeed.
@@ -181,7 +182,7 @@ impl Record {
     /// Why it is in the state it is in, where there is something to say.
     fn waits_for(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> Option<String> {
         match run.state {
-            JobState::Suspending => run.stopping.map(|why| format!("stopping: {}", because(why))),
+            JobState::Suspending => run.stopping.map(|why| format!("stopping: {}", self.because(why))),
             JobState::Pending | JobState::Suspended if run.held_until.is_some() => {
                 Some(self.held_back(engine, run, spec))
             }
@@ -192,7 +193,7 @@ impl Record {
                 let (at, most) = (run.failures, spec.failures_max.saturating_add(1));
                 Some(format!("failure {at} of {most}: {}", self.exit()))
             }
-            JobState::Suspended => self.why.map(|why| because(why).to_owned()),
+            JobState::Suspended => self.why.as_ref().map(|(why, _)| self.because(*why)),
             JobState::Running if self.hushed => {
                 Some("sleeps on its card: it slows a guaranteed job there".into())
             }
@@ -277,8 +278,14 @@ impl Record {
     }
 
     /// It was told to stop.
-    pub(super) fn stopping(&mut self, why: Why) {
-        self.why = Some(why);
+    pub(super) fn stopping(&mut self, why: Why, to: &[JobId]) {
+        self.why = Some((why, to.into()));
+    }
+
+    /// What it was stopped for, with the jobs that got its devices.
+    fn because(&self, why: Why) -> String {
+        let to = self.why.as_ref().filter(|(last, _)| *last == why).map_or(&[][..], |(_, to)| to);
+        because(why, to)
     }
 
     /// How a run under a lease ended, before the engine hears of it.
@@ -352,12 +359,19 @@ fn kind(engine: &Engine, placement: &Placement) -> Option<String> {
     Some(engine.kinds().name(engine.nodes().get(first.node).spec.kind).to_owned())
 }
 
-fn because(why: Why) -> &'static str {
-    match why {
-        Why::Preempted => "another job goes first",
-        Why::Moved => "it goes on elsewhere",
-        Why::Cancelled => "it was cancelled",
-        Why::Drained => "its devices are taken out of service",
-        Why::Lost => "its node was lost",
+fn because(why: Why, to: &[JobId]) -> String {
+    let gets = match to {
+        [] => None,
+        [one] => Some(format!("job {one}")),
+        [one, rest @ ..] => Some(format!("job {one} and {} more", rest.len())),
+    };
+    match (why, gets) {
+        (Why::Preempted, Some(gets)) => format!("{gets} goes first on its devices"),
+        (Why::Preempted, None) => "another job goes first".into(),
+        (Why::Moved, Some(gets)) => format!("it goes on elsewhere, and {gets} gets its devices"),
+        (Why::Moved, None) => "it goes on elsewhere".into(),
+        (Why::Cancelled, _) => "it was cancelled".into(),
+        (Why::Drained, _) => "its devices are taken out of service".into(),
+        (Why::Lost, _) => "its node was lost".into(),
     }
 }

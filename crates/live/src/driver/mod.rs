@@ -22,6 +22,7 @@ mod running;
 mod staging;
 mod training;
 mod turn;
+mod what_if;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, RwLock};

@@ -23,7 +23,9 @@ impl Driver {
         let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed, idle)).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        board.changes.begin(now.0);
         for mut view in views {
+            board.changes.job(view.id);
             view.estimate = board.jobs.get(&view.id).and_then(|known| known.estimate);
             board.jobs.insert(view.id, view);
         }
@@ -31,6 +33,7 @@ impl Driver {
             if board.jobs.get(&view.id).is_none_or(|known| known.ended_at.is_none()) {
                 self.ended.push_back(view.id);
             }
+            board.changes.job(view.id);
             board.jobs.insert(view.id, view);
         }
         while self.ended.len() > self.config.limits.ended {
@@ -38,6 +41,7 @@ impl Driver {
             oldest.and_then(|job| board.jobs.remove(&job));
         }
         for node in nodes {
+            board.changes.node(&node.name);
             board.nodes.insert(node.name.clone(), node);
         }
         (board.status, board.alive) = (Some(status), now.0);

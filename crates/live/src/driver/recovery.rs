@@ -9,6 +9,7 @@ use yard_core::Engine;
 use yard_core::cluster::{Kinds, NodeState};
 use yard_core::gang::Gangs;
 use yard_core::ids::NodeId;
+use yard_core::job::{JobSpec, Shape};
 use yard_core::message::Input;
 use yard_core::policy::Placer;
 use yard_core::units::Time;
@@ -17,8 +18,11 @@ use super::agents::{Agent, node_name};
 use super::clock::Clock;
 use super::jobs::Record;
 use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
+use crate::forecaster::PAST_MAX;
 use crate::planner::Planner;
 use crate::store::{Derived, NodeRow, Store, StoreError};
+use crate::translate::translate;
+use crate::views::JobView;
 
 /// A driver as the last one was, which has not begun yet.
 pub(super) fn recover(
@@ -61,6 +65,7 @@ pub(super) fn recover(
     driver.load_jobs()?;
     driver.replay()?;
     driver.load_agents()?;
+    driver.load_past()?;
     Ok(driver)
 }
 
@@ -151,6 +156,32 @@ impl Driver {
         let restored = self.restored();
         self.gangs = Gangs::restore(restored);
         Ok(())
+    }
+
+    /// Who came and how long they took, for forecasts. Jobs that no kind of today could serve say nothing.
+    fn load_past(&mut self) -> Result<(), StoreError> {
+        self.forecaster.forget();
+        let offers = self.agents.offers();
+        for row in self.store.newest_jobs(PAST_MAX)? {
+            let spec = translate(&row.user, &row.request, self.kinds(), &*self.config.catalog, &offers);
+            let Ok(spec) = spec else { continue };
+            self.forecaster.came(row.submitted, &spec);
+            if let Some(view) = row.summary.filter(|view| view.state == "succeeded") {
+                self.forecaster.took(&spec, self.work_of(&spec, &view));
+            }
+        }
+        Ok(())
+    }
+
+    /// How much a job did that is over: what it says, or its time at the speed it was believed to have there.
+    fn work_of(&self, spec: &JobSpec, view: &JobView) -> f64 {
+        let kind = view.kind.as_deref().and_then(|kind| self.kinds().find(kind));
+        let there = |shape: &Shape| {
+            shape.devices() == view.gpus && shape.needs.iter().any(|need| Some(need.kind) == kind)
+        };
+        let at = spec.shapes.iter().position(there);
+        let speed = at.map_or(1.0, |at| spec.speeds[at]);
+        view.step.filter(|_| spec.training.is_some()).map_or(view.executed_s * speed, |step| step as f64)
     }
 
     /// The newest node of each group's name.

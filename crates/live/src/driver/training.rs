@@ -17,12 +17,19 @@ impl Driver {
         if !self.gangs.agents(lease, job).any(|known| known == agent) {
             return;
         }
-        let Some(news) = self.trained_news(now, job, said) else { return };
+        let news = [self.trained_news(now, job, said), self.loss_news(now, job, said)];
         let Some(record) = self.records.all.get_mut(&job) else { return };
-        if record.trained.is_none_or(|last| now - last >= self.config.progress) {
+        let due = record.trained.is_none_or(|last| now - last >= self.config.progress);
+        if due && news.iter().any(Option::is_some) {
             record.trained = Some(now);
-            self.staged.keep(Input::Report(Report { lease, job, news }));
+            let report = |news| Input::Report(Report { lease, job, news });
+            news.into_iter().flatten().for_each(|news| self.staged.keep(report(news)));
         }
+    }
+
+    fn loss_news(&self, now: Time, job: JobId, said: Trained) -> Option<News> {
+        let loss = said.loss.filter(|loss| loss.is_finite() && *loss >= 0.0)?;
+        Some(News::Loss { steps: self.engine.job(job)?.done_at(now), loss })
     }
 
     fn trained_news(&self, now: Time, job: JobId, said: Trained) -> Option<News> {

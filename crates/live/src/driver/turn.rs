@@ -118,7 +118,9 @@ impl Driver {
             Ask::Drain { who, node, drain, evict, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
             }
+            Ask::Cheapest { kind, count, reply } => drop(reply.send(self.cheapest(&kind, count))),
             Ask::Explain { job, reply } => self.take_explain(job, reply),
+            Ask::WhatIf { who, asked, reply } => self.take_what_if(&who, &asked, reply),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
             Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
             Ask::From { connection, message } => self.take_from(now, connection, message),

@@ -120,6 +120,15 @@ impl Store {
         self.sql(rows.collect())
     }
 
+    /// The newest jobs, whether they are over or not, oldest first.
+    pub fn newest_jobs(&self, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+        let mut query = self.sql(self.db.prepare(&format!("{JOB} ORDER BY id DESC LIMIT ?1")))?;
+        let rows = self.sql(query.query_map([limit as i64], job_row))?;
+        let mut jobs: Vec<JobRow> = self.sql(rows.collect())?;
+        jobs.reverse();
+        Ok(jobs)
+    }
+
     /// A job.
     pub fn job(&self, id: JobId) -> Result<Option<JobRow>, StoreError> {
         let query = self.db.prepare_cached(&format!("{JOB} WHERE id = ?1"));

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use yard_core::Time;
 use yard_core::ids::{JobId, JobIdx};
 
+use super::program;
+
 /// A job with deadlines.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
@@ -33,6 +35,9 @@ const HORIZON: usize = 4096;
 /// Jobs beyond those that fit at once for which all are packed anew.
 const REPACKS_MAX: usize = 64;
 
+/// Times that all are packed anew, at most, in search of better deadlines.
+const TRIES_MAX: usize = 200;
+
 /// Free devices by kind and lease, and who has which leases.
 #[derive(Clone, Debug, Default)]
 struct Table {
@@ -42,22 +47,34 @@ struct Table {
 
 /// The leases of one job, and the deadline they keep.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
-    leases: Vec<usize>,
-    end: usize,
+pub(super) struct Row {
+    pub(super) leases: Vec<usize>,
+    pub(super) end: usize,
+}
+
+/// The choice: who is guaranteed, and, where the program was solved, what it is worth and what no other choice beats.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Choice {
+    pub(super) chosen: BTreeMap<JobIdx, Chosen>,
+    pub(super) proof: Option<(f64, f64)>,
 }
 
 /// Who is guaranteed, and who of those has the lease that begins: as few as must where `others` could use the devices.
-pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool) -> BTreeMap<JobIdx, Chosen> {
+/// With `exact` by the integer program, as far as that can be solved.
+pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, exact: bool) -> Choice {
     let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
     let empty = capacity.iter().map(|count| vec![*count; last.min(HORIZON)]).collect();
     let mut table = Table { free: empty, rows: BTreeMap::new() };
     let left_out = table.admit_all(wishes);
-    if !left_out && !others {
+    table.improve(wishes);
+    let at_once = !left_out && !others;
+    if at_once {
         table.pull_forward(wishes);
     }
+    let now = if at_once { 1.0 } else { -1.0 } / f64::from(capacity.iter().sum::<u32>().max(1));
+    let proof = if exact { table.solve(wishes, capacity, now) } else { None };
     let chosen = |(at, row): (&usize, &Row)| (wishes[*at].job, Chosen { now: row.leases.contains(&0) });
-    table.rows.iter().map(chosen).collect()
+    Choice { chosen: table.rows.iter().map(chosen).collect(), proof }
 }
 
 impl Table {
@@ -91,10 +108,25 @@ impl Table {
         true
     }
 
+    /// The best leases for everybody in it, with their worth and what none can beat.
+    fn solve(&mut self, wishes: &[Wish], capacity: &[u32], now: f64) -> Option<(f64, f64)> {
+        let (rows, bound) = program::solve(wishes, &self.rows, capacity, now)?;
+        let (greedy, solved) = (worth(wishes, &self.rows, now), worth(wishes, &rows, now));
+        if solved > greedy {
+            self.rows = rows;
+        }
+        Some((solved.max(greedy), bound.max(solved).max(greedy)))
+    }
+
     /// Packs everybody anew together with one more: the largest first, then those with the least time to spare.
     fn repack(&mut self, wishes: &[Wish], more: usize, end: usize) -> bool {
         let mut all: Vec<(usize, usize)> = self.rows.iter().map(|(at, row)| (*at, row.end)).collect();
         all.push((more, end));
+        self.fit_all(wishes, all).map(|table| *self = table).is_some()
+    }
+
+    /// All of these jobs with these deadlines, packed in one order or another.
+    fn fit_all(&self, wishes: &[Wish], all: Vec<(usize, usize)>) -> Option<Table> {
         let by_size = |(at, end): &(usize, usize)| {
             let wish = &wishes[*at];
             (std::cmp::Reverse(wish.size), end - wish.leases.min(*end), std::cmp::Reverse(*end))
@@ -102,8 +134,59 @@ impl Table {
         let mut orders = [all.clone(), all];
         orders[0].sort_by_key(by_size);
         orders[1].sort_by_key(|(at, end)| (*end, std::cmp::Reverse(wishes[*at].size)));
-        let packed = orders.iter().find_map(|order| self.packed(wishes, order));
-        packed.map(|table| *self = table).is_some()
+        orders.iter().find_map(|order| self.packed(wishes, order))
+    }
+
+    /// Better deadlines for some at the price of a later one for another, while all together are worth more.
+    fn improve(&mut self, wishes: &[Wish]) {
+        let soft: Vec<usize> = self.rows.keys().copied().filter(|at| wishes[*at].ends.len() > 1).collect();
+        let (mut tries, mut better) = (0, true);
+        while better && tries < TRIES_MAX {
+            better = self.climb(wishes, &soft, None, &mut tries);
+            for at in &soft {
+                let mut trial = self.clone();
+                let fell = trial.fall(wishes, *at, &mut tries);
+                if fell
+                    && trial.climb(wishes, &soft, Some(*at), &mut tries)
+                    && trial.worth(wishes) > self.worth(wishes)
+                {
+                    (*self, better) = (trial, true);
+                }
+            }
+        }
+    }
+
+    /// One job keeps its next deadline instead of the one it has.
+    fn fall(&mut self, wishes: &[Wish], at: usize, tries: &mut usize) -> bool {
+        let now = self.rows.get(&at).map_or(0, |row| row.end);
+        let later = wishes[at].ends.iter().map(|end| end.0).filter(|end| *end > now).min();
+        later.is_some_and(|end| self.try_end(wishes, at, end, tries))
+    }
+
+    /// Better deadlines, one job after the other, for whoever can have them beside all others. Whether anybody could.
+    fn climb(&mut self, wishes: &[Wish], soft: &[usize], but: Option<usize>, tries: &mut usize) -> bool {
+        let mut any = false;
+        for at in soft.iter().filter(|at| Some(**at) != but) {
+            let now = self.rows.get(at).map_or(0, |row| row.end);
+            let mut sooner = wishes[*at].ends.iter().map(|end| end.0).filter(|end| *end < now);
+            any |= sooner.any(|end| self.try_end(wishes, *at, end, tries));
+        }
+        any
+    }
+
+    /// Everybody packed anew with another deadline for one job, as long as tries are left.
+    fn try_end(&mut self, wishes: &[Wish], at: usize, end: usize, tries: &mut usize) -> bool {
+        *tries += 1;
+        if *tries > TRIES_MAX {
+            return false;
+        }
+        let ends = self.rows.iter().map(|(row, own)| (*row, if *row == at { end } else { own.end }));
+        self.fit_all(wishes, ends.collect()).map(|table| *self = table).is_some()
+    }
+
+    /// What the deadlines kept are worth.
+    fn worth(&self, wishes: &[Wish]) -> f64 {
+        worth(wishes, &self.rows, 0.0)
     }
 
     fn packed(&self, wishes: &[Wish], order: &[(usize, usize)]) -> Option<Table> {
@@ -134,6 +217,16 @@ impl Table {
             }
         }
     }
+}
+
+/// What the deadlines kept are worth, and the devices that work for them at once.
+fn worth(wishes: &[Wish], rows: &BTreeMap<usize, Row>, now: f64) -> f64 {
+    let one = |(at, row): (&usize, &Row)| {
+        let ends = wishes[*at].ends.iter();
+        let kept = ends.filter(|end| end.0 == row.end).map(|end| end.1).fold(0.0, f64::max);
+        kept + if row.leases.contains(&0) { now * f64::from(wishes[*at].size) } else { 0.0 }
+    };
+    rows.iter().map(one).sum()
 }
 
 #[cfg(test)]
@@ -191,11 +284,78 @@ mod tests {
         }
     }
 
+    /// The most that any leases of all these jobs are worth, each with a deadline kept; none where they do not fit.
+    fn all_best(wishes: &[Wish], free: &[u32], now: f64) -> Option<f64> {
+        let Some((first, rest)) = wishes.split_first() else { return Some(0.0) };
+        let mut top: Option<f64> = None;
+        for (end, worth) in &first.ends {
+            for mask in 0u32..1 << end.min(&free.len()) {
+                let open = (0..free.len()).all(|at| mask >> at & 1 == 0 || free[at] >= first.size);
+                if mask.count_ones() as usize == first.leases && open {
+                    let taken = |(at, free): (usize, &u32)| free - (mask >> at & 1) * first.size;
+                    let left: Vec<u32> = free.iter().enumerate().map(taken).collect();
+                    let own = worth + f64::from(mask & 1) * now * f64::from(first.size);
+                    top = all_best(rest, &left, now)
+                        .map(|rest| rest + own)
+                        .into_iter()
+                        .chain(top)
+                        .reduce(f64::max);
+                }
+            }
+        }
+        top
+    }
+
+    /// Deadlines one after another, each worth less.
+    fn soft(at: u32, size: u32, leases: usize, spare: usize) -> Wish {
+        let ends: Vec<(usize, f64)> = [10.0, 6.0, 3.0]
+            .into_iter()
+            .enumerate()
+            .map(|(more, worth)| (leases + spare + more, worth))
+            .collect();
+        wish(at, 1 << (size - 1), leases, &ends)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn the_program_finds_the_best_and_the_packing_comes_near(
+            jobs in prop::collection::vec((1u32..4, 1usize..3, 0usize..3), 1..5), at_once in any::<bool>(),
+        ) {
+            let wishes: Vec<Wish> =
+                (0..).zip(&jobs).map(|(at, (size, leases, spare))| soft(at, *size, *leases, *spare)).collect();
+            let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
+            let mut table = Table { free: vec![vec![4; last]], rows: BTreeMap::new() };
+            table.admit_all(&wishes);
+            table.improve(&wishes);
+            if at_once {
+                table.pull_forward(&wishes);
+            }
+            let admitted: Vec<Wish> = table.rows.keys().map(|at| wishes[*at].clone()).collect();
+            let now = if at_once { 0.25 } else { -0.25 };
+            let greedy = worth(&wishes, &table.rows, now);
+            let best = all_best(&admitted, &vec![4; last], now).expect("they were packed");
+            let (solved, bound) = table.solve(&wishes, &[4], now).expect("a small case is solved");
+            prop_assert!((solved - best).abs() < 1e-6 && bound >= best - 1e-6, "{solved} of {best}, bound {bound}");
+            prop_assert!((worth(&wishes, &table.rows, now) - solved).abs() < 1e-9, "it says what it chose");
+            let mut used = vec![0; last];
+            for (at, row) in &table.rows {
+                prop_assert!(row.leases.len() == wishes[*at].leases && row.leases.iter().all(|lease| *lease < row.end));
+                row.leases.iter().for_each(|lease| used[*lease] += wishes[*at].size);
+            }
+            prop_assert!(used.iter().all(|used| *used <= 4));
+            prop_assert!(greedy >= NEAR * best, "{greedy} of {best}");
+        }
+    }
+
+    /// The part of the best worth that packing was never seen to fall short of.
+    const NEAR: f64 = 0.8;
+
     #[test]
     fn nobody_loses_a_guarantee_to_who_comes_later() {
         let early = wish(0, 4, 2, &[(2, 10.0)]);
         let late = wish(1, 4, 2, &[(2, 10.0), (3, 5.0), (4, 2.0)]);
-        let chosen = choose(&[early, late], &[4], false);
+        let chosen = choose(&[early, late], &[4], false, false).chosen;
         assert_eq!(chosen[&JobIdx(0)], Chosen { now: true });
         assert_eq!(chosen[&JobIdx(1)], Chosen { now: false }, "it keeps its last deadline");
     }
@@ -203,6 +363,6 @@ mod tests {
     #[test]
     fn all_are_packed_anew_where_that_makes_room() {
         let wishes = [wish(0, 1, 1, &[(2, 1.0)]), wish(1, 1, 1, &[(2, 1.0)]), wish(2, 2, 1, &[(1, 1.0)])];
-        assert_eq!(choose(&wishes, &[2], false).len(), 3);
+        assert_eq!(choose(&wishes, &[2], false, true).chosen.len(), 3);
     }
 }

@@ -6,8 +6,12 @@
 //! Σ_j ĝ_j·x_ji ≤ G for every i, Σ_p S_jp = 1 for every job that is guaranteed: each keeps the best of its deadlines
 //! that it can. '+' runs guaranteed jobs now; '−', while there are others, without a deadline or without a guarantee, as late as they may.
 //! Sizes on one node are rounded up to a power of two (3→4, 5..7→8), so that counts suffice. Solved by the program's own
-//! greedy packing, from the back, and exchanges (`leases`): a job is guaranteed if all before it stay so. Tests compare
-//! it with every choice there is on small cases.
+//! greedy packing, from the back, and exchanges (`leases`): a job is guaranteed if all before it stay so. With `exact=true`
+//! the integer program is solved by branch and bound for those that are (`program`), under a number of nodes, with its
+//! bound as the certificate. Tests compare both with every choice there is on small cases.
+//! Placing: the largest leased jobs come first, and of rounded sizes whose sum fits none then lies on more nodes than it
+//! must (the paper's proposition, a test here), so that its search over placements has nothing left to find; which
+//! devices is the placer's choice, one job at a time, and `pack` takes the fullest node that fits.
 //! All other jobs have spot devices, every round: shortest remaining service first, then guaranteed jobs whose lease
 //! comes later, then those that are late.
 //! Reads: deadlines and rewards, seconds left, sizes, ranks in force (who was chosen when the lease began), restart costs.
@@ -15,9 +19,10 @@
 //! Not to be used with leases that are long against the jobs: what ends within one leaves its devices to spot jobs.
 
 mod leases;
+mod program;
 
 use yard_core::Span;
-use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Policy, PolicyError};
@@ -33,11 +38,17 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "deadline",
     paper: "Gao et al., SoCC 2021",
     about: "Leases planned to keep hard and soft deadlines, spot devices by shortest remaining service for the rest",
-    params: &[("lease", "seconds of a lease [1200]")],
+    params: &[
+        ("lease", "seconds of a lease [1200]"),
+        (
+            "exact",
+            "leases by the integer program, where it can be solved, instead of packing: true or false [false]",
+        ),
+    ],
     rounds: true,
     make: |params| {
         let lease = params.positive("lease")?.unwrap_or(1200.0);
-        Ok(Box::new(Chronus { lease: Span::from_secs(lease) }))
+        Ok(Box::new(Chronus { lease: Span::from_secs(lease), exact: params.flag("exact")? }))
     },
 };
 
@@ -52,6 +63,7 @@ const LATE: f64 = 3.0;
 
 struct Chronus {
     lease: Span,
+    exact: bool,
 }
 
 impl Policy for Chronus {
@@ -60,9 +72,12 @@ impl Policy for Chronus {
         let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job)).collect();
         let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let others = view.active().any(|job| view.spec(job).deadline.is_none());
-        let chosen = leases::choose(&wishes, &capacity, others);
-        let share = |job| Share::whole(job, lease.rank(view, job, chosen.get(&job).copied()));
-        Ok(Allocation::preemptive(Shares::All(view.active().map(share).collect())))
+        // Between the beginnings of leases only who is guaranteed matters, and that is known without the program.
+        let choice = leases::choose(&wishes, &capacity, others, self.exact && lease.begins);
+        let share = |job| Share::whole(job, lease.rank(view, job, choice.chosen.get(&job).copied()));
+        let shares = Shares::All(view.active().map(share).collect());
+        let proof = |(objective, bound)| Box::new(Certificate { objective, bound, ..Certificate::default() });
+        Ok(Allocation { certificate: choice.proof.map(proof), ..Allocation::preemptive(shares) })
     }
 
     fn cadence(&self) -> Cadence {
@@ -128,7 +143,8 @@ impl Lease {
             None if has_deadline && self.is_late(view, job) => LATE,
             None => SPOT,
         };
-        Rank(class, service)
+        // The largest are placed first: of powers of two none then lies scattered that need not.
+        Rank(class, if leased { -f64::from(view.devices(job)) } else { service })
     }
 
     /// Whether none of its deadlines can be kept any more, whatever it gets.
@@ -141,7 +157,29 @@ impl Lease {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{World, run};
+    use proptest::prelude::*;
+    use yard_core::ids::KindId;
+    use yard_core::job::Shape;
+
+    use crate::testing::{TestNode, World, nodes, run};
+
+    proptest! {
+        /// Rounded sizes, the largest first: each lies on as few nodes as it can.
+        #[test]
+        fn rounded_sizes_never_lie_scattered(powers in prop::collection::vec(0u32..5, 1..40)) {
+            let mut sizes: Vec<u32> = powers.iter().map(|power| 1 << power).collect();
+            sizes.sort_unstable_by(|a, b| b.cmp(a));
+            let mut free = vec![0xffu64; sizes.iter().sum::<u32>().div_ceil(8) as usize];
+            let pack = crate::placer("pack").unwrap();
+            for size in sizes {
+                let node = |free: &u64| TestNode { kind: 0, devices: 8, rack: 0, up: true, free: *free };
+                let cluster = nodes(&free.iter().map(node).collect::<Vec<_>>());
+                let placement = pack.place(&cluster, &Shape::of(KindId(0), size)).expect("there is room");
+                prop_assert_eq!(placement.0.len() as u32, size.div_ceil(8), "{} on {:?}", size, placement);
+                placement.0.iter().for_each(|slice| free[slice.node.index()] &= !(slice.mask as u64));
+            }
+        }
+    }
 
     #[test]
     fn a_deadline_goes_before_a_shorter_job_only_when_it_must() {

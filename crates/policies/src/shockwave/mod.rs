@@ -7,16 +7,18 @@
 //! plus the time left at a fair share min(1, devices / J), over the running mean of what all of its time would have
 //! taken at fair shares. The artifact divides points in time where we divide times, which forgives late comers, and
 //! asks for rho = 1; 1.2 with times is fairer than that and leaves room for the long jobs.
-//! The time left is predicted (`predict`), the window planned by marginal gains (`window`). The plan is made anew every
+//! The time left is predicted (`predict`), the window planned by marginal gains (`window`), with a proof of how far from
+//! the best it can be (`bound`): the window's program as above, under the devices of all its rounds together. The plan is made anew every
 //! round and its first round used: who is beyond `rho` goes first, then by rounds planned, then the longest.
 //! Reads: devices of the best liked usable shape, speeds, steps, regimes seen; the mean is the second part of the rank
 //! in force. Cost: O(J · R · log J) for each of about 30 levels of the last term.
 //! Not to be used on mixed kinds or for elastic jobs: devices are counted as if all were alike, sizes as given.
 
+mod bound;
 mod predict;
 mod window;
 
-use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Policy, PolicyError};
@@ -98,7 +100,8 @@ impl Policy for Shockwave {
         let outlooks: Vec<Outlook> =
             view.active().filter_map(|job| outlook(view, job, share, round)).collect();
         let window = Window { rounds: self.rounds, seconds: round, k: self.k, devices };
-        let planned = window::plan(&self.rows(&outlooks, &window, share), &window);
+        let rows = self.rows(&outlooks, &window, share);
+        let planned = window::plan(&rows, &window);
         let place = |at: usize| (self.place(&outlooks[at], planned[at]), view.run(outlooks[at].job).id);
         let mut order: Vec<usize> = (0..outlooks.len()).collect();
         order.sort_by(|a, b| {
@@ -110,7 +113,11 @@ impl Policy for Shockwave {
             Share::whole(outlooks[*at].job, Rank(rank as f64, finite(outlooks[*at].mean)))
         };
         let shares = order.iter().enumerate().map(whole);
-        Ok(Allocation::preemptive(Shares::All(shares.collect())))
+        let certificate = (!rows.is_empty()).then(|| {
+            let (objective, bound) = (window::worth(&rows, &planned, &window), bound::bound(&rows, &window));
+            Box::new(Certificate { objective, bound: bound.max(objective), ..Certificate::default() })
+        });
+        Ok(Allocation { certificate, ..Allocation::preemptive(Shares::All(shares.collect())) })
     }
 
     fn cadence(&self) -> Cadence {

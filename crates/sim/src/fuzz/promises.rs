@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use yard_core::Time;
-use yard_core::job::{JobSpec, Late, Reward};
+use yard_core::job::{JobSpec, JobState, Late, Reward, Sharing};
 
 use super::Scenario;
 use crate::faults::Faults;
@@ -20,14 +20,27 @@ pub(super) struct Promises {
     pub(super) strict: bool,
 }
 
+/// In which scenarios deadlines are promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In every third, half of those calm.
+    Some,
+    /// In all, and nothing goes wrong.
+    Calm,
+    /// In all, whatever happens.
+    Rough,
+}
+
 /// Lets jobs have deadlines, soft ones among them. A stream of its own: what else a seed makes stays as it is.
-pub(super) fn add(seed: u64, scenario: &mut Scenario, always: bool) {
+pub(super) fn add(seed: u64, scenario: &mut Scenario, kind: Kind) {
     let mut random = Random::new(seed ^ 0x0dea_d11e);
-    if !random.chance(0.33) && !always {
+    if !random.chance(0.33) && kind == Kind::Some {
         return;
     }
-    scenario.promises = Promises { on: true, calm: random.chance(0.5) || always, strict: always };
-    if scenario.promises.calm {
+    let calm = random.chance(0.5);
+    let calm = kind == Kind::Calm || (calm && kind == Kind::Some);
+    scenario.promises = Promises { on: true, calm, strict: kind == Kind::Calm };
+    if calm {
         scenario.calm_down();
     }
     let often = *random.pick(&[0.3, 0.7, 1.0]);
@@ -53,17 +66,26 @@ impl Scenario {
     /// Only what can be planned for.
     fn calm_down(&mut self) {
         self.script.clear();
-        self.jobs.iter_mut().for_each(|(_, spec)| spec.training = None);
+        for (_, spec) in &mut self.jobs {
+            spec.training = None;
+            // What neighbours do to each other is then as it is believed to be.
+            let said = spec.sharing.as_deref().map(|said| Sharing { usage: None, ..said.clone() });
+            spec.sharing = said.map(Arc::new);
+        }
         self.upsets.calm_down();
         self.faults = Faults::default();
     }
 
-    /// The job whose promise was broken, if there is one where nothing went wrong.
+    /// What became of a promise as it may not: where nothing went wrong, that it was broken; else, that it was and
+    /// nobody said before that it might be.
     pub(super) fn broken(&self, record: &Record) -> Option<String> {
-        let late =
-            |(_, job): &(usize, &JobRecord)| job.promise.is_some_and(|by| job.end.is_none_or(|end| end > by));
-        let (id, job) = record.jobs.iter().enumerate().filter(|_| self.promises.strict).find(late)?;
+        let late = |job: &JobRecord| job.promise.is_some_and(|by| job.end.is_none_or(|end| end > by));
+        let unsaid = |job: &JobRecord| job.state == JobState::Succeeded && job.at_risk.is_none();
+        let wrong = |job: &JobRecord| late(job) && (self.promises.strict || unsaid(job));
+        let (id, job) = record.jobs.iter().enumerate().find(|(_, job)| wrong(job))?;
         let end = job.end.map_or("never".into(), |end| end.to_string());
-        Some(format!("job {id} was promised by {} and ended at {end}", job.promise.unwrap_or_default()))
+        let by = job.promise.unwrap_or_default();
+        let said = if unsaid(job) { "; nobody said that it was at risk" } else { "" };
+        Some(format!("job {id} was promised by {by} and ended at {end}{said}"))
     }
 }

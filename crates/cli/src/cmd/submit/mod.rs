@@ -13,6 +13,7 @@ use yard_core::part::Pause;
 use yard_live::request::{JobRequest, Ranks, amounts};
 use yard_live::views::JobView;
 
+use super::what_if;
 use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
 use crate::output::{self, Format};
@@ -176,7 +177,7 @@ pub(crate) struct SubmitArgs {
     /// Print only its number
     #[arg(long, conflicts_with = "output")]
     parsable: bool,
-    /// Check it and print what would be sent
+    /// Check it and print what would be sent, and what would become of it
     #[arg(long, conflicts_with_all = ["wait", "parsable"])]
     dry_run: bool,
     /// Makes it harmless to submit again: the same key is the same job
@@ -284,6 +285,22 @@ fn print_json(jobs: &[JobView], out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
+impl SubmitArgs {
+    /// The jobs, of which nothing may be run: one without a command is as good as any.
+    pub(super) fn only_asked(mut self, file: Option<PathBuf>) -> anyhow::Result<Vec<JobRequest>> {
+        self.file = self.file.or(file);
+        if self.file.is_none() && self.command.is_empty() {
+            self.command = vec!["what-if".into()];
+        }
+        build::requests(&self, &predecessors(&self)?)
+    }
+
+    /// How to print, and whom to ask.
+    pub(super) fn asked_of(&self) -> (Format, &ServerArgs) {
+        (self.output, &self.server)
+    }
+}
+
 /// What would be sent, as a job file that could be submitted, without what is not said.
 fn print_dry(args: &SubmitArgs, requests: &[JobRequest], out: &mut dyn Write) -> anyhow::Result<()> {
     for (number, request) in requests.iter().enumerate() {
@@ -293,8 +310,22 @@ fn print_dry(args: &SubmitArgs, requests: &[JobRequest], out: &mut dyn Write) ->
             Format::Table => {
                 let between = if number > 0 { "---\n" } else { "" };
                 write!(out, "{between}{}", serde_saphyr::to_string(&said)?)?;
+                foretell(args, request, out)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// What would become of it, as comments: what is printed stays a job file. Without a server there is nothing to ask.
+fn foretell(args: &SubmitArgs, request: &JobRequest, out: &mut dyn Write) -> anyhow::Result<()> {
+    let told = Client::new(&args.server).and_then(|client| Ok(what_if::ask(&client, request)?));
+    match told {
+        Ok(told) => {
+            let lines = what_if::lines(&told, clock::seconds_now());
+            lines.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
+        }
+        Err(error) => output::note(&format!("what would become of it is not known: {error}")),
     }
     Ok(())
 }

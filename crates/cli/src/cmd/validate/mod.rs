@@ -8,6 +8,7 @@ mod ilp;
 mod perotin;
 mod shockwave;
 mod sia;
+mod what_if;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -154,7 +155,7 @@ fn wanted(only: &[String]) -> anyhow::Result<Vec<(&'static str, Suite)>> {
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 13] = [
+pub(crate) const SUITES: [(&str, Suite); 14] = [
     ("tiresias", tiresias),
     ("muri", muri),
     ("muri testbed", testbed),
@@ -166,6 +167,7 @@ pub(crate) const SUITES: [(&str, Suite); 13] = [
     ("shockwave", shockwave::suite),
     ("perotin", perotin::perotin),
     ("estimates", estimates::estimates),
+    ("what-if", what_if::suite),
     ("elasticflow", elasticflow::suite),
     ("chronus", chronus::suite),
 ];

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::asks::Free;
 use crate::ids::JobIdx;
 use crate::job::{JobSpec, Late};
 use crate::message::Event;
-use crate::promise::{Ask, Grid, Stretch, Timeline, earliest, hold_on, satisfy};
+use crate::promise::{Ask, Grid, Plan, earliest, hold_on, spot_of};
 use crate::state::{Promise, State};
-use crate::units::{Span, Time};
+use crate::units::{MICROS, Span, Time};
 
 /// Deadlines tried for a better answer than what fits around all plans as they are.
 const PROBES: u32 = 6;
@@ -18,7 +19,7 @@ pub(crate) enum Answer {
     /// It has no deadline, or none that anybody plans for.
     Plain,
     /// It will be done by then; the plans of all once it is there.
-    Promised { by: Time, own: Vec<Stretch>, others: BTreeMap<JobIdx, Vec<Stretch>> },
+    Promised { by: Time, own: Plan, others: BTreeMap<JobIdx, Plan> },
     /// It cannot be promised; the earliest deadline that could.
     Late { earliest: Option<Time> },
     /// It is refused.
@@ -27,7 +28,7 @@ pub(crate) enum Answer {
 
 /// How the others' plans are dealt with to fit a new job in.
 #[derive(Clone, Copy, Debug)]
-enum Others {
+pub(super) enum Others {
     /// They stay as they are.
     Stay,
     /// All are planned anew; who has its devices goes on with them.
@@ -52,6 +53,10 @@ impl State {
         if wishes.is_empty() {
             return Answer::Plain;
         }
+        if self.promises.kept.is_empty() {
+            self.promises.stale = false;
+            self.bind_all();
+        }
         let after = self.ready(spec);
         let desk = Desk::new(self, spec, after);
         let promised = wishes.into_iter().filter(|_| after.is_some()).find_map(|by| desk.promise(by));
@@ -73,8 +78,12 @@ impl State {
             Answer::Late { earliest } => Some(Event::Unpromised { job: id, earliest }),
             Answer::Promised { by, own, others } => {
                 let shapes = &self.specs[job.index()].shapes;
-                let devices =
-                    own.iter().map(|stretch| shapes[stretch.shape as usize].devices()).max().unwrap_or(0);
+                let devices = own
+                    .stretches
+                    .iter()
+                    .map(|stretch| shapes[stretch.shape as usize].devices())
+                    .max()
+                    .unwrap_or(0);
                 self.run_mut(job).promise = Some(by);
                 self.promises.kept.insert(job, Promise { plan: own, at_risk: false });
                 self.adopt(others);
@@ -109,21 +118,22 @@ impl State {
     }
 
     /// Plans for all that was promised such that all of it holds, if there are any.
-    pub(super) fn plan_anew(&self) -> Option<BTreeMap<JobIdx, Vec<Stretch>>> {
+    pub(super) fn plan_anew(&self) -> Option<BTreeMap<JobIdx, Plan>> {
         let (grid, room) = (self.grid(), self.room());
-        let open = self.open_timeline(&room, &grid);
+        let open = self.open(&room, &grid);
         let asks: Vec<(JobIdx, Ask)> =
             self.promised_asks().into_iter().map(|(job, by)| (job, self.ask(job, by, &room))).collect();
         [Others::HoldOn, Others::Anew].into_iter().find_map(|others| {
-            let mut timeline = open.clone();
-            self.plan_others(&asks, others, &mut timeline, &grid)
+            let mut free = open.clone();
+            let mut plans = self.plan_holders(&asks, others, &mut free, &grid);
+            self.plan_rest(&asks, &mut plans, &mut free, &grid).map(|()| plans)
         })
     }
 
     /// Who was promised what, earliest first. What is at risk is wanted as soon as it was last planned.
     pub(super) fn promised_asks(&self) -> Vec<(JobIdx, Time)> {
         let by = |(job, promise): (&JobIdx, &Promise)| {
-            let end = promise.plan.last().filter(|_| promise.at_risk).map(|last| last.until);
+            let end = promise.plan.stretches.last().filter(|_| promise.at_risk).map(|last| last.until);
             (*job, self.run(*job).promise.unwrap_or(Time::NEVER).max(end.unwrap_or(Time::ZERO)))
         };
         let planned = self.promises.kept.iter().filter(|(job, _)| !self.began_early(**job));
@@ -132,48 +142,81 @@ impl State {
         asks
     }
 
-    /// Plans for these jobs in order; none where one of them finds none.
-    fn plan_others(
+    /// Plans for those who go on where they are.
+    fn plan_holders(
         &self,
         asks: &[(JobIdx, Ask)],
         others: Others,
-        timeline: &mut Timeline,
+        free: &mut Free,
         grid: &Grid,
-    ) -> Option<BTreeMap<JobIdx, Vec<Stretch>>> {
+    ) -> BTreeMap<JobIdx, Plan> {
         let mut plans = BTreeMap::new();
         for (job, ask) in asks {
-            let plan = self.plan_one(*job, ask, others, timeline, grid)?;
-            timeline.take_plan(ask, &plan, grid);
-            plans.insert(*job, plan);
+            if let Some(plan) = self.plan_on(*job, ask, others, free) {
+                free.take(Some(*job), ask, &plan, grid);
+                plans.insert(*job, plan);
+            }
         }
-        Some(plans)
+        plans
     }
 
-    fn plan_one(
+    /// Plans for the others of these jobs, in order; none where one of them finds none.
+    fn plan_rest(
         &self,
-        job: JobIdx,
-        ask: &Ask,
-        others: Others,
-        timeline: &Timeline,
+        asks: &[(JobIdx, Ask)],
+        plans: &mut BTreeMap<JobIdx, Plan>,
+        free: &mut Free,
         grid: &Grid,
-    ) -> Option<Vec<Stretch>> {
-        let due = self.promises.due.contains_key(&job);
-        let on = self.ask_on(job, ask).filter(|_| ask.whole || (due && matches!(others, Others::HoldOn)));
-        match on {
-            Some((shape, on)) => match hold_on(&on, shape, timeline, grid) {
-                None if !ask.whole => satisfy(ask, timeline, grid),
-                plan => plan,
-            },
-            None => satisfy(ask, timeline, grid),
+    ) -> Option<()> {
+        for (job, ask) in asks {
+            if plans.contains_key(job) {
+                continue;
+            }
+            // One that may not be stopped can go nowhere else.
+            let bound = ask.whole && self.run(*job).lease.is_some();
+            let plan = self.fit(&self.specs[job.index()], ask, free, grid).filter(|_| !bound)?;
+            free.take(Some(*job), ask, &plan, grid);
+            plans.insert(*job, plan);
         }
+        Some(())
+    }
+
+    /// The plan of who has the devices it must have and goes on with them.
+    pub(super) fn plan_on(&self, job: JobIdx, ask: &Ask, others: Others, free: &Free) -> Option<Plan> {
+        let due = self.promises.due.contains_key(&job);
+        let goes_on = ask.whole || (due && matches!(others, Others::HoldOn));
+        let (shape, on) = self.ask_on(job, ask).filter(|_| goes_on)?;
+        let stretch = hold_on(&on, shape, self.now)?;
+        let lease = self.run(job).lease.and_then(|lease| self.leases.get(lease))?;
+        let spot = spot_of(&lease.placement);
+        let lacking = free.ground.lacking(&self.nodes, &spot, (stretch.from, stretch.until), &[]);
+        lacking.is_empty().then(|| Plan { stretches: vec![stretch], spots: vec![spot] })
+    }
+
+    /// When a job can be done at the earliest on what is free, and how. What fits by counting may find no place, so
+    /// later times are tried too.
+    pub(super) fn soonest(
+        &self,
+        spec: &JobSpec,
+        ask: &Ask,
+        free: &Free,
+        grid: &Grid,
+    ) -> Option<(Time, Plan)> {
+        let (by_count, _) = earliest(ask, &free.timeline, grid)?;
+        let begin = ask.from.max(grid.now);
+        let further = |twice: u32| grid.after(begin + Span((by_count - begin).0.saturating_mul(1 << twice)));
+        (0..PROBES).map(further).find_map(|by| {
+            let plan = self.fit(spec, &Ask { by, ..ask.clone() }, free, grid)?;
+            Some((by, plan))
+        })
     }
 
     /// Puts other plans in the place of those that were.
-    pub(super) fn adopt(&mut self, plans: BTreeMap<JobIdx, Vec<Stretch>>) {
+    pub(super) fn adopt(&mut self, plans: BTreeMap<JobIdx, Plan>) {
         for (job, plan) in plans {
             let by = self.run(job).promise;
             if let Some(promise) = self.promises.kept.get_mut(&job) {
-                promise.at_risk &= plan.last().map(|last| last.until) > by;
+                promise.at_risk &= plan.stretches.last().map(|last| last.until) > by;
                 promise.plan = plan;
             }
         }
@@ -184,27 +227,28 @@ impl State {
 /// All that is needed to try deadlines for one job.
 struct Desk<'a> {
     state: &'a State,
+    spec: &'a JobSpec,
     grid: Grid,
     ask: Ask,
     /// What is free of bound jobs, and what is free of promises too.
-    open: Timeline,
-    left: Timeline,
+    open: Free,
+    left: Free,
     others: Vec<(JobIdx, Ask)>,
 }
 
 impl<'a> Desk<'a> {
-    fn new(state: &'a State, spec: &JobSpec, after: Option<Time>) -> Desk<'a> {
+    fn new(state: &'a State, spec: &'a JobSpec, after: Option<Time>) -> Desk<'a> {
         let (grid, room) = (state.grid(), state.room());
-        let open = state.open_timeline(&room, &grid);
+        let open = state.open(&room, &grid);
         let mut left = open.clone();
         let asks = state.promised_asks().into_iter().map(|(job, by)| (job, state.ask(job, by, &room)));
         let others: Vec<(JobIdx, Ask)> = asks.collect();
         for (job, ask) in &others {
-            left.take_plan(ask, &state.promises.kept[job].plan, &grid);
+            left.take(Some(*job), ask, &state.promises.kept[job].plan, &grid);
         }
         let ask = state.first_ask(spec, Time::NEVER, &room);
         let ask = Ask { from: after.unwrap_or(ask.from), ..ask };
-        Desk { state, grid, ask, open, left, others }
+        Desk { state, spec, grid, ask, open, left, others }
     }
 
     /// A promise to be done by then, if it can be made.
@@ -216,24 +260,25 @@ impl<'a> Desk<'a> {
 
     fn fit(&self, by: Time, others: Others) -> Option<Answer> {
         let ask = Ask { by, ..self.ask.clone() };
+        let own = |free: &Free| self.state.fit(self.spec, &ask, free, &self.grid);
         if matches!(others, Others::Stay) {
-            let own = satisfy(&ask, &self.left, &self.grid)?;
-            return Some(Answer::Promised { by, own, others: BTreeMap::new() });
+            return Some(Answer::Promised { by, own: own(&self.left)?, others: BTreeMap::new() });
         }
         let (sooner, later) = self.others.split_at(self.others.partition_point(|(_, other)| other.by <= by));
-        let mut timeline = self.open.clone();
-        let mut plans = self.state.plan_others(sooner, others, &mut timeline, &self.grid)?;
-        let own = satisfy(&ask, &timeline, &self.grid)?;
-        timeline.take_plan(&ask, &own, &self.grid);
-        plans.append(&mut self.state.plan_others(later, others, &mut timeline, &self.grid)?);
+        let mut free = self.open.clone();
+        let mut plans = self.state.plan_holders(&self.others, others, &mut free, &self.grid);
+        self.state.plan_rest(sooner, &mut plans, &mut free, &self.grid)?;
+        let own = own(&free)?;
+        free.take(None, &ask, &own, &self.grid);
+        self.state.plan_rest(later, &mut plans, &mut free, &self.grid)?;
         Some(Answer::Promised { by, own, others: plans })
     }
 
     /// The earliest deadline that can be promised, a step later so that it still can be when it is asked for.
     fn earliest(&self, wanted: Time) -> Option<Time> {
-        let (mut high, _) = earliest(&self.ask, &self.left, &self.grid)?;
+        let (mut high, _) = self.state.soonest(self.spec, &self.ask, &self.left, &self.grid)?;
         let mut low = wanted.min(high);
-        for _ in 0..if self.others.is_empty() { 0 } else { PROBES } {
+        for _ in 0..PROBES {
             let middle = self.grid.after(Time(low.0 / 2 + high.0 / 2));
             if middle >= high {
                 break;
@@ -250,11 +295,35 @@ impl<'a> Desk<'a> {
 fn refusal(now: Time, earliest: Option<Time>) -> String {
     match earliest {
         Some(time) => {
-            let (minutes, rest) = ((time - now).0 / 60_000_000, (time - now).0 / 1_000_000 % 60);
-            format!("its deadline cannot be kept; the earliest that can is {minutes} min {rest} s from now")
+            let from_now = in_words(time - now);
+            format!("its deadline cannot be kept; the earliest that can is {from_now} from now")
         }
         None => "its deadline cannot be kept, and no later one can be promised either: it has no shape that \
                  can be planned for"
             .into(),
+    }
+}
+
+/// A length of time as people say it, never too short.
+fn in_words(span: Span) -> String {
+    let seconds = span.0.div_ceil(MICROS);
+    let minutes = seconds.div_ceil(60);
+    match (minutes / 1440, minutes / 60, minutes) {
+        (_, 0, 0..=1) => format!("{seconds} s"),
+        (_, 0, _) => format!("{minutes} min"),
+        (0 | 1, hours, _) => format!("{hours} h {} min", minutes % 60),
+        (days, hours, _) => format!("{days} days {} h", hours % 24 + u64::from(minutes % 60 > 0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said = |seconds: f64| in_words(Span::from_secs(seconds));
+        assert_eq!([said(0.2), said(60.0), said(61.0), said(3_599.0)], ["1 s", "60 s", "2 min", "1 h 0 min"]);
+        assert_eq!([said(7_476.0), said(86_400.0 * 3.0)], ["2 h 5 min", "3 days 0 h"]);
     }
 }

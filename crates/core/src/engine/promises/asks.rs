@@ -2,12 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{JobIdx, NodeId};
+use crate::ids::{JobIdx, LeaseId, NodeId};
 use crate::job::{JobRun, JobSpec, JobState};
-use crate::leases::{Lease, LeaseState, own_way};
-use crate::promise::{Ask, Grid, Room, Timeline};
+use crate::leases::{Lease, LeaseState};
+use crate::promise::{Ask, Grid, Ground, Plan, Room, Timeline, satisfy, spot_of};
 use crate::state::State;
 use crate::units::{Span, Time};
+
+/// What is free of some plans: by counting, and node by node. The first finds times, the second places.
+#[derive(Clone)]
+pub(super) struct Free {
+    pub(super) timeline: Timeline,
+    pub(super) ground: Ground,
+}
+
+impl Free {
+    /// A plan has its place in it.
+    pub(super) fn take(&mut self, job: Option<JobIdx>, ask: &Ask, plan: &Plan, grid: &Grid) {
+        self.timeline.take_plan(ask, &plan.stretches, grid);
+        self.ground.claim_plan(job, plan);
+    }
+}
 
 impl State {
     /// The grid of decisions from now on.
@@ -22,15 +37,18 @@ impl State {
         Room::of(&self.nodes, self.kinds.len())
     }
 
-    /// What can be planned with: all that is up, less what is in hands that keep it.
-    pub(super) fn open_timeline(&self, room: &Room, grid: &Grid) -> Timeline {
+    /// All that is up, less what is in hands that keep it.
+    pub(super) fn open(&self, room: &Room, grid: &Grid) -> Free {
+        Free { timeline: self.open_timeline(room, grid), ground: self.open_ground() }
+    }
+
+    fn open_timeline(&self, room: &Room, grid: &Grid) -> Timeline {
         let mut timeline = Timeline::new(grid.now, room.free());
         let mut bound: BTreeMap<NodeId, (u32, Time)> = BTreeMap::new();
-        for (_, lease) in self.leases.iter().filter(|(_, lease)| self.binds(lease)) {
-            let end = self.believed_end(lease);
+        for (_, lease, until) in self.bound_leases() {
             for slice in &lease.placement.0 {
                 let on_node = bound.entry(slice.node).or_default();
-                *on_node = (on_node.0 + slice.mask.count_ones(), on_node.1.max(end));
+                *on_node = (on_node.0 + slice.mask.count_ones(), on_node.1.max(until));
             }
         }
         for (node, (kept, end)) in bound {
@@ -39,44 +57,48 @@ impl State {
         timeline
     }
 
-    /// Whether a lease's devices cannot be had before its jobs are done. Those that must have them now are planned for.
-    fn binds(&self, lease: &Lease) -> bool {
-        lease.state != LeaseState::Ending
-            && lease.jobs.iter().any(|job| self.is_binding(*job) && !self.promises.due.contains_key(job))
+    fn open_ground(&self) -> Ground {
+        let mut ground = Ground::default();
+        for (_, lease, until) in self.bound_leases() {
+            let owner = lease.jobs.first().copied().filter(|_| lease.jobs.len() == 1);
+            ground.claim(owner, &spot_of(&lease.placement), Time::ZERO, until);
+        }
+        ground
     }
 
-    /// Whether a job may not be stopped and began before it had to: its lease, and no plan, says what it has.
+    /// All that is spoken for.
+    pub(super) fn ground(&self) -> Ground {
+        let mut ground = self.open_ground();
+        for (job, promise) in &self.promises.kept {
+            ground.claim_plan(Some(*job), &promise.plan);
+        }
+        ground
+    }
+
+    /// Leases whose devices cannot be had back before a time. What ends early was told to by its user or node.
+    fn bound_leases(&self) -> impl Iterator<Item = (LeaseId, &Lease, Time)> {
+        let known = self.promises.bound.iter().filter_map(|(id, until)| {
+            let lease = self.leases.get(*id)?;
+            Some((*id, lease, *until))
+        });
+        known.filter(|(_, lease, _)| lease.state != LeaseState::Ending)
+    }
+
+    /// Whether a job that is not stopped again began before it had to: its lease, and no plan, says what it has.
     pub(super) fn began_early(&self, job: JobIdx) -> bool {
-        let bound = !self.specs[job.index()].pausable && self.run(job).lease.is_some();
-        bound && !self.promises.due.contains_key(&job)
+        let Some(promise) = self.promises.kept.get(&job) else { return false };
+        let bound = |lease: Option<LeaseId>| lease.is_some_and(|id| self.promises.bound.contains_key(&id));
+        let leases = self.book.shares_of(job).iter().map(|share| self.book.entry(*share).lease);
+        promise.plan.stretches.is_empty() && leases.chain([self.run(job).lease]).any(bound)
     }
 
     /// Whether a job that has devices keeps them, or takes longer to give them back than plans reckon with.
     pub(super) fn is_binding(&self, job: JobIdx) -> bool {
-        let spec = &self.specs[job.index()];
+        self.binds_with(&self.specs[job.index()])
+    }
+
+    fn binds_with(&self, spec: &JobSpec) -> bool {
         !spec.pausable || spec.costs.save > self.promises.settle
-    }
-
-    /// When a lease's jobs are done, as believed.
-    fn believed_end(&self, lease: &Lease) -> Time {
-        let end = |job: &JobIdx| {
-            let (spec, run) = (&self.specs[job.index()], self.run(*job));
-            let shape =
-                if run.holds() { run.shape } else { own_way(&self.specs, lease.jobs[0], *job, lease.shape) };
-            let speed = if run.speed > 0.0 { run.speed } else { spec.speeds[shape as usize] };
-            self.now + self.starting(spec, run) + Span::from_secs(left(spec, run, self.now) / speed)
-        };
-        lease.jobs.iter().map(end).max().unwrap_or(self.now)
-    }
-
-    /// What a job that has devices still needs before its next step.
-    fn starting(&self, spec: &JobSpec, run: &JobRun) -> Span {
-        let whole = spec.costs.start + spec.costs.load;
-        match run.state {
-            JobState::Running => Span::ZERO,
-            _ if !run.holds() => whole,
-            _ => Span(whole.0.saturating_sub((self.now - run.held_since).0)),
-        }
     }
 
     /// What a job needs that was promised to be done by `by`.
@@ -89,17 +111,14 @@ impl State {
 
     /// What a job needs that is not there yet.
     pub(super) fn first_ask(&self, spec: &JobSpec, by: Time, room: &Room) -> Ask {
-        let ways = room.ways(spec);
-        let own = spec.costs.start + spec.costs.load;
-        // It may have to make room once for one that must lie together.
-        let moved = if spec.pausable { own + self.promises.settle } else { Span::ZERO };
+        // Others, or the job itself elsewhere, give their devices back; then it starts and loads.
         Ask {
             by,
             from: spec.not_before.unwrap_or(self.now),
             left: spec.steps,
-            ways,
-            overhead: own + self.promises.settle + moved,
-            whole: !spec.pausable,
+            ways: room.ways(spec),
+            overhead: self.promises.settle + spec.costs.start + spec.costs.load,
+            whole: self.binds_with(spec),
         }
     }
 
@@ -108,13 +127,32 @@ impl State {
         let run = self.run(job);
         let lease = run.lease.and_then(|lease| self.leases.get(lease))?;
         let alone = lease.state == LeaseState::Granted && lease.jobs.len() == 1;
-        let overhead = self.starting(&self.specs[job.index()], run);
+        let overhead = starting(&self.specs[job.index()], run, self.now);
         let works = matches!(run.state, JobState::Running | JobState::Starting);
         (alone && works).then(|| (run.shape, Ask { overhead, ..ask.clone() }))
+    }
+
+    /// A plan for a job on what is free: with the least device time wherever that is, or else all on one node.
+    pub(super) fn fit(&self, spec: &JobSpec, ask: &Ask, free: &Free, grid: &Grid) -> Option<Plan> {
+        let wherever = satisfy(ask, &free.timeline, grid).and_then(|stretches| {
+            let spots = free.ground.place(&self.nodes, &spec.shapes, &stretches)?;
+            Some(Plan { stretches, spots })
+        });
+        wherever.or_else(|| free.ground.on_one_node(&self.nodes, spec, ask, grid))
+    }
+}
+
+/// What a job that holds devices still needs before its next step.
+pub(super) fn starting(spec: &JobSpec, run: &JobRun, now: Time) -> Span {
+    let whole = spec.costs.start + spec.costs.load;
+    match run.state {
+        JobState::Running => Span::ZERO,
+        _ if !run.holds() => whole,
+        _ => Span(whole.0.saturating_sub((now - run.held_since).0)),
     }
 }
 
 /// Steps left, as believed.
-fn left(spec: &JobSpec, run: &JobRun, now: Time) -> f64 {
+pub(super) fn left(spec: &JobSpec, run: &JobRun, now: Time) -> f64 {
     (spec.steps - run.done_at(now)).max(0.0)
 }

@@ -55,6 +55,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
         metrics: Metrics::new(),
         stall: Duration::from_secs(60),
         patience: Duration::from_secs(60),
+        asking: Default::default(),
         stop: stop.clone(),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

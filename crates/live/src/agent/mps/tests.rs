@@ -91,6 +91,20 @@ fn words(call: &str) -> String {
 }
 
 #[test]
+fn who_goes_without_finds_no_idle_daemon_on_its_card() {
+    let mut node = Node::new();
+    node.join(1, "GPU-1").unwrap();
+    node.join(2, "GPU-2").unwrap();
+    node.mps.leave(part(1), at(1));
+    // One is idle and on its card, the other is neither.
+    node.mps.vacate(&["GPU-1".to_owned()]);
+    assert!(!is_alive(&node.pipe("GPU-1")) && is_alive(&node.pipe("GPU-2")));
+    node.mps.vacate(&["GPU-2".to_owned()]);
+    assert!(is_alive(&node.pipe("GPU-2")), "it has a client");
+    node.mps.end_all();
+}
+
+#[test]
 fn a_card_and_a_user_have_one_daemon() {
     let mut node = Node::new();
     assert_eq!(node.calls(), [""; 0], "nobody needs one yet");

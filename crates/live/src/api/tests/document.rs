@@ -14,6 +14,7 @@ async fn every_route_is_documented() {
     }
     expect![[r#"
         / get
+        /assets/{file} get
         /healthz get
         /metrics get
         /readyz get
@@ -25,14 +26,19 @@ async fn every_route_is_documented() {
         /v1/jobs/{id}/explain get
         /v1/jobs/{id}/logs get
         /v1/join post
+        /v1/me get
         /v1/nodes get
+        /v1/nodes/drain post
         /v1/nodes/{name}/drain post
         /v1/nodes/{name}/resume post
         /v1/openapi.json get
+        /v1/queue get
         /v1/status get
         /v1/tokens get post
         /v1/tokens/{id} delete
         /v1/trace get
+        /v1/watch get
+        /v1/what-if post
     "#]]
     .assert_eq(&routes);
     let schemas = &document["components"]["schemas"];

@@ -125,6 +125,7 @@ fn quick(world: &World) -> Site {
         metrics: site.metrics.clone(),
         stall: site.stall,
         patience: site.patience,
+        asking: Default::default(),
         stop: site.stop.clone(),
     }
 }

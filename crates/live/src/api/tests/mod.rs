@@ -8,6 +8,9 @@ mod flood;
 mod jobs;
 mod secrets;
 mod tls;
+mod watch;
+mod web;
+mod what_if;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +30,7 @@ use super::{EventFilter, History, JobFilter, Site, TraceFilter, router};
 use crate::auth::Tokens;
 use crate::board::Board;
 use crate::ca::Authority;
+use crate::changes::Changes;
 use crate::clock::now_us;
 use crate::handle::{Ask, Handle, Refusal};
 use crate::listen::Peer;
@@ -88,6 +92,7 @@ impl World {
             metrics: Metrics::new(),
             stall: Duration::from_secs(10),
             patience: Duration::from_secs(20),
+            asking: Default::default(),
             stop: CancellationToken::new(),
         });
         let (router, admin, join) = (router(site.clone()), first.admin.secret, first.join.secret);
@@ -151,7 +156,11 @@ impl History for Past {
         let theirs = |event: &EventView| {
             filter.viewer.is_none() || event.user.is_none() || event.user == filter.viewer
         };
-        let wanted = |event: &&EventView| theirs(event) && filter.after.is_none_or(|after| event.id > after);
+        let wanted = |event: &&EventView| {
+            theirs(event)
+                && filter.after.is_none_or(|after| event.id > after)
+                && filter.job.is_none_or(|job| event.job == Some(job))
+        };
         let found = self.events.lock().unwrap().iter().filter(wanted).cloned().collect();
         Ok(page(found, filter.after, filter.limit))
     }
@@ -236,7 +245,10 @@ fn board() -> Board {
         plans: 0,
     };
     let jobs = BTreeMap::from([(2, job(2, "ada", "running"))]);
-    Board { jobs, nodes: BTreeMap::from([("node-1".into(), node)]), status: Some(status), alive: now_us() }
+    let (nodes, status) = (BTreeMap::from([("node-1".into(), node)]), Some(status));
+    let mut changes = Changes::default();
+    changes.begin(now_us());
+    Board { jobs, nodes, status, alive: now_us(), changes }
 }
 
 /// A driver that answers as a real one would, without deciding anything.
@@ -284,6 +296,10 @@ fn answer(
             let changed = found.map(|node| node.state = if drain { "draining" } else { "up" }.into());
             let _ = reply.send(changed.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
+        Ask::Cheapest { count, reply, .. } => {
+            let names = board.nodes.keys().take(count as usize).cloned().collect();
+            let _ = reply.send(Ok(names));
+        }
         Ask::Explain { job, reply } => {
             let (state, reason, text) = ("running".into(), "running".into(), "it runs".into());
             let _ = reply.send(Ok(Explanation {
@@ -295,7 +311,12 @@ fn answer(
                 ahead: Vec::new(),
                 remedies: Vec::new(),
                 prices: BTreeMap::new(),
+                ways: Vec::new(),
+                estimate: None,
             }));
+        }
+        Ask::WhatIf { who, asked, reply } => {
+            let _ = reply.send(what_if::question(&who, &asked));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();

@@ -67,8 +67,8 @@ fn card() -> impl Strategy<Value = CardNow> {
 }
 
 fn trained() -> impl Strategy<Value = Trained> {
-    (any::<u32>(), any::<f64>(), any::<f64>(), any::<Option<(f64, f64)>>())
-        .prop_map(|(local, grad_s, step_s, noise)| Trained { local, grad_s, step_s, noise })
+    (any::<u32>(), any::<f64>(), any::<f64>(), any::<Option<(f64, f64)>>(), any::<Option<f64>>())
+        .prop_map(|(local, grad_s, step_s, noise, loss)| Trained { local, grad_s, step_s, noise, loss })
 }
 
 fn message() -> impl Strategy<Value = FromAgent> {

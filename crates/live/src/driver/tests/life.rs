@@ -329,3 +329,25 @@ async fn jobs_are_foretold_and_the_estimate_stays_while_they_change() {
     agent.end(part, How::Finished, Some(0)).await;
     assert!(rig.until_state(second.id, "succeeded").await.estimate.is_none());
 }
+
+#[tokio::test]
+async fn what_forecasts_know_of_the_past_survives_a_restart() {
+    let estimates = |config: &mut Config| {
+        let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
+        config.estimates = Some(crate::Estimating { every: Span(1_000), placer });
+    };
+    let rig = Rig::with(estimates);
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    // It says nothing of its length, so that an hour is assumed, and takes no time at all.
+    let short = rig.submit(job(0.0, 0)).await.id;
+    let part = agent.start_running().await;
+    agent.end(part, How::Finished, Some(0)).await;
+    rig.until_state(short, "succeeded").await;
+    let rig = Rig::at(rig.stop(&[]).await, estimates);
+    let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let next = rig.submit(job(0.0, 0)).await.id;
+    rig.until("an estimate", |board| board.jobs.get(&next).is_some_and(|job| job.estimate.is_some())).await;
+    let estimate = rig.job(next).unwrap().estimate.unwrap();
+    let (start, end) = (estimate.start.unwrap(), estimate.end.unwrap());
+    assert!(end.mid - start.mid < 600.0, "{start:?} {end:?}");
+}

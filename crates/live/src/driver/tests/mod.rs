@@ -12,6 +12,7 @@ mod policies;
 mod promises;
 mod speed;
 mod training;
+mod what_if;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -146,8 +147,7 @@ impl Rig {
     async fn events_of(&self, job: u64, last: &str) -> Vec<EventView> {
         let history = self.history();
         loop {
-            let events = history.events(Some(0), 10_000, None).unwrap();
-            let own: Vec<_> = events.into_iter().filter(|event| event.job == Some(job)).collect();
+            let own = history.job_events(JobId(job), 10_000, None).unwrap();
             if own.last().is_some_and(|event| event.event == last) {
                 return own;
             }

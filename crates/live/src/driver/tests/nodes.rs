@@ -128,6 +128,23 @@ async fn a_drained_node_takes_nothing_until_it_is_resumed() {
 }
 
 #[tokio::test]
+async fn the_cheapest_nodes_to_do_without_are_those_without_jobs() {
+    let rig = Rig::new();
+    let mut busy = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    rig.submit(job(0.0, 0)).await;
+    busy.start_running().await;
+    let _idle = Agent::join(&rig.handle, "n2", &[("a100", 1)]).await;
+    rig.until_node("n2", "up").await;
+    let cheapest = |kind: &str, count| {
+        let kind = kind.to_owned();
+        rig.handle.ask(move |reply| Ask::Cheapest { kind, count, reply })
+    };
+    assert_eq!(cheapest("a100", 1).await.unwrap(), ["n2"]);
+    assert_eq!(cheapest("a100", 9).await.unwrap(), ["n1", "n2"]);
+    assert!(matches!(cheapest("h100", 1).await, Err(Refusal::NotFound(_))));
+}
+
+#[tokio::test]
 async fn an_agent_with_two_kinds_is_two_nodes_and_may_change() {
     let rig = Rig::new();
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1), ("cpu", 2)]).await;

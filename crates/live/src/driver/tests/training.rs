@@ -25,9 +25,14 @@ async fn a_job_that_says_how_it_trains_is_told_of_a_better_batch() {
     let (_, task) = &agent.tasks[&part];
     assert_eq!((task.batch_size, task.accumulation), (Some(32), Some(0)), "as submitted to begin with");
     rig.until_state(id, "running").await;
-    let said = Trained { local: 32, grad_s: 0.5, step_s: 0.5, noise: Some((0.01, 10.0)) };
+    let said = Trained { local: 32, grad_s: 0.5, step_s: 0.5, noise: Some((0.01, 10.0)), loss: Some(2.5) };
     for nonsense in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
-        let said = Trained { grad_s: nonsense, noise: Some((nonsense, 0.0)), ..said };
+        let said = Trained {
+            grad_s: nonsense,
+            noise: Some((nonsense, 0.0)),
+            loss: Some(nonsense.min(-1.0)),
+            ..said
+        };
         agent.say(FromAgent::Trained { part, said }).await;
     }
     agent.say(FromAgent::Trained { part, said }).await;
@@ -41,6 +46,7 @@ async fn a_job_that_says_how_it_trains_is_told_of_a_better_batch() {
     let view = rig.handle.ask(|reply| Ask::View { reply }).await.unwrap();
     let row = view.active().find(|row| view.run(*row).id == JobId(id)).unwrap();
     assert_eq!(view.run(row).batch, Some(batch));
+    assert_eq!(view.run(row).losses.points().iter().map(|point| point.1).collect::<Vec<_>>(), [2.5]);
     assert!(view.speed(row, 0) > 2.0, "at half a second a step it made two a second: {}", view.speed(row, 0));
     // Nothing of the nonsense is in the journal, or it could not be read.
     let rig = Rig::at(rig.stop(&[]).await, |_| ());

@@ -1,187 +1,18 @@
-//! Why a job does not run: one reason, the numbers behind it, who is in front, and what would let it start. All of
-//! it follows from what is free now, who waits in front, and the placer that will be asked; nothing is guessed.
+//! One job and what surrounds it: which reason holds, who is in front, and what would let it start.
 
-use serde::{Deserialize, Serialize};
-
+use super::{Ahead, Held, KindCount, NODES_TRIED_MAX, Reason, Remedy, Standing};
 use crate::allocation::Mode;
 use crate::cluster::{Node, NodeState, Nodes};
-use crate::engine::Engine;
 use crate::ids::{JobId, JobIdx, KindId, NodeId};
 use crate::job::{JobState, Need, Shape};
-use crate::policy::Placer;
 use crate::turns::ordered;
-use crate::units::Time;
 use crate::view::View;
 
-/// Why a job is where it is. The names are those of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reason {
-    /// It works.
-    Running,
-    /// It is held back until a time.
-    Held,
-    /// Jobs that it comes after have not succeeded yet.
-    Dependency,
-    /// It has devices, or was promised some that others are giving back.
-    Starting,
-    /// It was told to stop and still holds its devices.
-    Stopping,
-    /// No kind that it may use has enough free devices, and nobody in front of it has them.
-    Capacity,
-    /// It is larger than all that is up, or there are enough free devices that do not lie together.
-    Gang,
-    /// Devices that it could use are held by jobs in front of it, or go to those first.
-    Priority,
-    /// Time is shared, and it is another's turn.
-    Share,
-    /// No node with devices that it may use is up.
-    Nodes,
-    /// It lies frozen, and others have the devices on which alone it can go on.
-    Frozen,
-    /// No plan names it yet, or the next round will start it.
-    Policy,
-}
-
-/// An explanation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Explained {
-    /// The job.
-    pub job: JobId,
-    /// The reason that counts most.
-    pub reason: Reason,
-    /// Until when it is held back, where that is known.
-    pub until: Option<Time>,
-    /// The jobs that it waits for to succeed.
-    pub awaits: Vec<JobId>,
-    /// The part of the time that it should have devices; 0: no plan names it.
-    pub share: f64,
-    /// The kinds that it may use.
-    pub kinds: Vec<KindCount>,
-    /// Who is in front of it and holds or wants devices that it could use, first `AHEAD_MAX` in order.
-    pub ahead: Vec<Ahead>,
-    /// How many those are in all.
-    pub n_ahead: usize,
-    /// What would let it start now, each by itself.
-    pub remedies: Vec<Remedy>,
-}
-
-/// Most jobs that an explanation names.
-pub const AHEAD_MAX: usize = 20;
-
-/// Most nodes that an explanation tries to bring back: each is a round on paper.
-const NODES_TRIED_MAX: usize = 8;
-
-/// Devices of a kind that a job may use.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KindCount {
-    /// The kind.
-    pub kind: KindId,
-    /// The fewest of them that will do.
-    pub needed: u32,
-    /// How many are free.
-    pub free: u32,
-    /// How many are free on that node that has most.
-    pub together: u32,
-    /// How many are in service, free or not.
-    pub up: u32,
-    /// How many there are, in whatever state.
-    pub total: u32,
-    /// What one costs in the allocation in force, where that has prices.
-    pub price: Option<f64>,
-}
-
-/// A job in front of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ahead {
-    /// The job.
-    pub job: JobId,
-    /// Devices that it holds and the other could use; none while it waits.
-    pub devices: u32,
-}
-
-/// What would let a job start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Remedy {
-    /// So many devices of this kind would start now.
-    Fewer {
-        /// The kind.
-        kind: KindId,
-        /// How many.
-        devices: u32,
-    },
-    /// As many devices of this kind, which it may not use, would start now.
-    Kind {
-        /// The kind.
-        kind: KindId,
-        /// How many are free.
-        free: u32,
-    },
-    /// This node takes nothing new; if it did, the job would start.
-    Resume {
-        /// The node.
-        node: NodeId,
-    },
-    /// This node has devices out of service; with them the job would start.
-    Repair {
-        /// The node.
-        node: NodeId,
-    },
-}
-
-/// What the allocation in force makes of the jobs of a view, and who will place them.
-pub struct Standing<'a> {
-    /// How shares become who runs.
-    pub mode: Mode,
-    /// The part of the time that a job should have devices.
-    pub share: &'a dyn Fn(JobIdx) -> f64,
-    /// Whether devices are promised to the job that is asked about.
-    pub promised: bool,
-    /// Who chooses devices.
-    pub placer: &'a dyn Placer,
-}
-
-impl Engine {
-    /// Why a living job does not run, or that it does.
-    pub fn explain(&self, job: JobId) -> Option<Explained> {
-        let (book, row) = (&self.state.book, *self.state.rows.get(&job)?);
-        let entries = |row| book.shares_of(row).iter().map(|share| book.entry(*share));
-        let planned = |row| entries(row).filter(|entry| !entry.is_newcomer());
-        let share = |row| planned(row).fold(0.0, |sum, entry| sum + entry.fraction);
-        let promised = entries(row).any(|entry| entry.lease.is_some());
-        explain(
-            &self.view(),
-            Standing { mode: book.mode, share: &share, promised, placer: self.placer() },
-            job,
-        )
-    }
-}
-
-/// Why a job of a view does not run, or that it does; nothing where it is over.
-pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explained> {
-    let row = (0..).zip(&*view.runs).find(|(_, run)| run.id == job && !run.state.is_final())?.0;
-    let case = Case::new(view, standing, JobIdx(row));
-    let reason = case.reason();
-    let (mut ahead, remedies) = match reason {
-        Reason::Running | Reason::Starting | Reason::Stopping | Reason::Held | Reason::Dependency => {
-            Default::default()
-        }
-        Reason::Policy | Reason::Frozen => (case.ahead(), Vec::new()),
-        _ => (case.ahead(), case.remedies()),
-    };
-    let n_ahead = ahead.len();
-    ahead.truncate(AHEAD_MAX);
-    let until = view.run(case.row).held_until.filter(|time| *time < Time::NEVER);
-    let (awaits, share) = (view.awaits(case.row), case.share(case.row));
-    Some(Explained { job, reason, until, awaits, share, kinds: case.kinds(), ahead, n_ahead, remedies })
-}
-
 /// One job and what surrounds it.
-struct Case<'a> {
-    view: &'a View,
+pub(super) struct Case<'a> {
+    pub(super) view: &'a View,
     standing: Standing<'a>,
-    row: JobIdx,
+    pub(super) row: JobIdx,
     /// The shapes in which it makes progress.
     shapes: Vec<&'a Shape>,
     /// The jobs that go first when devices fall free, in order.
@@ -192,7 +23,7 @@ struct Case<'a> {
 type Place = (u64, u64, JobId);
 
 impl<'a> Case<'a> {
-    fn new(view: &'a View, standing: Standing<'a>, row: JobIdx) -> Case<'a> {
+    pub(super) fn new(view: &'a View, standing: Standing<'a>, row: JobIdx) -> Case<'a> {
         let spec = view.spec(row);
         let shapes = spec.usable().map(|shape| &spec.shapes[shape as usize]).collect();
         let mut case = Case { view, standing, row, shapes, line: Vec::new() };
@@ -203,7 +34,7 @@ impl<'a> Case<'a> {
         case
     }
 
-    fn share(&self, job: JobIdx) -> f64 {
+    pub(super) fn share(&self, job: JobIdx) -> f64 {
         (self.standing.share)(job)
     }
 
@@ -220,7 +51,7 @@ impl<'a> Case<'a> {
             && !(orderly && self.place(other) > self.place(self.row) && self.share(self.row) > 0.0)
     }
 
-    fn reason(&self) -> Reason {
+    pub(super) fn reason(&self) -> Reason {
         let run = self.view.run(self.row);
         match run.state {
             JobState::Running => Reason::Running,
@@ -243,7 +74,9 @@ impl<'a> Case<'a> {
         } else if !self.fits(&nodes.emptied()) {
             Reason::Gang
         } else if self.share(self.row) == 0.0 {
-            Reason::Policy
+            if self.is_priced_out() { Reason::Price } else { Reason::Policy }
+        } else if self.fits(nodes) && self.standing.barred {
+            Reason::Deadline
         } else if self.fits(nodes) {
             match self.standing.mode {
                 Mode::Fractions => Reason::Share,
@@ -254,11 +87,27 @@ impl<'a> Case<'a> {
             Reason::Gang
         } else if fractions {
             Reason::Share
-        } else if self.ahead().is_empty() {
-            Reason::Capacity
-        } else {
+        } else if self.fits(&self.without_those_in_front()) {
             Reason::Priority
+        } else {
+            Reason::Capacity
         }
+    }
+
+    /// What would be free if all in front gave their devices back, and all behind who may be stopped for it.
+    fn without_those_in_front(&self) -> Nodes {
+        let mut nodes = Nodes::clone(&self.view.nodes);
+        let stops = matches!(self.standing.mode, Mode::Ordered { preempt: true, .. });
+        let goes = |job: &JobIdx| self.is_in_front(*job);
+        let gives = |held: &&Held| held.jobs.iter().all(goes) || (stops && !held.fixed);
+        self.standing.held.iter().filter(gives).for_each(|held| nodes.release(&held.placement));
+        nodes
+    }
+
+    /// Whether a plan that has prices left it out.
+    fn is_priced_out(&self) -> bool {
+        self.standing.passed_over
+            && self.kinds().iter().any(|kind| kind.price.is_some_and(|price| price > 0.0))
     }
 
     /// Whether it could be placed on what is free there.
@@ -272,7 +121,7 @@ impl<'a> Case<'a> {
         needs.filter(|need| need.kind == kind).map(|need| need.devices).min()
     }
 
-    fn kinds(&self) -> Vec<KindCount> {
+    pub(super) fn kinds(&self) -> Vec<KindCount> {
         let nodes = &self.view.nodes;
         let count = |kind: KindId| {
             let most =
@@ -291,7 +140,7 @@ impl<'a> Case<'a> {
     }
 
     /// Who holds devices that it could use, or will have them first.
-    fn ahead(&self) -> Vec<Ahead> {
+    pub(super) fn ahead(&self) -> Vec<Ahead> {
         let fractions = self.standing.mode == Mode::Fractions;
         let mut rows: Vec<(JobIdx, u32)> = self
             .view
@@ -314,10 +163,11 @@ impl<'a> Case<'a> {
         let wants =
             spec.usable().flat_map(|shape| &spec.shapes[shape as usize].needs).any(|need| usable(&need));
         let held = spec.shapes[run.shape as usize].needs.iter().filter(usable).map(|need| need.devices).sum();
-        wants.then_some(if run.holds() { held } else { 0 })
+        // In a strict queue whoever waits in front holds up all others.
+        (wants || !self.skips() && run.is_waiting()).then_some(if run.holds() { held } else { 0 })
     }
 
-    fn remedies(&self) -> Vec<Remedy> {
+    pub(super) fn remedies(&self) -> Vec<Remedy> {
         let nodes = &self.view.nodes;
         let remedies = self.nodes_back();
         let Some(left) = self.after_line(nodes, self.skips()) else { return remedies };

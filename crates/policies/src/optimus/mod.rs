@@ -5,16 +5,22 @@
 //! reach; then each step goes to the job with the largest (Q/f(size) − Q/f(next size)) / devices it takes, while
 //! that is above zero. Q is what is left, f the speed in a size. A step for which there are no devices is passed, where
 //! the paper's artifact stops.
-//! The paper learns f from trial runs with parameter servers, and Q from a fit of 1/(β₀k + β₁) + β₂ to the loss. Here
-//! both are beliefs like any other policy's: no job reports its loss, so Q is the steps it still has to do.
-//! Reads: sizes, speeds, steps left. Cost: O(devices · jobs).
+//! Where a job reports its loss, Q ends where a fit of 1/(β₀k + β₁) + β₂ to it hardly falls any more (`converging`), and not
+//! after the steps that were stated, which are the most it can be; `loss=ignored` goes by these alone. The paper also
+//! learns f from trial runs with parameter servers; here it is a belief like any other policy's.
+//! Reads: sizes, speeds, steps left, losses. Cost: O(devices · jobs), and some hundred passes over the losses of each job.
 //! Not to be used where restarts are dear, or jobs far from done: the largest Q wins, and long jobs grow first.
 
+mod converging;
+
 use yard_core::allocation::Allocation;
+use yard_core::ids::JobIdx;
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::view::View;
 
+use self::converging::steps_to_converge;
 use crate::Entry;
+use crate::params::bad;
 use crate::sizes::{Growth, Step};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -22,12 +28,18 @@ pub(crate) const ENTRY: Entry = Entry {
     family: "elastic",
     paper: "Optimus, Peng et al., EuroSys 2018",
     about: "The smallest size to each, then devices where they take most off the time left; needs durations",
-    params: &[],
+    params: &[("loss", "whether reported losses say when a job is done: fitted or ignored [fitted]")],
     rounds: true,
-    make: |_| Ok(Box::new(Optimus)),
+    make: |params| match params.text("loss") {
+        None | Some("fitted") => Ok(Box::new(Optimus { fitted: true })),
+        Some("ignored") => Ok(Box::new(Optimus { fitted: false })),
+        Some(other) => Err(bad("loss", other, "fitted or ignored")),
+    },
 };
 
-struct Optimus;
+struct Optimus {
+    fitted: bool,
+}
 
 impl Policy for Optimus {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
@@ -37,19 +49,31 @@ impl Policy for Optimus {
                 growth.take(row, step);
             }
         }
-        while let Some((row, step)) = best(view, &growth) {
+        let left: Vec<f64> = growth.rows.iter().map(|row| self.left(view, row.job)).collect();
+        while let Some((row, step)) = best(&left, &growth) {
             growth.take(row, step);
         }
         Ok(growth.allocation())
     }
 }
 
+impl Optimus {
+    /// Steps until a job has converged, where it reports its loss, else those that it has to do. One that has converged
+    /// and goes on has a hundredth of all left.
+    fn left(&self, view: &View, job: JobIdx) -> f64 {
+        let (spec, run, left) = (view.spec(job), view.run(job), view.steps_left(job));
+        let fitted = || steps_to_converge(run.losses.points(), spec.steps);
+        let until = if self.fitted { fitted() } else { None };
+        until.map_or(left, |until| (until - run.done_at(view.now)).max(spec.steps / 100.0).min(left))
+    }
+}
+
 /// The job with the largest gain for each device. One that got nothing at first stays without: nothing fits it.
-fn best(view: &View, growth: &Growth<'_>) -> Option<(usize, Step)> {
+fn best(left: &[f64], growth: &Growth<'_>) -> Option<(usize, Step)> {
     let gain = |row: usize| {
         let (step, own) = (growth.step(row)?, &growth.rows[row]);
         let now = own.size()?;
-        let gain = view.steps_left(own.job) * (1.0 / now.speed - 1.0 / step.size.speed) / step.extra;
+        let gain = left[row] * (1.0 / now.speed - 1.0 / step.size.speed) / step.extra;
         (gain > 0.0).then_some((row, step, gain))
     };
     let all = (0..growth.rows.len()).filter_map(gain);
@@ -58,6 +82,8 @@ fn best(view: &View, growth: &Growth<'_>) -> Option<(usize, Step)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
     use yard_core::allocation::Shares;
 
@@ -88,6 +114,21 @@ mod tests {
             let best = least(&jobs, devices);
             prop_assert!((ours - best).abs() <= 1e-6 * best, "{ours} where {best} can be had");
         }
+    }
+
+    #[test]
+    fn who_has_nearly_converged_leaves_devices_to_others() {
+        let sizes = [(0, 1, 1.0), (0, 2, 1.8), (0, 4, 3.0)];
+        let mut view = elastic(&[5], &[(&sizes, 1000.0), (&sizes, 900.0)]);
+        let first = &mut Arc::make_mut(&mut view.runs)[0];
+        first.done = 90.0;
+        (0..10).for_each(|at| assert!(first.losses.hear(f64::from(at) * 10.0, 1.0 / (f64::from(at) + 1.0))));
+        let sizes_of = |spec: &str| {
+            let Shares::All(shares) = policy(spec).allocate(&view).unwrap().shares else { panic!("all") };
+            shares.iter().map(|share| share.shape.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes_of("optimus"), [0, 2], "it is nearly done, whatever was stated");
+        assert_eq!(sizes_of("optimus:loss=ignored"), [1, 1], "as stated, both have as much left");
     }
 
     #[test]

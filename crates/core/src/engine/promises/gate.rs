@@ -1,0 +1,201 @@
+//! Who may begin though it could not be stopped in time for who was promised the same devices: only where nobody was.
+//! Whoever is let in is put on record with the time by which it is done.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::asks::{left, starting};
+use crate::belief::Belief;
+use crate::cluster::{Nodes, Placement};
+use crate::ids::{JobIdx, LeaseId, NodeId};
+use crate::job::{JobRun, JobSpec, JobState, lying};
+use crate::leases::{Lease, LeaseState, own_way};
+use crate::promise::{Ground, spot_of};
+use crate::state::State;
+use crate::units::{Span, Time};
+
+/// What ends may be off by, because instants are whole microseconds and sums of steps are not exact.
+pub(super) const SLIP: Span = Span(1_000);
+
+/// What can be foretold of jobs that run on without a stop.
+struct Outlook {
+    now: Time,
+    settle: Span,
+    specs: Arc<Vec<Arc<JobSpec>>>,
+    runs: Arc<Vec<JobRun>>,
+    belief: Arc<Belief>,
+}
+
+impl Outlook {
+    /// When a job of a group is done: in the company of all of it, at the latest from when others gave its devices back.
+    fn end(
+        &self,
+        jobs: &[JobIdx],
+        job: JobIdx,
+        (shape, placement): (u16, &Placement),
+        held: Option<LeaseId>,
+    ) -> Time {
+        let (spec, run) = (&self.specs[job.index()], &self.runs[job.index()]);
+        let shape = own_way(&self.specs, jobs[0], job, shape);
+        let at = lying(&spec.shapes, shape, placement) as usize;
+        let others = jobs.iter().filter(|other| **other != job);
+        let company = others.map(|other| self.specs[other.index()].profile);
+        let speed = spec.speeds[at] * self.belief.kept(spec.profile, company, &spec.shapes[at].needs);
+        if speed <= 0.0 {
+            return Time::NEVER;
+        }
+        let holds = held.is_some() && run.lease == held && run.state != JobState::Suspending;
+        let begins = if holds {
+            starting(spec, run, self.now)
+        } else {
+            self.settle + spec.costs.start + spec.costs.load
+        };
+        self.now + begins + Span::from_secs(left(spec, run, self.now) / speed) + SLIP
+    }
+}
+
+/// Lets in or not.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// Those that are not simply let in.
+    jobs: BTreeSet<JobIdx>,
+    /// Those of them that have a plan, which they give up when they begin.
+    planned: BTreeSet<JobIdx>,
+    ground: RefCell<Ground>,
+    outlook: Option<Outlook>,
+}
+
+impl Gate {
+    /// Whether it has a word to say on this group.
+    pub(crate) fn concerns(&self, jobs: &[JobIdx]) -> bool {
+        !self.jobs.is_empty() && jobs.iter().any(|job| self.jobs.contains(job))
+    }
+
+    /// Lets a group in, or names the nodes on which it would be in the way: none, where it is not let in anywhere.
+    pub(crate) fn enter(
+        &self,
+        nodes: &Nodes,
+        jobs: &[JobIdx],
+        shape: u16,
+        placement: &Placement,
+    ) -> Result<(), SmallVec<[NodeId; 4]>> {
+        let Some(outlook) = self.outlook.as_ref().filter(|_| self.concerns(jobs)) else { return Ok(()) };
+        let mut until = Time::ZERO;
+        for job in jobs {
+            let end = outlook.end(jobs, *job, (shape, placement), None);
+            let by = outlook.runs[job.index()].promise.filter(|_| self.planned.contains(job));
+            // In a slow shape it would break its own promise.
+            if by.is_some_and(|by| end > by) {
+                return Err(SmallVec::new());
+            }
+            until = until.max(end);
+        }
+        let planned: SmallVec<[JobIdx; 2]> =
+            jobs.iter().copied().filter(|job| self.planned.contains(job)).collect();
+        let (spot, mut ground) = (spot_of(placement), self.ground.borrow_mut());
+        let lacking = ground.lacking(nodes, &spot, (outlook.now, until), &planned);
+        if !lacking.is_empty() {
+            return Err(lacking);
+        }
+        ground.drop_all(&planned);
+        ground.claim(None, &spot, Time::ZERO, until);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Who may begin now.
+    pub(in crate::engine) fn gate(&self) -> Gate {
+        if !self.settings.promises || self.promises.kept.is_empty() {
+            return Gate::default();
+        }
+        let waits = |job: &JobIdx| {
+            let run = self.run(*job);
+            let free = run.lease.is_none() && !self.promises.due.contains_key(job);
+            free && run.is_active() && self.is_binding(*job)
+        };
+        let jobs: BTreeSet<JobIdx> = self.rows.values().copied().filter(waits).collect();
+        if jobs.is_empty() {
+            return Gate::default();
+        }
+        let planned = |job: &JobIdx| self.promises.kept.contains_key(job) && !self.began_early(*job);
+        let planned = jobs.iter().copied().filter(planned).collect();
+        Gate { jobs, planned, ground: RefCell::new(self.ground()), outlook: Some(self.outlook()) }
+    }
+
+    fn outlook(&self) -> Outlook {
+        let (specs, runs, belief) = (self.specs.clone(), self.runs.clone(), self.belief.clone());
+        Outlook { now: self.now, settle: self.promises.settle, specs, runs, belief }
+    }
+
+    /// Whether a lease's devices cannot be had before its jobs are done. Those that must have them now are planned for.
+    fn binds(&self, lease: &Lease) -> bool {
+        let binding = lease.jobs.iter().any(|job| self.is_binding(*job));
+        binding && lease.state != LeaseState::Ending && !lease.is_due(&self.promises.due)
+    }
+
+    /// Puts new leases on record that cannot be stopped in time for others. Who began early has no plan any more.
+    pub(in crate::engine) fn note_bound(&mut self, leases: &[LeaseId]) {
+        if !self.settings.promises || self.promises.kept.is_empty() {
+            return;
+        }
+        for id in leases {
+            let Some(lease) = self.leases.get(*id).filter(|lease| self.binds(lease)) else { continue };
+            let (jobs, until) = (lease.jobs.clone(), self.bound_until(*id, lease));
+            self.promises.bound.insert(*id, until);
+            for job in jobs.iter().filter(|job| self.is_binding(**job)).collect::<Vec<_>>() {
+                if let Some(promise) = self.promises.kept.get_mut(job) {
+                    promise.plan = Default::default();
+                }
+            }
+        }
+    }
+
+    /// Puts all leases on record that cannot be stopped in time for a first promise.
+    pub(super) fn bind_all(&mut self) {
+        let binds = self.leases.iter().filter(|(_, lease)| self.binds(lease));
+        self.promises.bound = binds.map(|(id, lease)| (id, self.bound_until(id, lease))).collect();
+    }
+
+    /// When a lease's jobs are done, those among them that wait to join.
+    fn bound_until(&self, id: LeaseId, lease: &Lease) -> Time {
+        let wanted = &self.book.entry(lease.share).jobs;
+        let joiners = wanted.iter().filter(|job| !lease.jobs.contains(job));
+        let jobs: SmallVec<[JobIdx; 2]> = lease.jobs.iter().chain(joiners).copied().collect();
+        let outlook = self.outlook();
+        let end = |job: &JobIdx| outlook.end(&jobs, *job, (lease.shape, &lease.placement), Some(id));
+        jobs.iter().map(end).max().unwrap_or(self.now)
+    }
+
+    /// When one that began early is done: as believed, once it holds its devices; before, it was let in because it will be.
+    pub(super) fn early_end(&self, job: JobIdx) -> Time {
+        let held = self.run(job).lease;
+        match held.and_then(|id| self.leases.get(id)) {
+            Some(lease) => self.outlook().end(&lease.jobs, job, (lease.shape, &lease.placement), held),
+            None => Time::ZERO,
+        }
+    }
+
+    /// Brings the record up to date: what is over is forgotten, and who is slower than believed is in the way for longer.
+    pub(super) fn watch_bound(&mut self) {
+        let outlook = self.outlook();
+        let mut bound = std::mem::take(&mut self.promises.bound);
+        bound.retain(|id, _| self.leases.get(*id).is_some());
+        for (id, until) in &mut bound {
+            let Some(lease) = self.leases.get(*id) else { continue };
+            let works = |job: &&JobIdx| self.run(**job).state != JobState::Suspending;
+            let holders = lease.jobs.iter().filter(works);
+            let end =
+                |job: &JobIdx| outlook.end(&lease.jobs, *job, (lease.shape, &lease.placement), Some(*id));
+            let end = holders.map(end).max().unwrap_or(Time::ZERO);
+            if lease.state == LeaseState::Granted && end > *until + SLIP {
+                *until = end;
+                self.promises.stale = true;
+            }
+        }
+        self.promises.bound = bound;
+    }
+}

@@ -1,0 +1,154 @@
+//! What would become of a job that is not submitted yet, and of the others because of it: the state is run forward
+//! twice, with the job and without it, and compared. Those two runs are *quiet*: nobody else comes, and jobs take as
+//! long as they say; if that is so, they are exact. Further runs, in which jobs like those of the past come and take as
+//! long as such jobs did, make an interval of it.
+//!
+//! Nothing changes: all of it happens to copies. Work is bounded by steps of the engine over all runs together; what
+//! was asked first is answered first, and an answer for which too little was left says so.
+
+use std::collections::BTreeMap;
+
+use super::interval::{Estimate, RUNS, estimates};
+use super::past::{Draw, Past};
+use super::{Forecast, Limits, Outlook, Scenario, run};
+use crate::cluster::Placement;
+use crate::ids::JobId;
+use crate::job::JobSpec;
+use crate::message::NodeChange;
+use crate::policy::{Placer, Policy};
+use crate::state::{RestoreError, State};
+use crate::units::{Span, Time};
+
+/// Intervals are made of at least so many runs.
+const RUNS_MIN: usize = 9;
+
+/// Delays below this are no news: rounds and beats move by as much.
+const DELAY_MIN: Span = Span::from_whole_secs(1);
+
+/// What a question is asked of.
+pub struct Asker<'a> {
+    /// The state, of which copies are run.
+    pub state: &'a State,
+    /// When the job would be submitted.
+    pub at: Time,
+    /// What was, for who may come later.
+    pub past: &'a Past,
+    /// Makes the policy, for each run.
+    pub policy: &'a dyn Fn() -> Box<dyn Policy>,
+    /// Makes the placer, for each run.
+    pub placer: &'a dyn Fn() -> Box<dyn Placer>,
+    /// How far each run goes.
+    pub limits: Limits,
+    /// Steps that are left for all runs together.
+    pub steps_left: u64,
+}
+
+/// What would become of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// If nobody else comes and jobs take as long as they say.
+    pub quiet: Outlook,
+    /// Its first devices then.
+    pub place: Option<Placement>,
+    /// Why it would be refused, and the earliest deadline that could be promised.
+    pub refused: Option<(String, Option<Time>)>,
+    /// Whom it would delay or stop, those first whom it costs most.
+    pub hits: Vec<Hit>,
+    /// With those who may come later; none where there was no work left for it.
+    pub estimate: Option<Estimate>,
+    /// Whether work ran out before all was known.
+    pub cut: bool,
+}
+
+/// What a job costs another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The other.
+    pub job: JobId,
+    /// How much later it would end; none: not at all.
+    pub delay: Option<Span>,
+    /// How many more times it would be stopped.
+    pub stops: u32,
+    /// Whether it would miss its deadline.
+    pub late: bool,
+}
+
+impl Asker<'_> {
+    /// How things go without anybody new.
+    pub fn without(&mut self) -> Result<Forecast, RestoreError> {
+        self.run(Scenario::default())
+    }
+
+    /// What would become of a job, if nobody else comes.
+    pub fn with(&mut self, job: &JobSpec, without: &Forecast) -> Result<Told, RestoreError> {
+        let asked = Some((Box::new(job.clone()), job.steps));
+        let forecast = self.run(Scenario { asked, ..Scenario::default() })?;
+        let hits = self.hits(&forecast, without);
+        let Some(asked) = forecast.asked else { return Ok(Told { cut: true, ..Told::default() }) };
+        let quiet = forecast.outlooks.get(&asked.job).copied().unwrap_or_default();
+        let cut = forecast.cut || without.cut;
+        Ok(Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut })
+    }
+
+    /// What would become of the jobs if this happened to nodes.
+    pub fn nodes(&mut self, nodes: &[(Time, NodeChange)], without: &Forecast) -> Result<Told, RestoreError> {
+        let forecast = self.run(Scenario { nodes: nodes.to_vec(), ..Scenario::default() })?;
+        let hits = self.hits(&forecast, without);
+        Ok(Told { hits, cut: forecast.cut || without.cut, ..Told::default() })
+    }
+
+    /// When it would start and end, with those who may come; none where there is not enough work left.
+    pub fn estimate(&mut self, job: &JobSpec, draw: Draw<'_>) -> Result<Option<Estimate>, RestoreError> {
+        let mut runs = Vec::with_capacity(RUNS);
+        while runs.len() < RUNS && self.steps_left > 0 {
+            let scenario = self.past.scenario(runs.len(), self.state, self.limits.horizon, draw);
+            let asked = Some((Box::new(job.clone()), self.past.steps_of(job, draw)));
+            let forecast = self.run(Scenario { asked, only_asked: true, ..scenario })?;
+            if self.steps_left > 0 {
+                runs.extend(forecast.asked.map(|asked| one(asked.job, &forecast.outlooks)));
+            }
+        }
+        let told = estimates(&runs).into_values().next();
+        Ok(told.filter(|_| runs.len() >= RUNS_MIN))
+    }
+
+    /// Whom it hits: the same jobs with it and without it.
+    fn hits(&self, with: &Forecast, without: &Forecast) -> Vec<Hit> {
+        let hit = |(job, before): (&JobId, &Outlook)| {
+            let (after, end) = (with.outlooks.get(job)?, before.end?);
+            let delay = match after.end {
+                Some(after) => Some(after - end).filter(|delay| *delay >= DELAY_MIN).unwrap_or_default(),
+                // What was cut off may end yet.
+                None if with.cut => Span::ZERO,
+                None => Span(u64::MAX),
+            };
+            let stops = after.stops.saturating_sub(before.stops);
+            let late = self.deadline(*job).is_some_and(|due| end <= due && end + delay > due);
+            let delay = (delay < Span(u64::MAX)).then_some(delay);
+            (delay != Some(Span::ZERO) || stops > 0).then_some(Hit { job: *job, delay, stops, late })
+        };
+        let mut hits: Vec<Hit> = without.outlooks.iter().filter_map(hit).collect();
+        let loss = |hit: &Hit| (hit.delay.is_none(), hit.delay, hit.stops);
+        hits.sort_by_key(|hit| (std::cmp::Reverse(loss(hit)), hit.job));
+        hits
+    }
+
+    fn deadline(&self, job: JobId) -> Option<Time> {
+        let row = self.state.rows.get(&job)?;
+        self.state.specs[row.index()].deadline
+    }
+
+    fn run(&mut self, scenario: Scenario) -> Result<Forecast, RestoreError> {
+        let steps_max = self.limits.steps_max.min(self.steps_left);
+        let (limits, scenario) = (Limits { steps_max, ..self.limits }, Scenario { at: self.at, ..scenario });
+        let forecast = run(self.state, (self.placer)(), &mut *(self.policy)(), &scenario, limits)?;
+        self.steps_left = self.steps_left.saturating_sub(forecast.steps);
+        Ok(forecast)
+    }
+}
+
+/// Of a forecast only one job.
+fn one(job: JobId, outlooks: &BTreeMap<JobId, Outlook>) -> Forecast {
+    let outlook = outlooks.get(&job).copied().unwrap_or_default();
+    Forecast { outlooks: BTreeMap::from([(job, outlook)]), ..Forecast::default() }
+}

@@ -1,0 +1,93 @@
+//! What would become of a job if it were submitted now, or of all jobs if a node went. It only looks, so that whoever
+//! may look may ask, one question at a time; others' jobs are only counted.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Json as Answer;
+use axum::extract::State;
+
+use super::extract::{Json, Reader};
+use super::{Problem, Site};
+use crate::handle::{Ask, Refusal, Who};
+use crate::request::check::check;
+use crate::views::{ErrorView, WhatIfView};
+use crate::what_if::{Question, WhatIf, view};
+
+/// Questions that are answered at once, of all users together.
+const ASKING_MAX: usize = 4;
+
+#[utoipa::path(post, path = "/v1/what-if", request_body = WhatIf, security(("token" = [])),
+    responses((status = 200, body = WhatIfView, description = "Nothing happened"),
+        (status = 400, body = ErrorView), (status = 404, body = ErrorView), (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
+pub(super) async fn what_if(
+    State(site): State<Arc<Site>>,
+    Reader(caller): Reader,
+    Json(asked): Json<WhatIf>,
+) -> Result<Answer<WhatIfView>, Problem> {
+    if let Some(job) = &asked.job {
+        check(job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+    }
+    let turn = site.asking.turn(&caller.who.user)?;
+    let (who, asker, asked) = (caller.who.clone(), caller.who, Box::new(asked));
+    let question = site.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await?;
+    Ok(Answer(answered(site, question, asker, turn).await?))
+}
+
+/// Works the answer out on a thread that may take its time. Who asks again before it is done waits, even if they gave
+/// up on the first answer.
+async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> Result<WhatIfView, Refusal> {
+    let work = move || {
+        let _turn = turn;
+        let told = question.answer()?;
+        Ok(view(&question, &told, &who, &site.board()))
+    };
+    let broken =
+        |_| Err(Refusal::Unavailable("the question could not be answered; see the server's log".into()));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(broken)
+}
+
+/// Who is being answered.
+#[derive(Clone, Debug, Default)]
+pub struct Asking(Arc<Mutex<BTreeSet<String>>>);
+
+/// The right to be answered, until it is dropped.
+pub(super) struct Turn(Asking, String);
+
+impl Asking {
+    /// One question a user, and a few in all.
+    pub(super) fn turn(&self, user: &str) -> Result<Turn, Problem> {
+        let mut asking = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if asking.len() >= ASKING_MAX {
+            return Err(Problem::later(1.0, "too many questions are being answered; try again in a moment"));
+        }
+        if !asking.insert(user.to_owned()) {
+            return Err(Problem::later(1.0, "one question at a time; your last one is still being answered"));
+        }
+        drop(asking);
+        Ok(Turn(self.clone(), user.to_owned()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_asks_one_question_at_a_time_and_all_together_a_few() {
+        let asking = Asking::default();
+        let first = asking.turn("ann").ok();
+        assert_eq!(asking.turn("ann").err().map(|problem| problem.status.as_u16()), Some(429));
+        let others: Vec<_> = ["bob", "cid", "dan"].map(|user| asking.turn(user).ok()).into();
+        assert!(others.iter().all(Option::is_some));
+        assert_eq!(asking.turn("eve").err().and_then(|problem| problem.retry_s), Some(1.0));
+        drop(first);
+        assert!(asking.turn("ann").is_ok() && asking.turn("ann").is_ok());
+    }
+}

@@ -1,0 +1,87 @@
+//! How true what-ifs are: just before a job of a run is submitted, it is asked about from the state of the scheduler,
+//! and when the run is over it shows what became of it.
+
+use yard_core::forecast::Limits;
+use yard_core::forecast::interval::{Estimate, Interval};
+use yard_core::forecast::what_if::{Asker, Told};
+use yard_core::job::JobSpec;
+use yard_core::message::Input;
+use yard_core::{Engine, State, Time};
+
+use crate::estimates::{How, holds, past};
+use crate::random::Random;
+use crate::record::JobRecord;
+use crate::run::{Outcome, Probe};
+
+/// What was foretold of a job, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Jobs that were there.
+    pub living: usize,
+    /// What was foretold.
+    pub told: Told,
+    /// When it started and ended.
+    pub real: (Option<Time>, Option<Time>),
+}
+
+impl Asked {
+    /// Whether the start is to the instant what was foretold, if nobody else came.
+    pub fn exact(&self) -> bool {
+        self.told.quiet.start == self.real.0
+    }
+
+    /// Whether start and end were inside their intervals.
+    pub fn held(&self) -> (bool, bool) {
+        let estimate = self.told.estimate.unwrap_or(Estimate { start: None, end: None });
+        let inside =
+            |interval: Option<Interval>, time: Option<Time>| time.is_some_and(|time| holds(interval, time));
+        (inside(estimate.start, self.real.0), inside(estimate.end, self.real.1))
+    }
+}
+
+/// Has a simulation of these jobs run, and asks about one of them before it is submitted. Where jobs like those of the
+/// past are expected to come, an interval is made too. None where the run never got so far.
+pub fn ask<E>(
+    jobs: &[(Time, &JobSpec)],
+    at: usize,
+    how: &How<'_>,
+    seed: u64,
+    simulate: impl FnOnce(Probe<'_>) -> Result<Outcome, E>,
+) -> Result<Option<Asked>, E> {
+    let mut before: Option<State> = None;
+    let outcome = simulate(&mut |engine: &Engine, _: Time, _: &Input| {
+        if engine.next_job().index() == at {
+            before = Some(engine.state().clone());
+        }
+    })?;
+    Ok(before.map(|state| asked(&state, jobs, at, how, seed, &outcome.record.jobs)))
+}
+
+fn asked(
+    state: &State,
+    jobs: &[(Time, &JobSpec)],
+    at: usize,
+    how: &How<'_>,
+    seed: u64,
+    real: &[JobRecord],
+) -> Asked {
+    let (now, spec) = jobs[at];
+    let mut random = Random::new(seed ^ 0xa5ced);
+    let mut asker = Asker {
+        state,
+        at: now,
+        past: &past(state.now(), &jobs[..at], None, real),
+        policy: how.policy,
+        placer: how.placer,
+        limits: Limits::default(),
+        steps_left: u64::MAX,
+    };
+    let sound = "a state of this version";
+    let without = asker.without().expect(sound);
+    let mut told = asker.with(spec, &without).expect(sound);
+    if how.recurs {
+        told.estimate = asker.estimate(spec, &mut |below| random.below(below)).expect(sound);
+    }
+    let real = (real[at].first_start, real[at].end);
+    Asked { living: without.outlooks.len(), told, real }
+}

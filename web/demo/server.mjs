@@ -1,0 +1,129 @@
+// Serves the built page on the made-up cluster. Usage: node demo/server.mjs [port] [scale]
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { cluster } from './cluster.mjs';
+
+const TYPES = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
+const REASONS = ['priority', 'priority', 'priority', 'capacity', 'capacity', 'gang', 'share'];
+const TEXTS = {
+  priority: (job) => `${3 + (job.id % 9)} jobs in front hold or get the devices it could use: h100 needs ${job.gpus}, free 2 of 152 (1 on one node).`,
+  capacity: (job) => `Not enough devices are free: a100 needs ${job.gpus}, free 3 of 136 (2 on one node).`,
+  gang: (job) => `Enough devices do not lie together, or there are too few in all: h200 needs ${job.gpus}, free 9 of 112 (5 on one node).`,
+  share: () => 'Devices are shared by turns and it is another\'s; its part is 42 % of the time.',
+};
+
+export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000, seed = 1, dist = new URL('../dist/', import.meta.url) }) {
+  const world = cluster({ seed, now, scale, ...(rate && { rate }), ...(hours && { hours }) });
+  const open = world.jobs.filter((job) => job.ended_at === null);
+  const prices = { h200: 2.31, h100: 1.74, a100: 0.92, l40s: 0.11 };
+  const devices = world.nodes.flatMap((node) => node.devices);
+  const status = {
+    version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.state !== 'running').length,
+    running: open.filter((job) => job.state === 'running').length, ended: world.jobs.length - open.length,
+    nodes_up: world.nodes.length - 1, devices: devices.length, devices_held: devices.filter((device) => device.jobs.length > 0).length,
+    prices, rounds: 412, plans: 610,
+  };
+  const reason = (job) => (job.state === 'running' ? 'running' : job.state === 'suspended' ? 'share' : REASONS[job.id % REASONS.length]);
+  const find = (id) => (id === 'last' ? world.jobs.at(-1) : world.jobs[Number(id) - 1]);
+  const routes = [
+    [/^\/v1\/me$/, () => ({ user: 'root', scope: 'admin' })],
+    [/^\/v1\/queue$/, () => {
+      const waiting = open.filter((job) => job.state !== 'running');
+      return { waiting: waiting.length, jobs: waiting.slice(0, 64).map((job) => ({ job: job.id, reason: reason(job), text: TEXTS[reason(job)](job) })) };
+    }],
+    [/^\/v1\/events$/, (_, query) => {
+      const job = query.get('job');
+      const after = Number(query.get('after') ?? 0);
+      return { events: world.events.filter((event) => event.id > after && (!job || event.job === Number(job))).slice(-Number(query.get('limit') ?? 1000)) };
+    }],
+    [/^\/v1\/what-if$/, () => whatIf(now, open)],
+    [/^\/v1\/jobs$/, () => ({ jobs: world.jobs })],
+    [/^\/v1\/jobs\/(\w+)$/, ([, id]) => ({ ...find(id), request: request(find(id)) })],
+    [/^\/v1\/jobs\/(\w+)\/explain$/, ([, id]) => explain(find(id), reason(find(id)), prices, open)],
+  ];
+  const server = createServer(async (req, res) => {
+    const url = new URL(req.url, 'http://demo');
+    if (url.pathname === '/v1/watch') return stream(res, { revision: 1, time: now, whole: true, jobs: world.jobs, nodes: world.nodes, status });
+    if (url.pathname.endsWith('/logs')) return res.end(log(find(url.pathname.split('/')[3])));
+    for (const [pattern, answer] of routes) {
+      const match = pattern.exec(url.pathname);
+      if (match) return json(res, answer(match, url.searchParams));
+    }
+    const name = url.pathname === '/' ? 'index.html' : url.pathname.slice(1);
+    try {
+      const body = await readFile(new URL(name, dist));
+      res.writeHead(200, { 'content-type': TYPES[name.split('.').pop()] });
+      res.end(body);
+    } catch {
+      res.writeHead(404).end();
+    }
+  });
+  return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}`, world, close: () => { server.closeAllConnections(); server.close(); } })));
+}
+
+function json(res, value) {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  res.end(JSON.stringify(value));
+}
+
+function stream(res, change) {
+  res.writeHead(200, { 'content-type': 'text/event-stream' });
+  res.write(`id: 1\nevent: change\ndata: ${JSON.stringify(change)}\n\n`);
+}
+
+function request(job) {
+  return {
+    name: job.name, command: ['torchrun', 'train.py', '--config', `configs/${job.name.replace(/-\d+$/, '')}.yaml`], env: { WANDB_MODE: 'offline' },
+    workdir: `/home/${job.user}/runs`, gpus: job.gpus, kinds: ['h100', 'h200'], ranks: 'device', tenant: job.tenant, priority: job.priority,
+    deadline: job.deadline, checkpoint: { dir: `/data/${job.user}/${job.name}`, signal: null, grace_s: 60 }, pause: 'checkpoint',
+  };
+}
+
+function explain(job, reason, prices, open) {
+  const waits = reason !== 'running';
+  const over = job.ended_at !== null;
+  return {
+    job: job.id, state: job.state, reason: over ? 'over' : reason,
+    text: over ? `The job is over: ${job.state}.` : waits ? TEXTS[reason](job) : `The job runs on ${job.gpus} × ${job.kind}.`,
+    numbers: {}, ahead: waits ? open.filter((other) => other.started_at === null && other.id < job.id).slice(0, 4).map((other) => other.id) : [],
+    remedies: waits && !over ? [`ask for ${Math.max(1, job.gpus / 4)} devices of kind h100: it would start now`, 'allow kind l40s, of which 6 are free (--kind l40s): it would start now'] : [],
+    prices: waits && !over ? { h100: prices.h100, h200: prices.h200 } : {},
+    ways: over ? [] : [['h200', 1.31], ['h100', 1], ['a100', 0.52]].map(([kind, speed]) => ({
+      kind, gpus: job.gpus, rate: speed * (job.rate ?? 2.4), price: prices[kind] * job.gpus, held: job.kind === kind,
+    })),
+  };
+}
+
+function whatIf(now, open) {
+  const none = { best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stopped: 0, delays: [], cut: false };
+  const way = (label, gpus, kind, node, wait, run, more) => ({
+    ...none, label, gpus, kind, nodes: [`${node}[0,1,2,3,4,5,6,7]`], start: now + wait, end: now + wait + run,
+    start_interval: { low: now + wait * 0.7, mid: now + wait * 1.1, high: now + wait * 1.9 },
+    end_interval: { low: now + wait * 0.7 + run * 0.95, mid: now + wait + run * 1.05, high: now + wait * 1.9 + run * 1.2 }, ...more,
+  });
+  const hit = open.filter((job) => job.started_at === null).slice(2, 6).map((job, n) => ({ job: job.id, name: job.name, delay_s: 1900 - n * 420, stops: 0 }));
+  return {
+    made_at: now, cut: false, rows: [
+      way('as asked', 8, 'h100', 'h100-08', 3900, 7200, { in_time: false, delayed: 4, delayed_s: 5080, delays: hit }),
+      way('4 devices', 4, 'h100', 'h100-01', 900, 12400, { in_time: false, delayed: 1, delayed_s: 600 }),
+      way('16 devices', 16, 'h100', 'h100-11', 9200, 4100, { in_time: false, delayed: 9, delayed_s: 20400 }),
+      way('on h200', 8, 'h200', 'h200-11', 1500, 5000, { in_time: true, best: true, delayed: 2, delayed_s: 1310 }),
+      way('on a100', 8, 'a100', 'a100-17', 400, 13800, { in_time: false }),
+      way('no deadline', 8, 'h100', 'h100-08', 4200, 7200, {}),
+    ],
+  };
+}
+
+function log(job) {
+  const lines = ['loading configs/train.yaml', `world size ${job.gpus}, backend nccl`, job.checkpointed ? `resumed from step ${Math.max(0, job.checkpointed - 2000)}` : 'starting from scratch'];
+  for (let n = 0; n < 40; n++) {
+    const step = Math.max(0, (job.step ?? 0) - (40 - n) * 10);
+    lines.push(`step ${String(step).padStart(6)}  loss ${(2.1 + 3 * Math.exp(-step / 9000) + Math.sin(n) * 0.02).toFixed(4)}  lr 3.0e-04  ${(job.rate ?? 2).toFixed(2)} it/s`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+if (import.meta.url === `file://${process.argv[1]}`) {
+  const { url } = await demo({ port: Number(process.argv[2] ?? 7499), scale: Number(process.argv[3] ?? 1) });
+  console.log(`${url}  (any token is good)`);
+}

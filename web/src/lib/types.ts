@@ -1,0 +1,154 @@
+// What the API answers, as far as the page reads it. The names are those of `/v1/openapi.json`.
+
+export interface Interval { low: number; mid: number; high: number | null }
+export interface Estimate { made_at: number; start: Interval | null; end: Interval | null }
+
+export interface Job {
+  id: number;
+  name: string;
+  user: string;
+  tenant: string | null;
+  state: string;
+  reason: string | null;
+  gpus: number;
+  kind: string | null;
+  nodes: string[];
+  priority: number;
+  deadline: number | null;
+  promise: number | null;
+  earliest: number | null;
+  submitted_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+  executed_s: number;
+  idle_s: number | null;
+  step: number | null;
+  steps: number | null;
+  checkpointed: number | null;
+  rate: number | null;
+  starts: number;
+  preemptions: number;
+  migrations: number;
+  failures: number;
+  exit_code: number | null;
+  estimate: Estimate | null;
+  request?: Record<string, unknown>;
+}
+
+export interface Device {
+  kind: string;
+  index: number;
+  name: string;
+  uuid: string | null;
+  memory_mib: number | null;
+  jobs: number[];
+  problem: string | null;
+  busy: number | null;
+  memory_used_mib: number | null;
+  temperature_c: number | null;
+  power_w: number | null;
+  throttled: string | null;
+  ecc: [number, number] | null;
+  split: boolean;
+  links: [number, string][];
+  idle_jobs: number[];
+}
+
+export interface Node {
+  name: string;
+  state: string;
+  reason: string | null;
+  address: string;
+  devices: Device[];
+  heard_s: number | null;
+}
+
+export interface Status {
+  version: string;
+  policy: string;
+  round_s: number;
+  pending: number;
+  running: number;
+  ended: number;
+  nodes_up: number;
+  devices: number;
+  devices_held: number;
+  prices: Record<string, number>;
+  rounds: number;
+  plans: number;
+}
+
+export interface Change {
+  revision: number;
+  time: number;
+  whole: boolean;
+  jobs: Job[];
+  nodes: Node[];
+  status: Status | null;
+}
+
+export interface Place { node: string; devices: number[] }
+
+export interface Fact {
+  id: number;
+  time: number;
+  event: string;
+  job: number | null;
+  node: string | null;
+  detail: {
+    lease?: number;
+    gpus?: number;
+    kind?: string | null;
+    placement?: Place[];
+    why?: string;
+    to?: number[];
+    outcome?: string;
+    state?: string;
+    reason?: string | null;
+    message?: string | null;
+    exit_code?: number | null;
+    change?: unknown;
+    by?: number;
+    likely?: number | null;
+    earliest?: number | null;
+    after?: number;
+  };
+}
+
+export interface Explanation {
+  job: number;
+  state: string;
+  reason: string;
+  text: string;
+  numbers: Record<string, number>;
+  ahead: number[];
+  remedies: string[];
+  prices: Record<string, number>;
+  ways?: { kind: string; gpus: number; rate: number; price: number | null; held: boolean }[];
+}
+
+export interface Me { user: string; scope: string }
+
+export interface Delay { job: number; name: string; delay_s: number; stops: number }
+
+export interface WhatIfRow {
+  label: string;
+  best: boolean;
+  gpus: number | null;
+  kind: string | null;
+  nodes: string[];
+  start: number | null;
+  end: number | null;
+  start_interval: Interval | null;
+  end_interval: Interval | null;
+  in_time: boolean | null;
+  refused: string | null;
+  earliest: number | null;
+  delayed: number;
+  delayed_s: number;
+  stopped: number;
+  delays: Delay[];
+  cut: boolean;
+}
+
+export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }

@@ -1,0 +1,46 @@
+// When a job will start and end: the likely time, and the interval that holds nine times in ten.
+
+import { ago, clock } from '../lib/format';
+import type { Interval, Job } from '../lib/types';
+
+export function EstimateBar({ job, now }: { job: Job; now: number }) {
+  const { estimate } = job;
+  const start = job.started_at === null ? estimate?.start : null;
+  const times = [start?.high, start?.mid, estimate?.end?.high, estimate?.end?.mid, job.deadline].filter((time): time is number => time != null);
+  const last = Math.max(now + 60, ...times);
+  const until = now + (last - now) * 1.06;
+  const at = (time: number) => `${Math.max(0, Math.min(100, ((time - now) / (until - now)) * 100))}%`;
+  return (
+    <div class="estimate">
+      {start && <Line name="starts" interval={start} at={at} until={until} now={now} hue="hue-1" />}
+      {estimate?.end && <Line name="ends" interval={estimate.end} at={at} until={until} now={now} hue="hue-0" />}
+      {job.deadline !== null && (
+        <div class="estimate-line">
+          <span class="estimate-name">deadline</span>
+          <span class="estimate-track"><i class="estimate-mark is-deadline" style={{ left: at(job.deadline) }} /></span>
+          <span class="estimate-text">{ago(job.deadline, now)}</span>
+        </div>
+      )}
+      {estimate && <p class="note">Nine times in ten within the bar. Foretold {ago(estimate.made_at, now)} by running the scheduler forward.</p>}
+      {!estimate && <p class="note">Not foretold yet.</p>}
+    </div>
+  );
+}
+
+interface LineProps { name: string; interval: Interval; at: (time: number) => string; until: number; now: number; hue: string }
+
+function Line({ name, interval, at, until, now, hue }: LineProps) {
+  const high = interval.high ?? until;
+  const mid = Math.max(interval.mid, now);
+  const range = `${clock(Math.max(interval.low, now), now)} – ${interval.high === null ? 'unknown' : clock(Math.max(interval.high, now), now)}`;
+  return (
+    <div class="estimate-line">
+      <span class="estimate-name">{name}</span>
+      <span class="estimate-track" role="img" aria-label={`${name} between ${range}`}>
+        <i class={`estimate-range ${hue}`} style={{ left: at(interval.low), right: `calc(100% - ${at(high)})` }} />
+        <i class={`estimate-mark ${hue}`} style={{ left: at(mid) }} />
+      </span>
+      <span class="estimate-text"><b>{ago(mid, now)}</b> <small>{range}</small></span>
+    </div>
+  );
+}

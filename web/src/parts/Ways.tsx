@@ -1,0 +1,90 @@
+// The answers to a what-if beside each other, on one axis of time.
+
+import { ago, clock, plural, span, where } from '../lib/format';
+import { link } from '../lib/route';
+import { store } from '../lib/store';
+import type { Delay, Interval, WhatIf, WhatIfRow } from '../lib/types';
+
+export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
+  const times = answer.rows.flatMap((row) => [row.start, row.end, row.end_interval?.high ?? null, row.start_interval?.high ?? null]);
+  const last = Math.max(now + 60, ...times.filter((time): time is number => time !== null));
+  const at = (time: number) => `${Math.max(0, Math.min(100, ((time - now) / (last - now)) * 100))}%`;
+  const first = answer.rows[0];
+  return (
+    <div class="ways">
+      <div class="wide-table" tabIndex={0}>
+        <table>
+          <thead><tr><th scope="col">Way</th><th scope="col">Where</th><th scope="col" class="ways-axis">now – {clock(last, now)}</th><th scope="col">Starts</th><th scope="col">Ends</th><th scope="col">Deadline</th><th scope="col">Others</th></tr></thead>
+          <tbody>{answer.rows.map((row) => <Way key={row.label} row={row} now={now} at={at} />)}</tbody>
+        </table>
+      </div>
+      {answer.rows.filter((row) => row.refused).map((row) => (
+        <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
+      ))}
+      {first && first.delays.length > 0 && <Delays delays={first.delays} />}
+      <p class="note">Bars are exact if nobody else comes; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
+    </div>
+  );
+}
+
+function Way({ row, now, at }: { row: WhatIfRow; now: number; at: (time: number) => string }) {
+  return (
+    <tr class={row.best ? 'is-best' : ''}>
+      <th scope="row">{row.label}{row.best && <span class="state node-up">best</span>}</th>
+      <td>{row.kind ? <>{row.gpus} × {row.kind} <small class="below">{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
+      <td class="ways-axis">{!row.refused && row.start !== null && <Span row={row} at={at} now={now} />}</td>
+      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} now={now} />}</td>
+      <td>{!row.refused && <When time={row.end} interval={row.end_interval} now={now} />}</td>
+      <td>{row.in_time === false && <span class="bad">missed</span>}{row.in_time === true && <span class="good">kept</span>}</td>
+      <td>{others(row)}</td>
+    </tr>
+  );
+}
+
+function Span({ row, at, now }: { row: WhatIfRow; at: (time: number) => string; now: number }) {
+  const end = row.end ?? Infinity;
+  const whisker = row.end_interval;
+  return (
+    <span class="ways-track" role="img" aria-label={`starts ${ago(row.start!, now)}, ends ${row.end === null ? 'not within weeks' : ago(row.end, now)}`}>
+      <i class="ways-run" style={{ left: at(row.start!), right: `calc(100% - ${at(end)})` }} />
+      {whisker && <i class="ways-whisker" style={{ left: at(whisker.low), right: `calc(100% - ${at(whisker.high ?? Infinity)})` }} />}
+    </span>
+  );
+}
+
+function When({ time, interval, now }: { time: number | null; interval: Interval | null; now: number }) {
+  if (time === null) return <span class="note">not within weeks</span>;
+  const low = interval ? Math.min(interval.low, time) : time;
+  const high = interval ? (interval.high === null ? null : Math.max(interval.high, time)) : time;
+  return (
+    <>
+      {ago(Math.max(time, now), now)}
+      {(high === null || high - low >= 1) && <small class="below">{span(Math.max(0, low - now))} – {high === null ? '…' : span(Math.max(0, high - now))}</small>}
+    </>
+  );
+}
+
+function others(row: WhatIfRow) {
+  const parts = [
+    row.delayed > 0 && <>{plural(row.delayed, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,
+    row.stopped > 0 && <small class="below">{plural(row.stopped, 'job')} stopped</small>,
+  ].filter(Boolean);
+  return parts.length > 0 ? <>{parts}</> : <span class="note">nobody</span>;
+}
+
+function Delays({ delays }: { delays: Delay[] }) {
+  return (
+    <>
+      <h3>Who would wait longer, asked as it is</h3>
+      <ul class="risks">
+        {delays.map((delay) => (
+          <li key={delay.job}>
+            {store.jobs.has(delay.job) ? <a href={link(['jobs', String(delay.job)])}>{delay.name} ({delay.job})</a> : <span>job {delay.job}</span>}
+            <span>{delay.stops > 0 && `stopped ${plural(delay.stops, 'more time')}`}</span>
+            <b>{span(delay.delay_s)} later</b>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
