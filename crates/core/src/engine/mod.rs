@@ -43,7 +43,7 @@ pub struct Engine {
 impl Engine {
     /// Whether a job may not start now, because others were promised its devices before it could give them back.
     pub(crate) fn is_barred(&self, job: JobIdx) -> bool {
-        self.state.barred().contains(&job)
+        self.state.gate().concerns(&[job])
     }
 
     /// An engine without nodes or jobs.

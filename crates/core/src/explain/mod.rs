@@ -12,7 +12,7 @@ pub use self::ways::Way;
 use crate::allocation::Mode;
 use crate::cluster::Placement;
 use crate::engine::Engine;
-use crate::ids::{JobId, JobIdx, KindId, NodeId};
+use crate::ids::{JobId, JobIdx, KindId, LeaseId, NodeId};
 use crate::leases::{Lease, LeaseState};
 use crate::policy::Placer;
 use crate::units::Time;
@@ -193,12 +193,12 @@ impl Engine {
     fn in_hands(&self) -> Vec<Held> {
         let state = &self.state;
         let stays = state.leases.iter().filter(|(_, lease)| lease.state != LeaseState::Ending);
-        let held = |lease: &Lease| Held {
+        let held = |(id, lease): (LeaseId, &Lease)| Held {
             jobs: lease.jobs.clone(),
             placement: lease.placement.clone(),
-            fixed: state.is_kept(lease),
+            fixed: state.is_kept(id, lease),
         };
-        stays.map(|(_, lease)| held(lease)).collect()
+        stays.map(held).collect()
     }
 }
 
