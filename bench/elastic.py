@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The market beside the specialists, each on its own ground: Sia's workloads on 64 devices of three kinds (times and
-restarts), ElasticFlow's and Chronus's traces (deadlines), and rigid, strongly scaling and adaptive jobs with and without
-deadlines in one trace. Every row is one `yard sim` for each trace.
+restarts), rigid, strongly scaling and adaptive jobs with and without deadlines in one trace, rigid jobs only (fairness),
+and ElasticFlow's and Chronus's traces (deadlines). Every row is one `yard sim` for each trace.
 
 Usage: bench/elastic.py [all]   (needs target/release/yard and ../shared/data; all: every workload of Sia's)"""
 
@@ -28,6 +28,7 @@ def main():
     one()
     sias(workloads)
     mixed()
+    rigid()
     for promises in [[], ["--promises"]]:
         deadlines("elasticflow/elasticVpollux_e.csv", "t4:16x4", ["edf", "elasticflow", "market"],
                   ["--compat", "elasticflow", "--throughputs", str(DATA / "traces/elasticflow/throughputs_T4"), *promises])
@@ -60,12 +61,34 @@ def mixed():
     rows = {policy: [] for policy in ALL}
     with tempfile.TemporaryDirectory() as folder:
         for seed in SEEDS:
-            trace = pathlib.Path(folder) / f"mixed-{seed}.csv"
-            trace.write_text(timed(YARD, "trace", "gen", "--jobs", "160", "--rate", "20", "--preset", "mixed",
-                                   "--seed", str(seed))[0], encoding="utf-8")
-            add(rows, trace)
+            add(rows, made(folder, "mixed", 160, 20, seed))
     print(f"Mixed traces of 160 jobs, seeds {SEEDS[0]} to {SEEDS[-1]}: as parts of sia's; restarts for each job; deadlines met")
     table(rows)
+
+
+def rigid():
+    """Jobs that do not grow, as in Gavel's evaluation; figures of the middle half."""
+    policies = ["max-min", "finish-time", "market"]
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in [1, 2, 3]:
+            result, _ = yard("sim", "--trace", str(made(folder, "gavel", 600, 5, seed)), "--cluster", "v100:24,p100:24,k80:24",
+                             "--throughputs", str(DATA / "gavel/simulation_throughputs.json"), "--round", "360s",
+                             "--jobs", "200..500", "--policy", ",".join(policies))
+            print(f"600 rigid jobs, seed {seed}: completion in hours; finish-time fairness, mean and worst")
+            print(f"{'policy':12} {'avg JCT':>8} {'p99 JCT':>8} {'avg rho':>8} {'max rho':>8} {'restarts':>8}")
+            for policy, row in zip(policies, result["runs"]):
+                times = [row["avg_jct_s"] / 3600, row["p99_jct_s"] / 3600]
+                fairness = [row["avg_rho"], row["max_rho"]]
+                print(f"{policy:12} " + " ".join(f"{x:8.2f}" for x in times) + " "
+                      + " ".join(f"{x:8.3f}" for x in fairness) + f" {row['restarts']:8}")
+
+
+def made(folder, preset, jobs, rate, seed):
+    """A generated trace, by its path."""
+    trace = pathlib.Path(folder) / f"{preset}-{seed}.csv"
+    out, _ = timed(YARD, "trace", "gen", "--jobs", str(jobs), "--rate", str(rate), "--preset", preset, "--seed", str(seed))
+    trace.write_text(out, encoding="utf-8")
+    return trace
 
 
 def add(rows, trace):

@@ -20,7 +20,8 @@
 //!
 //! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`, and for
 //! jobs with deadlines O(shapes² · steps) each.
-//! Not to be used where shares must be equal whatever comes of it: see `max-min`.
+//! Not to be used where shares must be equal, or in proportion to weights, whatever comes of it (see `max-min`): weights
+//! say here who goes first.
 
 mod due;
 mod worth;
