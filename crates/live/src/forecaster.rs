@@ -42,8 +42,12 @@ pub struct Estimating {
 pub(crate) const PAST_MAX: usize = 1_000;
 
 /// How far one run goes: a forecast of thousands of jobs takes seconds, not minutes.
-const LIMITS: Limits =
-    Limits { steps_max: 50_000, plans_max: 5_000, horizon: Span::from_whole_secs(30 * 86_400) };
+const LIMITS: Limits = Limits {
+    steps_max: 50_000,
+    plans_max: 5_000,
+    work_max: u64::MAX,
+    horizon: Span::from_whole_secs(30 * 86_400),
+};
 
 /// A rest is so many times as long as the work before it.
 const REST: u64 = 10;

@@ -74,13 +74,13 @@ fn asked(
         policy: how.policy,
         placer: how.placer,
         limits: Limits::default(),
-        steps_left: u64::MAX,
+        work_left: u64::MAX,
     };
     let sound = "a state of this version";
     let without = asker.without().expect(sound);
     let mut told = asker.with(spec, &without).expect(sound);
     if how.recurs {
-        told.estimate = asker.estimate(spec, &mut |below| random.below(below)).expect(sound);
+        told.estimate = asker.estimate(spec, 1, &mut |below| random.below(below)).expect(sound);
     }
     let real = (real[at].first_start, real[at].end);
     Asked { living: without.outlooks.len(), told, real }

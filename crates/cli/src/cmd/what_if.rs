@@ -133,12 +133,14 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
         return ("refused".into(), String::new());
     }
     let late = if row.in_time == Some(false) { ", too late" } else { "" };
-    (within(row.start, row.start_interval, now), within(row.end, row.end_interval, now) + late)
+    let none = if row.cut { "not known" } else { "not within weeks" };
+    let told = |quiet, interval| within(quiet, interval, now, none);
+    (told(row.start, row.start_interval), told(row.end, row.end_interval) + late)
 }
 
-fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64) -> String {
+fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64, none: &str) -> String {
     let left = |time: f64| output::brief((time - now).max(0.0));
-    let middle = quiet.map_or_else(|| "not within weeks".into(), left);
+    let middle = quiet.map_or_else(|| none.into(), left);
     let Some(IntervalView { low, high, .. }) = interval else { return middle };
     // What is exact lies within.
     let low = quiet.map_or(low, |quiet| quiet.min(low));

@@ -49,6 +49,9 @@ pub struct Limits {
     pub steps_max: u64,
     /// Plans of the policy, which may be dear.
     pub plans_max: u64,
+    /// Both together: steps, and for each plan one more for each eighth job that it is about, which is about what it
+    /// costs.
+    pub work_max: u64,
     /// Time from now on.
     pub horizon: Span,
 }
@@ -56,7 +59,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let horizon = Span::from_whole_secs(180 * 86_400);
-        Limits { steps_max: 200_000, plans_max: 20_000, horizon }
+        Limits { steps_max: 200_000, plans_max: 20_000, work_max: u64::MAX, horizon }
     }
 }
 
@@ -80,8 +83,8 @@ pub struct Forecast {
     pub asked: Option<Asked>,
     /// Whether the limits ended it before all jobs were over.
     pub cut: bool,
-    /// Steps of the engine that it took.
-    pub steps: u64,
+    /// The work it took, as limits count it.
+    pub work: u64,
 }
 
 /// What would become of a job that is asked about, beside its outlook.
@@ -94,6 +97,9 @@ pub struct Asked {
     /// Why it would be refused, and the earliest deadline that could be promised.
     pub refused: Option<(String, Option<Time>)>,
 }
+
+/// A plan costs as much as a step for so many jobs.
+const PLAN_JOBS: u64 = 8;
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
 const IDLE_ROUNDS_MAX: u32 = 64;
@@ -118,7 +124,7 @@ pub fn run(
         run.happen(now);
     }
     let cut = run.open > 0 && !run.told() && run.goes_on();
-    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, steps: run.steps })
+    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work })
 }
 
 struct Run<'a> {
@@ -136,6 +142,7 @@ struct Run<'a> {
     until: Time,
     steps: u64,
     plans: u64,
+    work: u64,
     limits: Limits,
     idle_rounds: u32,
 }
@@ -160,6 +167,7 @@ impl<'a> Run<'a> {
             until: now + limits.horizon,
             steps: 0,
             plans: 0,
+            work: 0,
             limits,
             idle_rounds: 0,
             engine,
@@ -183,7 +191,8 @@ impl<'a> Run<'a> {
     }
 
     fn spent(&self) -> bool {
-        self.steps >= self.limits.steps_max || self.plans >= self.limits.plans_max
+        let Limits { steps_max, plans_max, work_max, .. } = self.limits;
+        self.steps >= steps_max || self.plans >= plans_max || self.work >= work_max
     }
 
     /// Whether something would happen yet if it went on: else who is left stays.
@@ -237,11 +246,13 @@ impl<'a> Run<'a> {
         let mut effects = Vec::new();
         while let Some(input) = inputs.pop_front() {
             self.steps += 1;
+            self.work += 1;
             self.engine.step(self.now, input, &mut effects);
             for effect in effects.drain(..) {
                 match effect {
                     Effect::Plan { plan, view } => {
                         self.plans += 1;
+                        self.work += view.active().count() as u64 / PLAN_JOBS;
                         let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
                         inputs.push_back(Input::Planned { plan, answer });
                     }

@@ -168,7 +168,7 @@ fn asker(state: &State, preempt: bool, steps: u64, ask: impl FnOnce(&mut what_if
         policy: &|| Box::new(Order { preempt }),
         placer: &|| Box::new(First),
         limits: Limits::default(),
-        steps_left: steps,
+        work_left: steps,
     });
 }
 

@@ -3,7 +3,7 @@
 //! long as they say; if that is so, they are exact. Further runs, in which jobs like those of the past come and take as
 //! long as such jobs did, make an interval of it.
 //!
-//! Nothing changes: all of it happens to copies. Work is bounded by steps of the engine over all runs together; what
+//! Nothing changes: all of it happens to copies. Work is bounded over all runs together; what
 //! was asked first is answered first, and an answer for which too little was left says so.
 
 use std::collections::BTreeMap;
@@ -18,9 +18,6 @@ use crate::message::NodeChange;
 use crate::policy::{Placer, Policy};
 use crate::state::{RestoreError, State};
 use crate::units::{Span, Time};
-
-/// Intervals are made of at least so many runs.
-const RUNS_MIN: usize = 9;
 
 /// Delays below this are no news: rounds and beats move by as much.
 const DELAY_MIN: Span = Span::from_whole_secs(1);
@@ -39,8 +36,8 @@ pub struct Asker<'a> {
     pub placer: &'a dyn Fn() -> Box<dyn Placer>,
     /// How far each run goes.
     pub limits: Limits,
-    /// Steps that are left for all runs together.
-    pub steps_left: u64,
+    /// Work that is left for all runs together, as limits count it.
+    pub work_left: u64,
 }
 
 /// What would become of a job.
@@ -98,18 +95,24 @@ impl Asker<'_> {
     }
 
     /// When it would start and end, with those who may come; none where there is not enough work left.
-    pub fn estimate(&mut self, job: &JobSpec, draw: Draw<'_>) -> Result<Option<Estimate>, RestoreError> {
+    /// `among`: with how many estimates, this one included, the work that is left is shared.
+    pub fn estimate(
+        &mut self,
+        job: &JobSpec,
+        among: u64,
+        draw: Draw<'_>,
+    ) -> Result<Option<Estimate>, RestoreError> {
         let mut runs = Vec::with_capacity(RUNS);
-        while runs.len() < RUNS && self.steps_left > 0 {
+        let limits = self.limits;
+        self.limits.work_max = limits.work_max.min(self.work_left / among.max(1) / RUNS as u64);
+        while runs.len() < RUNS && self.limits.work_max > 0 {
             let scenario = self.past.scenario(runs.len(), self.state, self.limits.horizon, draw);
             let asked = Some((Box::new(job.clone()), self.past.steps_of(job, draw)));
             let forecast = self.run(Scenario { asked, only_asked: true, ..scenario })?;
-            if self.steps_left > 0 {
-                runs.extend(forecast.asked.map(|asked| one(asked.job, &forecast.outlooks)));
-            }
+            runs.extend(forecast.asked.map(|asked| one(asked.job, &forecast.outlooks)));
         }
-        let told = estimates(&runs).into_values().next();
-        Ok(told.filter(|_| runs.len() >= RUNS_MIN))
+        self.limits = limits;
+        Ok(estimates(&runs).into_values().next())
     }
 
     /// Whom it hits: the same jobs with it and without it.
@@ -139,10 +142,10 @@ impl Asker<'_> {
     }
 
     fn run(&mut self, scenario: Scenario) -> Result<Forecast, RestoreError> {
-        let steps_max = self.limits.steps_max.min(self.steps_left);
-        let (limits, scenario) = (Limits { steps_max, ..self.limits }, Scenario { at: self.at, ..scenario });
+        let work_max = self.limits.work_max.min(self.work_left);
+        let (limits, scenario) = (Limits { work_max, ..self.limits }, Scenario { at: self.at, ..scenario });
         let forecast = run(self.state, (self.placer)(), &mut *(self.policy)(), &scenario, limits)?;
-        self.steps_left = self.steps_left.saturating_sub(forecast.steps);
+        self.work_left = self.work_left.saturating_sub(forecast.work);
         Ok(forecast)
     }
 }

@@ -1,6 +1,6 @@
 //! What would become of a job that is not submitted yet, or of all jobs if a node went. The driver hands over a copy of what it knows and goes on; the
 //! question is answered on another thread, from the copy alone, and nothing of it is ever kept. Work is bounded
-//! (`STEPS_MAX`): the job as it was asked for is answered first, then the other ways to ask for it, and what there was
+//! (`WORK_MAX`): the job as it was asked for is answered first, then the other ways to ask for it, and what there was
 //! no work left for says so.
 
 mod alternatives;
@@ -26,12 +26,16 @@ use crate::handle::Refusal;
 use crate::planner::MakePolicy;
 use crate::request::JobRequest;
 
-/// Steps of the engine for all runs of one question together: seconds of work at most.
-const STEPS_MAX: u64 = 300_000;
+/// Work for all runs of one question together: seconds at most.
+const WORK_MAX: u64 = 200_000;
 
 /// How far one run goes.
-const LIMITS: Limits =
-    Limits { steps_max: 50_000, plans_max: 5_000, horizon: Span::from_whole_secs(30 * 86_400) };
+const LIMITS: Limits = Limits {
+    steps_max: 50_000,
+    plans_max: 5_000,
+    work_max: 30_000,
+    horizon: Span::from_whole_secs(30 * 86_400),
+};
 
 /// What somebody asks: about a job, or about a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -116,7 +120,7 @@ impl Question {
             policy: &policy,
             placer: &placer,
             limits: LIMITS,
-            steps_left: STEPS_MAX,
+            work_left: WORK_MAX,
         };
         let without = asker.without().map_err(broken)?;
         let told = self.ways.iter().map(|way| match &way.change {
@@ -124,11 +128,12 @@ impl Question {
             Change::Nodes(nodes) => asker.nodes(nodes, &without),
         });
         let mut told: Vec<Told> = told.collect::<Result<_, _>>().map_err(broken)?;
-        for (way, told) in self.ways.iter().zip(&mut told) {
+        for (at, (way, told)) in self.ways.iter().zip(&mut told).enumerate() {
             let Some(spec) = way.spec().filter(|_| told.refused.is_none()) else { continue };
             // The same draws for each way: what differs is the way.
             let mut draws = Draws(self.seed);
-            let estimate = asker.estimate(spec, &mut |below| draws.below(below)).map_err(broken)?;
+            let among = (self.ways.len() - at) as u64;
+            let estimate = asker.estimate(spec, among, &mut |below| draws.below(below)).map_err(broken)?;
             told.estimate = estimate.map(|estimate| self.moves.moved(self.at, &estimate));
         }
         Ok(told)
