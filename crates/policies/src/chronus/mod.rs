@@ -6,9 +6,10 @@
 //! Σ_j ĝ_j·x_ji ≤ G for every i, Σ_p S_jp = 1 for every job that is guaranteed: each keeps the best of its deadlines
 //! that it can. '+' runs guaranteed jobs now; '−', while there are others, without a deadline or without a guarantee, as late as they may.
 //! Sizes on one node are rounded up to a power of two (3→4, 5..7→8), so that counts suffice. Solved by the program's own
-//! greedy packing, from the back, and exchanges (`leases`): a job is guaranteed if all before it stay so. With `exact=true`
-//! the integer program is solved by branch and bound for those that are (`program`), under a number of nodes, with its
-//! bound as the certificate. Tests compare both with every choice there is on small cases.
+//! greedy packing, from the back (`leases`): a job is guaranteed if all before it stay so. Then soft deadlines are exchanged
+//! while that is worth more (`trade`); with `exact=true` the integer program is solved by branch and bound for those that
+//! are guaranteed (`program`), under a number of nodes, with its bound as the certificate. Tests compare both with every
+//! choice there is on small cases.
 //! Placing: the largest leased jobs come first, and of rounded sizes whose sum fits none then lies on more nodes than it
 //! must (the paper's proposition, a test here), so that its search over placements has nothing left to find; which
 //! devices is the placer's choice, one job at a time, and `pack` takes the fullest node that fits.
@@ -20,6 +21,7 @@
 
 mod leases;
 mod program;
+mod trade;
 
 use yard_core::Span;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
@@ -29,7 +31,7 @@ use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use self::leases::{Chosen, Wish};
+use self::leases::{Chosen, Effort, Wish};
 use crate::Entry;
 use crate::ranked::finite;
 
@@ -73,7 +75,12 @@ impl Policy for Chronus {
         let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let others = view.active().any(|job| view.spec(job).deadline.is_none());
         // Between the beginnings of leases only who is guaranteed matters, and that is known without the program.
-        let choice = leases::choose(&wishes, &capacity, others, self.exact && lease.begins);
+        let effort = match lease.begins {
+            true if self.exact => Effort::Exact,
+            true => Effort::Traded,
+            false => Effort::Packed,
+        };
+        let choice = leases::choose(&wishes, &capacity, others, effort);
         let share = |job| Share::whole(job, lease.rank(view, job, choice.chosen.get(&job).copied()));
         let shares = Shares::All(view.active().map(share).collect());
         let proof = |(objective, bound)| Box::new(Certificate { objective, bound, ..Certificate::default() });
