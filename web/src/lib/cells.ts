@@ -1,7 +1,7 @@
 // The device map of the live cluster: nodes and devices as tiles and cells, coloured by who holds them.
 
 import { Palette, ranked } from './colors';
-import { percent } from './format';
+import { byName, percent } from './format';
 import { teamOf, type Store } from './store';
 import type { Job, Node } from './types';
 import type { Cell, Spot, Tile } from '../parts/map-layout';
@@ -28,7 +28,7 @@ export function palette(jobs: Iterable<Job>, by: By): Palette {
 /** Nodes by kind; kinds with most devices first. A node with two kinds stands in both. */
 export function groups(store: Store, by: By, colors: Palette, frozen: Map<string, number[]>): Group[] {
   const found = new Map<string, Group & { known: number; sum: number }>();
-  for (const node of [...store.nodes.values()].sort(byName)) {
+  for (const node of [...store.nodes.values()].sort((a, b) => byName(a.name, b.name))) {
     const kinds = new Map<string, Cell[]>();
     for (const device of node.devices) {
       const cells = kinds.get(device.kind) ?? [];
@@ -55,10 +55,6 @@ export function groups(store: Store, by: By, colors: Palette, frozen: Map<string
     }
   }
   return [...found.values()].sort((a, b) => b.total - a.total || (a.kind < b.kind ? -1 : 1));
-}
-
-function byName(a: Node, b: Node): number {
-  return a.name.localeCompare(b.name, 'en', { numeric: true });
 }
 
 function hue(job: Job | undefined, by: By, colors: Palette): string {

@@ -37,3 +37,10 @@ test('who listens is told once for many changes', async () => {
   expect(told).toBe(1);
   stop();
 });
+
+test('what a job has held grows while it runs', () => {
+  const store = new Store();
+  store.apply(change({ time: 1000, jobs: [job({ id: 1, state: 'running', starts: 1, executed_s: 50 }), job({ id: 2, state: 'suspended', starts: 1, executed_s: 50 })] }));
+  expect([1, 2].map((id) => store.ran(store.jobs.get(id)!, 1030))).toEqual([80, 50]);
+  expect(store.ran(job({ id: 9, state: 'running', executed_s: 5 }), 1030)).toBe(5);
+});

@@ -34,6 +34,8 @@ export class Store {
   ahead = 0;
   /** When each node was last heard of, by the server's clock. */
   heard = new Map<string, number>();
+  /** When each job was last told of, by the server's clock. */
+  private seen = new Map<number, number>();
   private listeners = new Set<() => void>();
   private timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -44,7 +46,10 @@ export class Store {
       for (const [id, job] of this.jobs) if (!isOver(job) && !gone.has(id)) this.jobs.delete(id);
       this.nodes.clear();
     }
-    for (const job of change.jobs) this.jobs.set(job.id, job);
+    for (const job of change.jobs) {
+      this.jobs.set(job.id, job);
+      this.seen.set(job.id, change.time);
+    }
     for (const node of change.nodes) {
       this.nodes.set(node.name, node);
       if (node.heard_s !== null) this.heard.set(node.name, change.time - node.heard_s);
@@ -63,6 +68,11 @@ export class Store {
   setLink(link: Link): void {
     this.link = link;
     this.tell();
+  }
+
+  /** How long a job has held devices: what was told, and what went by since. */
+  ran(job: Job, now = this.now()): number {
+    return job.executed_s + (holds(job) && job.starts > 0 ? Math.max(0, now - (this.seen.get(job.id) ?? now)) : 0);
   }
 
   /** The time on the server's clock. */

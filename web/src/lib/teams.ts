@@ -22,7 +22,7 @@ export interface Team {
   missed: number;
 }
 
-export function teams(jobs: Iterable<Job>, by: (job: Job) => string = teamOf, prices: Record<string, number> = {}, now = 0): Team[] {
+export function teams(jobs: Iterable<Job>, by: (job: Job) => string = teamOf, prices: Record<string, number> = {}, now = 0, ran = (job: Job) => job.executed_s): Team[] {
   const found = new Map<string, Team & { waits: number; started: number }>();
   for (const job of jobs) {
     const name = by(job);
@@ -36,7 +36,7 @@ export function teams(jobs: Iterable<Job>, by: (job: Job) => string = teamOf, pr
       team.waiting++;
       team.wanted += job.gpus;
     }
-    team.hours += (job.executed_s * job.gpus) / 3600;
+    team.hours += (ran(job) * job.gpus) / 3600;
     if (job.started_at !== null) { team.waits += job.started_at - job.submitted_at; team.started++; }
     if (job.deadline !== null && (isOver(job) || job.deadline < now)) {
       if (job.state === 'succeeded' && job.ended_at! <= job.deadline) team.met++;

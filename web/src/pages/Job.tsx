@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useGet } from '../lib/ask';
 import { ago, clock, count, percent, plural, short, span, where } from '../lib/format';
 import { go, link } from '../lib/route';
-import { holds, isOver, useClock, useStore } from '../lib/store';
+import { holds, isOver, store, useClock, useStore } from '../lib/store';
 import { useTurn } from '../lib/turn';
 import type { Explanation, Fact as Event, Job as JobView } from '../lib/types';
 import { Bar, Empty, Fact, Failed, Panel, State } from '../parts/bits';
@@ -133,7 +133,7 @@ function MayRun({ ways }: { ways: NonNullable<Explanation['ways']> }) {
 }
 
 function Glance({ job, now }: { job: JobView; now: number }) {
-  const ran = holds(job) && job.started_at !== null ? Math.max(job.executed_s, 0) : job.executed_s;
+  const ran = store.ran(job, now);
   return (
     <dl class="facts">
       <Fact name="Owner"><a href={link(['jobs'], { user: job.user })}>{job.user}</a></Fact>

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { palette } from '../lib/cells';
-import { ago, percent, plural } from '../lib/format';
+import { ago, byName, percent, plural } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
 import { useClock, useStore } from '../lib/store';
 import type { Node } from '../lib/types';
@@ -73,7 +73,7 @@ function order(nodes: Node[], sort: string): Node[] {
   };
   const key = keys[name] ?? (() => 0);
   const sign = sort.startsWith('-') ? -1 : 1;
-  return nodes.sort((a, b) => sign * (key(a) - key(b) || a.name.localeCompare(b.name, 'en', { numeric: true })));
+  return nodes.sort((a, b) => sign * (key(a) - key(b) || byName(a.name, b.name)));
 }
 
 function held(node: Node): number {

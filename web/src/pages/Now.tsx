@@ -143,6 +143,7 @@ function Queue({ open }: { open: Job[] }) {
           <p>Try one: <code>yard submit --gpus 1 -- python train.py</code></p>
         </Empty>
       )}
+      {waiting.length > 0 && !value && !error && <p class="note">Asking the scheduler why…</p>}
       {waiting.length > 0 && (
         <ul class="reasons">
           {reasons.map(([reason, jobs]) => (

@@ -25,7 +25,7 @@ export function Teams({ route }: { route: Route }) {
   const byOwner = route.query.get('by') === 'owner';
   const nameOf = byOwner ? (job: Job) => job.user : teamOf;
   const jobs = [...store.jobs.values()];
-  const all = teams(jobs, nameOf, store.status?.prices ?? {}, store.now());
+  const all = teams(jobs, nameOf, store.status?.prices ?? {}, store.now(), (job) => store.ran(job));
   const names = [...all].sort((a, b) => b.hours - a.hours).map((team) => team.name);
   const colors = new Palette(names);
   const turn = useTurn(jobs.filter((job) => !isOver(job)).map((job) => `${job.id}${job.state}`).join(), 5000);

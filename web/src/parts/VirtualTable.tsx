@@ -21,7 +21,6 @@ interface Props<T> {
   open: (row: T) => void;
   sort: string;
   setSort: (sort: string) => void;
-  key?: string;
   pressed?: (row: T, key: string) => void;
 }
 
