@@ -103,6 +103,8 @@ pub(crate) struct Promises {
     pub(crate) due: BTreeMap<JobIdx, u16>,
     /// When that changes next.
     pub(crate) next: Option<Time>,
+    /// The first time that was promised to a job which is not said to be at risk, or before that.
+    pub(crate) first: Option<Time>,
     /// The longest that a job which is told to stop may hold its devices.
     pub(crate) settle: Span,
     /// Leases whose devices cannot be had back before this time, whatever was promised to others.

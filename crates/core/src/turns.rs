@@ -80,10 +80,8 @@ impl Turning {
         for (share, entry) in book.iter() {
             let class = book.class(entry.class);
             let kind = class.shapes[class.options[0] as usize].needs[0].kind;
-            if groups.len() <= kind.index() {
-                groups.resize_with(kind.index() + 1, Default::default);
-                (0..).zip(&mut groups).for_each(|(at, group)| group.0 = Some(KindId(at)));
-            }
+            let known = groups.len();
+            groups.extend((known..=kind.index()).map(|at| (Some(KindId(at as u16)), Vec::new())));
             let fraction = if entry.is_leftover() { 0.0 } else { entry.fraction };
             // Gavel divides by the part of the kind's time; the kind's time is the same for all.
             let priority = fraction / (entry.received + self.credit());

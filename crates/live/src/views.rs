@@ -33,6 +33,9 @@ pub struct JobView {
     /// When it will be done, as it was promised.
     #[serde(default)]
     pub promise: Option<f64>,
+    /// Whether that may not be kept after all.
+    #[serde(default)]
+    pub at_risk: bool,
     /// The earliest deadline that could be promised, where its own could not be.
     #[serde(default)]
     pub earliest: Option<f64>,

@@ -94,10 +94,12 @@ fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result
         return output::json(list, out);
     }
     let wide = args.output == Listing::Wide;
-    let mut table = output::table(&header(wide, args.no_header), COLUMNS.len() + MORE_COLUMNS.len());
+    let due = list.jobs.iter().any(|job| job.deadline.is_some());
+    let columns = COLUMNS.len() + 1 + MORE_COLUMNS.len();
+    let mut table = output::table(&header(wide, due, args.no_header), columns);
     let now = clock::seconds_now();
     for job in &list.jobs {
-        table.add_row(row(job, wide, now));
+        table.add_row(row(job, wide, due, now));
     }
     writeln!(out, "{table}")?;
     if list.jobs.is_empty() && !args.watch {
@@ -123,12 +125,17 @@ const MORE_COLUMNS: [&str; 10] = [
     "failures",
 ];
 
-fn header(wide: bool, none: bool) -> Vec<&'static str> {
+/// Where jobs stand with their deadlines; only where one has one.
+const DUE: &str = "due";
+
+fn header(wide: bool, due: bool, none: bool) -> Vec<&'static str> {
+    let due = due.then_some(DUE);
     let more = if wide { MORE_COLUMNS.as_slice() } else { &[] };
-    if none { Vec::new() } else { COLUMNS.iter().chain(more).copied().collect() }
+    let all = COLUMNS.iter().copied().chain(due).chain(more.iter().copied());
+    if none { Vec::new() } else { all.collect() }
 }
 
-fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
+fn row(job: &JobView, wide: bool, due: bool, now: f64) -> Vec<String> {
     let mut row = vec![
         job.id.to_string(),
         output::plain(&job.name),
@@ -140,6 +147,7 @@ fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
         time(job, now),
         output::plain(job.reason.as_deref().unwrap_or_default()),
     ];
+    row.extend(due.then(|| stands(job, now)));
     if wide {
         row.extend([
             output::plain(job.tenant.as_deref().unwrap_or_default()),
@@ -155,6 +163,19 @@ fn row(job: &JobView, wide: bool, now: f64) -> Vec<String> {
         ]);
     }
     row
+}
+
+/// Where a job stands with its deadline, and how long there is until then.
+pub(super) fn stands(job: &JobView, now: f64) -> String {
+    let Some(by) = job.promise.or(job.deadline) else { return String::new() };
+    match (job.ended_at, job.promise, job.state.as_str()) {
+        (Some(end), _, "succeeded") => if end <= by { "kept" } else { "missed" }.into(),
+        (Some(_), ..) => String::new(),
+        _ if by < now => format!("late {}", output::brief(now - by)),
+        (_, Some(_), _) if job.at_risk => format!("at risk {}", output::brief(by - now)),
+        (_, Some(_), _) => format!("promised {}", output::brief(by - now)),
+        _ => format!("wished {}", output::brief(by - now)),
+    }
 }
 
 /// When a job that waits will probably start.

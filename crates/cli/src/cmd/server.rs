@@ -77,9 +77,9 @@ pub(crate) enum Believed {
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Promises {
     /// They are, and kept
+    #[default]
     On,
     /// They are wishes
-    #[default]
     Off,
 }
 

@@ -71,6 +71,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("will end", jobs::will_end(job)),
         ("deadline", moment(job.deadline)),
         ("promised by", moment(job.promise)),
+        ("stands", jobs::stands(job, clock::seconds_now())),
         ("earliest deadline", moment(job.earliest)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),

@@ -102,6 +102,12 @@ impl Engine {
         self.state.rows.get(&id).map(|row| self.state.run(*row))
     }
 
+    /// Whether a job was promised to be done by a time and may not be.
+    pub fn is_at_risk(&self, id: JobId) -> bool {
+        let promise = self.state.rows.get(&id).and_then(|row| self.state.promises.kept.get(row));
+        promise.is_some_and(|promise| promise.at_risk)
+    }
+
     /// The number that the next submitted job will have.
     pub fn next_job(&self) -> JobId {
         JobId(self.state.ledger.submitted)

@@ -54,7 +54,8 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         self.enter_due();
-        if self.state.next_promise().is_some_and(|time| time <= self.state.now) {
+        self.state.say_broken(out);
+        if self.state.next_look().is_some_and(|time| time <= self.state.now) {
             // What was promised does not wait for a plan.
             self.state.dirty = true;
             self.keep_promises(out);

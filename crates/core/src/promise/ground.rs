@@ -58,19 +58,28 @@ struct Claim {
     from: Time,
     until: Time,
     count: u32,
+    /// Whether it is of a plan, and not in anybody's hands yet.
+    planned: bool,
 }
 
 impl Ground {
-    /// Speaks for devices from one instant to another.
-    pub fn claim(&mut self, owner: Option<JobIdx>, spot: &Spot, from: Time, until: Time) {
+    /// Speaks for devices that are in somebody's hands until an instant.
+    pub fn hold(&mut self, owner: Option<JobIdx>, spot: &Spot, until: Time) {
         for (node, count) in spot {
-            self.0.entry(*node).or_default().push(Claim { owner, from, until, count: *count });
+            let claim = Claim { owner, from: Time::ZERO, until, count: *count, planned: false };
+            self.0.entry(*node).or_default().push(claim);
         }
     }
 
     /// Speaks for what a plan has.
     pub fn claim_plan(&mut self, owner: Option<JobIdx>, plan: &Plan) {
-        plan.iter().for_each(|(stretch, spot)| self.claim(owner, spot, stretch.from, stretch.until));
+        for (stretch, spot) in plan.iter() {
+            let Stretch { from, until, .. } = *stretch;
+            for (node, count) in spot {
+                let claim = Claim { owner, from, until, count: *count, planned: true };
+                self.0.entry(*node).or_default().push(claim);
+            }
+        }
     }
 
     /// Gives up what these jobs had.
@@ -116,15 +125,15 @@ impl Ground {
         spot.iter().filter(lacks).map(|(id, _)| *id).collect()
     }
 
-    /// Whether nowhere more is spoken for than there is from an instant on, and nothing by these jobs' plans on nodes
-    /// that take none.
+    /// Whether nowhere more is spoken for than there is from an instant on, and nothing by plans on nodes that take no
+    /// jobs.
     pub fn is_sound(&self, nodes: &Nodes, from: Time) -> bool {
         self.0.iter().all(|(id, claims)| {
             let node = nodes.get(*id);
             let mut open = claims.iter().filter(|claim| claim.until > from);
             match node.state {
                 NodeState::Up => self.peak(*id, from, Time::NEVER, &[]) <= node.up_count(),
-                NodeState::Draining | NodeState::Down => open.all(|claim| claim.owner.is_none()),
+                NodeState::Draining | NodeState::Down => open.all(|claim| !claim.planned),
             }
         })
     }
@@ -230,4 +239,76 @@ fn on_node(ask: &Ask, spec: &JobSpec, node: &Node) -> Ask {
     };
     let one = |way: &Way| Way { takes: SmallVec::from_slice(&[(0, way.devices)]), ..way.clone() };
     Ask { ways: ask.ways.iter().filter(fits).map(one).collect(), ..ask.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cluster::NodeSpec;
+    use crate::ids::KindId;
+
+    fn nodes(devices: &[u32]) -> Nodes {
+        let mut nodes = Nodes::default();
+        for devices in devices {
+            nodes.add(NodeSpec {
+                name: "n".into(),
+                kind: KindId(0),
+                devices: *devices,
+                rack: 0,
+                memory_mib: None,
+            });
+        }
+        nodes
+    }
+
+    proptest! {
+        /// What is found is free at every instant, and nothing is missed that one node has.
+        #[test]
+        fn what_is_found_is_free(
+            asked in prop::collection::vec((1u32..6, 0u64..20, 1u64..10, any::<bool>()), 1..25),
+        ) {
+            let nodes = nodes(&[4, 2, 4]);
+            let mut ground = Ground::default();
+            let mut used = [[0u32; 40]; 3];
+            for (devices, from, long, anywhere) in asked {
+                let spread = if anywhere { Spread::Any } else { Spread::Node };
+                let shape = Shape { needs: vec![Need { kind: KindId(0), devices }], spread, batch_size: None };
+                let span = from as usize..(from + long) as usize;
+                let free = |at: usize| [4, 2, 4][at] - span.clone().map(|second| used[at][second]).max().unwrap_or(0);
+                let found = ground.find(&nodes, &shape, Time(from), Time(from + long));
+                let fits = if anywhere { (0..3).map(free).sum::<u32>() >= devices } else { (0..3).any(|at| free(at) >= devices) };
+                prop_assert_eq!(found.is_some(), fits);
+                let Some(spot) = found else { continue };
+                let stretch = Stretch { from: Time(from), until: Time(from + long), shape: 0 };
+                for (node, count) in &spot {
+                    span.clone().for_each(|second| used[node.index()][second] += *count);
+                }
+                ground.claim_plan(None, &Plan { stretches: vec![stretch], spots: vec![spot] });
+                prop_assert!(ground.is_sound(&nodes, Time::ZERO));
+            }
+        }
+    }
+
+    #[test]
+    fn too_much_is_seen_and_so_is_a_plan_where_no_job_may_go() {
+        let mut nodes = nodes(&[2]);
+        let mut ground = Ground::default();
+        let spot = Spot::from_slice(&[(NodeId(0), 2)]);
+        ground.hold(Some(JobIdx(0)), &spot, Time(10));
+        let later = Plan {
+            stretches: vec![Stretch { from: Time(10), until: Time(20), shape: 0 }],
+            spots: vec![spot.clone()],
+        };
+        ground.claim_plan(Some(JobIdx(1)), &later);
+        assert!(ground.is_sound(&nodes, Time::ZERO));
+        assert_eq!(ground.lacking(&nodes, &spot, (Time(5), Time(8)), &[])[..], [NodeId(0)]);
+        assert!(ground.lacking(&nodes, &spot, (Time(5), Time(10)), &[JobIdx(0)]).is_empty());
+        nodes.set_state(NodeId(0), NodeState::Draining);
+        assert!(!ground.is_sound(&nodes, Time::ZERO) && ground.is_sound(&nodes, Time(20)));
+        nodes.set_state(NodeId(0), NodeState::Up);
+        ground.hold(None, &spot, Time(11));
+        assert!(!ground.is_sound(&nodes, Time::ZERO));
+    }
 }

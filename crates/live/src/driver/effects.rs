@@ -5,7 +5,7 @@ use yard_core::gang::ToGang;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobState};
 use yard_core::message::{Effect, Event, Input, News, Outcome, Report, Why};
-use yard_core::units::Time;
+use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::clock::Stopwatch;
@@ -100,7 +100,7 @@ impl Driver {
             Event::Stopped { job, .. } => self.put_down(*job),
             Event::Rejected { job, reason, earliest } => {
                 self.note_earliest(*job, *earliest);
-                self.end_job(now, *job, None, JobState::Rejected, Some(reason.clone()));
+                self.end_job(now, *job, None, JobState::Rejected, Some(dated(reason, *earliest)));
             }
             Event::Ended { job, state } => {
                 self.put_down(*job);
@@ -188,5 +188,27 @@ impl Driver {
         let mut out = Vec::new();
         self.gangs.step(ToGang::JobOver { job }, &mut out);
         self.heed_gangs(now, out);
+    }
+}
+
+/// A refusal with the moment that it speaks of, to the minute and never too early.
+fn dated(reason: &str, earliest: Option<Time>) -> String {
+    let minute = earliest.map(|time| time.round_up(Span::from_whole_secs(60)));
+    let moment = minute.and_then(|time| jiff::Timestamp::from_microsecond(i64::try_from(time.0).ok()?).ok());
+    match moment {
+        Some(moment) => format!("{reason}, at {}", moment.strftime("%Y-%m-%d %H:%M UTC")),
+        None => reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_minute() {
+        let time = Time::from_secs(1_794_838_801.0);
+        assert_eq!(dated("later", Some(time)), "later, at 2026-11-16 14:21 UTC");
+        assert_eq!(dated("never", None), "never");
     }
 }

@@ -64,6 +64,7 @@ impl Record {
             priority: request.priority,
             deadline: request.deadline,
             promise: None,
+            at_risk: false,
             earliest: None,
             submitted_at: submitted.secs(),
             started_at: None,
@@ -153,6 +154,7 @@ impl Record {
         let view = &mut self.view;
         view.state = state_name(run.state);
         view.promise = run.promise.map(Time::secs);
+        view.at_risk = engine.is_at_risk(run.id);
         view.started_at = run.first_start.map(Time::secs);
         view.executed_s = run.executed_at(now).secs();
         (view.starts, view.preemptions) = (run.starts, run.preemptions);

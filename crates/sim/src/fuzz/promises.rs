@@ -15,9 +15,8 @@ use crate::record::{JobRecord, Record};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Promises {
     pub(super) on: bool,
+    /// Then every promise must be kept.
     pub(super) calm: bool,
-    /// Whether every promise must be kept.
-    pub(super) strict: bool,
 }
 
 /// In which scenarios deadlines are promised.
@@ -39,7 +38,7 @@ pub(super) fn add(seed: u64, scenario: &mut Scenario, kind: Kind) {
     }
     let calm = random.chance(0.5);
     let calm = kind == Kind::Calm || (calm && kind == Kind::Some);
-    scenario.promises = Promises { on: true, calm, strict: kind == Kind::Calm };
+    scenario.promises = Promises { on: true, calm };
     if calm {
         scenario.calm_down();
     }
@@ -81,7 +80,7 @@ impl Scenario {
     pub(super) fn broken(&self, record: &Record) -> Option<String> {
         let late = |job: &JobRecord| job.promise.is_some_and(|by| job.end.is_none_or(|end| end > by));
         let unsaid = |job: &JobRecord| job.state == JobState::Succeeded && job.at_risk.is_none();
-        let wrong = |job: &JobRecord| late(job) && (self.promises.strict || unsaid(job));
+        let wrong = |job: &JobRecord| late(job) && (self.promises.calm || unsaid(job));
         let (id, job) = record.jobs.iter().enumerate().find(|(_, job)| wrong(job))?;
         let end = job.end.map_or("never".into(), |end| end.to_string());
         let by = job.promise.unwrap_or_default();

@@ -1,10 +1,11 @@
 //! `yard bench`: how fast a market of any size is solved, and how near the optimum; likewise fits of speed models,
-//! Sia's and Pollux's assignments, and a live server with many agents.
+//! Sia's and Pollux's assignments, deadlines that are promised, and a live server with many agents.
 
 mod fit;
 mod instance;
 mod live;
 mod pollux;
+mod promises;
 mod sia;
 
 use std::io::Write;
@@ -43,6 +44,8 @@ enum Bench {
     Sia(sia::SiaArgs),
     /// Sizes of elastic jobs against the genetic algorithm of Pollux
     Pollux(pollux::PolluxArgs),
+    /// Submissions and rounds where many jobs were promised their deadlines
+    Promises(promises::PromisesArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -98,6 +101,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Bench::Fit(args) => (fit::measure(args)?, args.output()),
         Bench::Sia(args) => (sia::measure(args)?, args.output),
         Bench::Pollux(args) => (pollux::measure(args)?, args.output),
+        Bench::Promises(args) => (promises::measure(args)?, args.output),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {

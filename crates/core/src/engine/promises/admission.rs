@@ -87,6 +87,8 @@ impl State {
                 self.run_mut(job).promise = Some(by);
                 self.promises.kept.insert(job, Promise { plan: own, at_risk: false });
                 self.adopt(others);
+                let first = self.promises.first.into_iter().chain(self.broken_at(job));
+                self.promises.first = first.min();
                 Some(Event::Promised { job: id, by, devices })
             }
         }
@@ -308,11 +310,12 @@ fn refusal(now: Time, earliest: Option<Time>) -> String {
 fn in_words(span: Span) -> String {
     let seconds = span.0.div_ceil(MICROS);
     let minutes = seconds.div_ceil(60);
-    match (minutes / 1440, minutes / 60, minutes) {
-        (_, 0, 0..=1) => format!("{seconds} s"),
-        (_, 0, _) => format!("{minutes} min"),
-        (0 | 1, hours, _) => format!("{hours} h {} min", minutes % 60),
-        (days, hours, _) => format!("{days} days {} h", hours % 24 + u64::from(minutes % 60 > 0)),
+    let hours = minutes.div_ceil(60);
+    match hours {
+        _ if seconds <= 60 => format!("{seconds} s"),
+        _ if minutes < 60 => format!("{minutes} min"),
+        0..=48 => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ => format!("{} days {} h", hours / 24, hours % 24),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ids::JobIdx;
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event};
 use crate::promise::{Grid, Plan, Room, Spot, Stretch, hold_on};
-use crate::state::State;
+use crate::state::{Promise, State};
 use crate::units::{Span, Time};
 
 /// The least time from one look at promises to the next that nothing else causes.
@@ -66,7 +66,7 @@ impl State {
             let until = first.map_or(Time::NEVER, |stretch| stretch.until);
             on.is_some_and(|on| on.until > until + SLIP)
         };
-        !slow && !(empty && !settled)
+        !slow && (settled || !empty)
     }
 
     /// Whether a job waits for devices that it was promised already.
@@ -95,28 +95,56 @@ impl State {
     }
 
     fn find_due(&mut self) {
-        let now = self.now;
-        let mut due = BTreeMap::new();
-        let mut next: Option<Time> = None;
-        for (job, promise) in &self.promises.kept {
-            let Some(first) = promise.plan.stretches.first() else { continue };
-            let change = if first.from > now {
-                first.from
-            } else {
-                due.insert(*job, first.shape);
-                // What is believed to be done and is not would be looked at again and again.
-                let last = promise.plan.stretches.len() == 1;
-                if last { first.until.max(now + LOOK) } else { first.until }
-            };
-            next = Some(next.map_or(change, |next| next.min(change)));
-        }
+        let firsts = self.promises.kept.iter().filter_map(|(job, promise)| {
+            let first = promise.plan.stretches.first().filter(|first| first.from <= self.now)?;
+            Some((*job, first.shape))
+        });
+        let due: BTreeMap<JobIdx, u16> = firsts.collect();
+        let changes = self.promises.kept.values().filter_map(|promise| self.next_change(promise));
+        let next = changes.min();
         let before = std::mem::replace(&mut self.promises.due, due);
         // Who was kept in its place and is so no longer is the policy's concern again.
         let over: Vec<JobIdx> =
             before.into_keys().filter(|job| !self.promises.due.contains_key(job)).collect();
         self.dirty |= !over.is_empty();
         self.changed.added.extend(over.iter().filter(|job| self.runs[job.index()].is_active()));
-        self.promises.next = next;
+        (self.promises.next, self.promises.first) = (next, self.first_broken());
+    }
+
+    /// When a promise must be looked at again.
+    fn next_change(&self, promise: &Promise) -> Option<Time> {
+        match promise.plan.stretches[..] {
+            [] => None,
+            [first, ..] if first.from > self.now => Some(first.from),
+            // What is believed to be done and is not would be looked at again and again.
+            [last] => Some(last.until.max(self.now + LOOK)),
+            [first, ..] => Some(first.until),
+        }
+    }
+
+    /// A promise that is broken and was not said to be at risk is said to be, at once and not at the next beat.
+    pub(in crate::engine) fn say_broken(&mut self, out: &mut Vec<Effect>) {
+        if self.promises.first.is_none_or(|first| first > self.now) || !self.settings.promises {
+            return;
+        }
+        let broken = |job: &JobIdx| self.broken_at(*job).is_some_and(|time| time <= self.now);
+        let broken: Vec<JobIdx> = self.promises.kept.keys().copied().filter(broken).collect();
+        for job in broken {
+            let plan = self.promises.kept[&job].plan.clone();
+            self.set_plan(job, plan, Some(None), out);
+        }
+        self.promises.first = self.first_broken();
+    }
+
+    /// When the first promise that is not said to be at risk will be broken, if nothing happens.
+    fn first_broken(&self) -> Option<Time> {
+        self.promises.kept.keys().filter_map(|job| self.broken_at(*job)).min()
+    }
+
+    /// When a promise that is not said to be at risk will be broken, if nothing happens.
+    pub(super) fn broken_at(&self, job: JobIdx) -> Option<Time> {
+        let calm = self.promises.kept.get(&job).is_some_and(|promise| !promise.at_risk);
+        self.run(job).promise.filter(|_| calm).map(|by| by + SLIP + SLIP)
     }
 
     /// Some plans are too little: their jobs are slower than they were believed to be, or failed, or lost their nodes. All
@@ -161,7 +189,8 @@ impl State {
             let promise = &self.promises.kept[&job];
             let fits = |(stretch, spot): (&Stretch, &Spot)| {
                 let (from, until) = (stretch.from.max(self.now), stretch.until);
-                from >= until || ground.lacking(&self.nodes, spot, (from, until), &[]).is_empty()
+                let on_beat = from == self.now || from == from.round_up(self.settings.round);
+                from >= until || on_beat && ground.lacking(&self.nodes, spot, (from, until), &[]).is_empty()
             };
             if !promise.at_risk && promise.plan.iter().all(fits) {
                 ground.claim_plan(Some(job), &promise.plan);

@@ -61,7 +61,7 @@ impl State {
         let mut ground = Ground::default();
         for (_, lease, until) in self.bound_leases() {
             let owner = lease.jobs.first().copied().filter(|_| lease.jobs.len() == 1);
-            ground.claim(owner, &spot_of(&lease.placement), Time::ZERO, until);
+            ground.hold(owner, &spot_of(&lease.placement), until);
         }
         ground
     }

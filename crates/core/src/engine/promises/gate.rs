@@ -101,7 +101,7 @@ impl Gate {
             return Err(lacking);
         }
         ground.drop_all(&planned);
-        ground.claim(None, &spot, Time::ZERO, until);
+        ground.hold(None, &spot, until);
         Ok(())
     }
 }
@@ -114,7 +114,8 @@ impl State {
         }
         let waits = |job: &JobIdx| {
             let run = self.run(*job);
-            let free = run.lease.is_none() && !self.promises.due.contains_key(job);
+            let idle = run.lease.is_none() || run.state == JobState::Suspending;
+            let free = idle && !self.promises.due.contains_key(job);
             free && run.is_active() && self.is_binding(*job)
         };
         let jobs: BTreeSet<JobIdx> = self.rows.values().copied().filter(waits).collect();

@@ -57,9 +57,15 @@ impl State {
         self.promises.kept.remove(&job);
     }
 
-    /// When who must have devices changes next.
-    pub(super) fn next_promise(&self) -> Option<Time> {
+    /// When who must have devices changes next, at a beat.
+    pub(super) fn next_look(&self) -> Option<Time> {
         let next = self.promises.next.filter(|_| self.settings.promises && !self.promises.kept.is_empty());
         next.map(|time| time.max(self.now).round_up(self.settings.round))
+    }
+
+    /// When promises want a tick: then, or when one turns out to be broken.
+    pub(super) fn next_promise(&self) -> Option<Time> {
+        let first = self.promises.first.filter(|_| self.settings.promises && !self.promises.kept.is_empty());
+        self.next_look().into_iter().chain(first).min()
     }
 }

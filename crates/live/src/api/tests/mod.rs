@@ -186,6 +186,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         priority: 0,
         deadline: None,
         promise: None,
+        at_risk: false,
         earliest: None,
         submitted_at: 0.0,
         started_at: None,
