@@ -160,13 +160,19 @@ impl State {
         let follows = |spec: &JobSpec| spec.profile == profile && spec.training.is_none();
         let rows = self.rows.values().copied().filter(|row| follows(&self.specs[row.index()]));
         let rows: Vec<JobIdx> = rows.filter(|_| profile != ProfileId::default()).collect();
+        // Jobs of a profile have few lists of shapes among them, if many copies of each.
         let mut known: Vec<Ways> = Vec::new();
         for row in rows {
-            let shapes = self.specs[row.index()].shapes.clone();
-            let same =
-                known.iter().find(|(list, _)| Arc::ptr_eq(list, &shapes)).map(|(_, speeds)| speeds.clone());
-            let speeds = same.unwrap_or_else(|| self.belief.speeds(profile, &shapes).into());
-            known.push((shapes, speeds.clone()));
+            let shapes = &self.specs[row.index()].shapes;
+            let same = known.iter().find(|(list, _)| Arc::ptr_eq(list, shapes) || list == shapes);
+            let speeds = match same {
+                Some((_, speeds)) => speeds.clone(),
+                None => {
+                    let speeds: Arc<[f64]> = self.belief.speeds(profile, shapes).into();
+                    known.push((shapes.clone(), speeds.clone()));
+                    speeds
+                }
+            };
             if self.specs[row.index()].speeds != speeds {
                 let spec = &mut Arc::make_mut(&mut self.specs)[row.index()];
                 *spec = Arc::new(JobSpec { speeds, ..(**spec).clone() });
