@@ -21,14 +21,11 @@ fn invariants_hold_on_seeds_that_once_broke_them() {
     }
 }
 
-/// Deadlines that were promised, where nothing happens that nobody could plan for. Under some policies only as far as all
-/// is well: of 150 seeds `fifo` still breaks a promise in 3, `max-min` in 1 and `chaos`, which has strangers share
-/// devices, in 8 (`yard fuzz --calm --policy NAME --count 150` names the first of them).
+/// Deadlines that were promised, where nothing happens that nobody could plan for.
 #[test]
 fn promises_are_kept_whatever_the_policy() {
-    for (policy, seeds) in [("elasticflow", 150), ("srtf", 150), ("max-min", 36), ("fifo", 23), ("chaos", 7)]
-    {
-        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count {seeds}")).quietly();
+    for policy in ["fifo", "max-min", "srtf", "las", "elasticflow", "market", "chaos"] {
+        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 100")).quietly();
     }
 }
 
