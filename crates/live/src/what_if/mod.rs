@@ -16,24 +16,29 @@ use yard_core::forecast::record::Moves;
 use yard_core::forecast::what_if::{Asker, Told};
 use yard_core::job::JobSpec;
 use yard_core::message::NodeChange;
+use yard_core::state::RestoreError;
 use yard_core::units::{Span, Time};
 
 pub(crate) use alternatives::ways;
 pub(crate) use answer::view;
 
+use crate::driver::clock::Stopwatch;
 use crate::forecaster::{Draws, Estimating};
 use crate::handle::Refusal;
 use crate::planner::MakePolicy;
 use crate::request::JobRequest;
 
-/// Work for all runs of one question together: seconds at most.
-const WORK_MAX: u64 = 200_000;
+/// Seconds of work for all runs of one question together. How much work that is, the first of it says: a policy that
+/// solves a program at each round is a hundred times as dear as one that sorts jobs.
+const WORK_S: f64 = 2.0;
+const TRIED: u64 = 2_000;
+const WORK_MAX: u64 = 20_000_000;
 
 /// How far one run goes.
 const LIMITS: Limits = Limits {
     steps_max: 50_000,
     plans_max: 5_000,
-    work_max: 30_000,
+    work_max: TRIED,
     horizon: Span::from_whole_secs(30 * 86_400),
 };
 
@@ -120,8 +125,9 @@ impl Question {
             policy: &policy,
             placer: &placer,
             limits: LIMITS,
-            work_left: WORK_MAX,
+            work_left: TRIED,
         };
+        pace(&mut asker, self.ways.len() as u64).map_err(broken)?;
         let without = asker.without().map_err(broken)?;
         let told = self.ways.iter().map(|way| match &way.change {
             Change::Job(spec) => asker.with(spec, &without),
@@ -150,4 +156,14 @@ impl Question {
         let kind = placement.0.first().map(|slice| kinds.name(nodes.get(slice.node).spec.kind).to_owned());
         (placement.0.iter().map(named).collect(), kind)
     }
+}
+
+/// Sets how far runs go by how long the first steps of one take. Half of the work is for the quiet runs.
+fn pace(asker: &mut Asker<'_>, ways: u64) -> Result<(), RestoreError> {
+    let watch = Stopwatch::start();
+    let tried = asker.without()?;
+    let seconds = watch.took().as_secs_f64().max(1e-3);
+    asker.work_left = ((tried.work as f64 / seconds * WORK_S) as u64).clamp(TRIED, WORK_MAX);
+    asker.limits.work_max = asker.work_left / 2 / (ways + 1);
+    Ok(())
 }
