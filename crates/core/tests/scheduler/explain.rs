@@ -297,6 +297,6 @@ fn remove(world: &mut World, told: &Explained) {
 fn add_node(world: &mut World, job: u64) {
     let Some(spec) = world.engine.job_spec(JobId(job)) else { return };
     let kind = spec.shapes[0].needs[0].kind;
-    let node = NodeSpec { name: format!("more-{job}").into(), kind, devices: 100, rack: 0, memory_mib: None };
+    let node = NodeSpec { name: format!("more-{job}"), kind, devices: 100, rack: 0, memory_mib: None };
     world.step(Input::Node(NodeChange::Join(node)));
 }
