@@ -7,6 +7,7 @@ use super::leasing::Stop;
 use super::takers::Takers;
 use crate::allocation::{Allocation, Mode};
 use crate::book::{self, Jobs};
+use crate::cluster::{NodeState, Slice};
 use crate::ids::{LeaseId, PlanId};
 use crate::invariants;
 use crate::job::JobSpec;
@@ -147,9 +148,14 @@ impl Engine {
         state.replan_at = allocation.replan_at.filter(|time| *time > state.now);
         let (runs, specs, leases) = (Arc::make_mut(&mut state.runs), &state.specs, &state.leases);
         let (due, bound) = (&state.promises.due, &state.promises.bound);
+        // A node that takes nothing new keeps what it runs: nobody else could have its devices.
+        let nodes = &state.nodes;
+        let takes = |slice: &Slice| nodes.get(slice.node).state == NodeState::Up;
+        let parked =
+            |lease: &Lease| lease.state == LeaseState::Granted && !lease.placement.0.iter().any(takes);
         let fixed = |id: LeaseId| {
-            leases.get(id).is_some_and(|lease| lease.is_fixed(specs) || lease.is_due(due))
-                || bound.contains_key(&id)
+            let kept = |lease: &Lease| lease.is_fixed(specs) || lease.is_due(due) || parked(lease);
+            leases.get(id).is_some_and(kept) || bound.contains_key(&id)
         };
         // Nobody joins who has what it was promised, or is reckoned to be done by a time: it would be slower.
         let granted = |id: LeaseId| {

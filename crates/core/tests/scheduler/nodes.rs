@@ -1,5 +1,6 @@
 //! Nodes that drain, leave, fail and come back.
 
+use yard_core::allocation::{Allocation, Shares};
 use yard_core::cluster::{NodeSpec, NodeState};
 use yard_core::ids::{JobId, KindId, NodeId};
 use yard_core::job::JobState;
@@ -128,4 +129,17 @@ fn idle_nodes_go_first_and_one_that_drains_is_left_alone() {
     assert_eq!(world.picture(), "a: 0 | b: 1 | c: .");
     let states = [0, 1, 2].map(|node| world.engine.nodes().get(NodeId(node)).state);
     assert_eq!(states, [NodeState::Draining, NodeState::Up, NodeState::Down]);
+}
+
+#[test]
+fn a_plan_without_a_job_does_not_stop_it_on_a_node_that_takes_nothing_new() {
+    let mut world = World::new("a:1 b:1");
+    world.script("submit 1 1; drain a");
+    world.answers = false;
+    // Something happens, and the plan for it names nobody.
+    world.script("submit 1");
+    let nobody = Allocation::preemptive(Shares::All(Vec::new()));
+    world.answer(Ok(nobody));
+    world.settle();
+    assert_eq!(world.running().into_iter().collect::<Vec<_>>(), [0], "{}", world.picture());
 }
