@@ -102,12 +102,13 @@ impl Check {
     }
 
     fn allowed(&self) -> String {
+        let percent = (self.tolerance * 1e6).round() / 1e4;
         match self.tolerance {
-            tolerance if self.higher_is_fine => format!("{} % or higher", tolerance * 100.0),
-            tolerance if self.lower_is_fine => format!("{} % or lower", tolerance * 100.0),
+            _ if self.higher_is_fine => format!("{percent} % or higher"),
+            _ if self.lower_is_fine => format!("{percent} % or lower"),
             0.0 => "4 decimals".into(),
             SIX_DIGITS => "6 digits".into(),
-            tolerance => format!("{} %", tolerance * 100.0),
+            _ => format!("{percent} %"),
         }
     }
 
