@@ -66,6 +66,8 @@ pub struct Driver {
     logs: Logs,
     /// What is to be made durable next.
     staged: Staged,
+    /// Who is answered once the board shows what became of its job.
+    answers: Vec<(JobId, Reply<crate::views::JobView>)>,
     /// What followed from what was.
     derived: Derived,
     /// The last input that was stepped.

@@ -44,6 +44,7 @@ pub(super) fn recover(
         clock: Clock::new(Time::ZERO),
         logs: Default::default(),
         staged: Default::default(),
+        answers: Vec::new(),
         derived,
         seq,
         failing: None,

@@ -286,7 +286,7 @@ impl Driver {
         match after {
             After::Submitted(job, reply) | After::Cancelled(job, reply) => {
                 self.refresh(now, job);
-                let _ = reply.send(self.look_up(job));
+                self.answers.push((job, reply));
             }
             After::Drained(agent, drain, evict, reply) => {
                 self.agents.get_mut(agent).drain = drain;
@@ -298,6 +298,14 @@ impl Driver {
             }
             After::Connected(agent, hello, link, reply) => self.connected(now, agent, *hello, link, reply),
             After::Durable(lease, job) => self.durable(now, lease, job),
+        }
+    }
+
+    /// Answers who submitted or cancelled, once the board shows it: who asks next must find it there.
+    pub(super) fn answer(&mut self) {
+        for (job, reply) in std::mem::take(&mut self.answers) {
+            // Who asked may have gone.
+            let _ = reply.send(self.look_up(job));
         }
     }
 

@@ -96,6 +96,7 @@ impl Driver {
         }
         self.commit(now);
         self.show(now);
+        self.answer();
         if !backlog && !self.staged.is_waiting() {
             self.flush_derived();
         }

@@ -8,8 +8,8 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, TableState};
 use yard_live::views::{DeviceView, JobView, NodeView};
 
 use super::super::jobs;
-use super::cards;
-use super::screen::Screen;
+use super::screen::{Panel, Screen};
+use super::{cards, map};
 use crate::output::{brief, plain};
 
 /// Colours of jobs on devices, by number; devices of one job have one colour.
@@ -19,7 +19,10 @@ const COLOURS: [Color; 6] =
 /// Draws the screen at a time.
 pub(super) fn draw(screen: &Screen, now: f64, frame: &mut Frame<'_>) {
     let (running, waiting) = screen.jobs();
-    let lines = (machines(screen).count() + 2).min(usize::from(frame.area().height / 3)).max(3);
+    let area = frame.area();
+    // A map is there to be looked at.
+    let most = if screen.panel == Panel::Map { area.height / 2 } else { area.height / 3 };
+    let lines = (machine_lines(screen, area.width) + 2).min(usize::from(most)).max(3);
     let rows = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(lines as u16),
@@ -50,16 +53,36 @@ fn header(screen: &Screen) -> Vec<Line<'static>> {
     ]
 }
 
+/// How many lines there are to show of machines.
+fn machine_lines(screen: &Screen, width: u16) -> usize {
+    match screen.panel {
+        Panel::Map => map_lines(screen, width).len(),
+        Panel::Nodes | Panel::Cards => machines(screen).count(),
+    }
+}
+
+fn map_lines(screen: &Screen, width: u16) -> Vec<Line<'static>> {
+    let selected = screen.selected().map(|job| job.id);
+    map::lines(&screen.look.nodes, selected, usize::from(width.saturating_sub(2)))
+}
+
 fn nodes_widget(screen: &Screen, area: Rect) -> Paragraph<'static> {
     let shown = usize::from(area.height.saturating_sub(2));
-    let more = machines(screen).count().saturating_sub(shown);
-    let what = if screen.by_card { "cards" } else { "nodes" };
+    let more = machine_lines(screen, area.width).saturating_sub(shown);
+    let what = match screen.panel {
+        Panel::Nodes => "nodes",
+        Panel::Cards => "cards",
+        Panel::Map => "devices",
+    };
     let title = if more > 0 { format!(" {what} ({more} more) ") } else { format!(" {what} ") };
     let line = |(node, device): (&NodeView, Option<&DeviceView>)| match device {
         Some(device) => cards::line(node, device),
         None => node_line(screen, node),
     };
-    let lines: Vec<_> = machines(screen).take(shown).map(line).collect();
+    let lines: Vec<_> = match screen.panel {
+        Panel::Map => map_lines(screen, area.width).into_iter().take(shown).collect(),
+        Panel::Nodes | Panel::Cards => machines(screen).take(shown).map(line).collect(),
+    };
     Paragraph::new(lines).block(Block::new().borders(Borders::ALL).title(title))
 }
 
@@ -67,8 +90,9 @@ fn nodes_widget(screen: &Screen, area: Rect) -> Paragraph<'static> {
 fn machines(screen: &Screen) -> impl Iterator<Item = (&NodeView, Option<&DeviceView>)> {
     let nodes = screen.look.nodes.iter();
     nodes.flat_map(|node| {
-        let devices = node.devices.iter().filter(|_| screen.by_card).map(move |device| (node, Some(device)));
-        devices.chain((!screen.by_card).then_some((node, None)))
+        let by_card = screen.panel == Panel::Cards;
+        let devices = node.devices.iter().filter(move |_| by_card).map(move |device| (node, Some(device)));
+        devices.chain((!by_card).then_some((node, None)))
     })
 }
 
@@ -89,7 +113,7 @@ fn node_line(screen: &Screen, node: &NodeView) -> Line<'static> {
 }
 
 /// A device as one character: free, out of service, or the last digit of the job that holds it; `&` if several do.
-fn cell(device: &DeviceView, selected: Option<u64>) -> Span<'static> {
+pub(super) fn cell(device: &DeviceView, selected: Option<u64>) -> Span<'static> {
     if device.problem.is_some() {
         return Span::styled("x", Color::Red);
     }
@@ -138,8 +162,9 @@ fn row(job: &JobView, now: f64) -> Row<'static> {
 }
 
 fn footer(screen: &Screen) -> Vec<Line<'static>> {
-    let other = if screen.by_card { "nodes" } else { "cards" };
-    let keys = format!("q quit  j/k move  s sort (by {})  r turn  c {}", screen.order(), other);
+    let other = |panel, name| if screen.panel == panel { "nodes" } else { name };
+    let (cards, map) = (other(Panel::Cards, "cards"), other(Panel::Map, "map"));
+    let keys = format!("q quit  j/k move  s sort (by {})  r turn  c {cards}  m {map}", screen.order());
     let news = match (&screen.problem, screen.selected()) {
         (Some(problem), _) => Line::styled(plain(problem), Color::Red),
         (None, Some(job)) => Line::raw(about(job)),
@@ -198,7 +223,7 @@ mod tests {
 
 
             job 1 job-1 is running
-            q quit  j/k move  s sort (by number)  r turn  c cards
+            q quit  j/k move  s sort (by number)  r turn  c cards  m map
         "#]]
         .assert_eq(&drawn(&screen, 80, 24));
     }
@@ -206,7 +231,7 @@ mod tests {
     #[test]
     fn each_card_may_have_a_line() {
         let mut screen = Screen::new(sample());
-        screen.by_card = true;
+        screen.show(Panel::Cards);
         let drawn: Vec<String> = drawn(&screen, 110, 30).lines().skip(2).take(8).map(str::to_owned).collect();
         expect![[r#"
             ┌ cards ─────────────────────────────────────────────────────────────────────────────────────────────────────┐
@@ -237,6 +262,12 @@ mod tests {
             drawn(&screen, width, height);
         }
         assert!(drawn(&screen, 80, 24).contains("nodes (4994 more)"));
+        let mut screen = screen;
+        screen.show(Panel::Map);
+        for (width, height) in [(1, 1), (10, 3), (80, 24), (300, 100)] {
+            drawn(&screen, width, height);
+        }
+        assert!(drawn(&screen, 80, 24).contains("devices ("));
     }
 
     #[test]

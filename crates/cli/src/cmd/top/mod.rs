@@ -4,6 +4,7 @@
 mod cards;
 mod draw;
 mod feed;
+mod map;
 mod screen;
 
 use std::io::IsTerminal;
@@ -17,7 +18,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
-use screen::Screen;
+use screen::{Panel, Screen};
 
 /// How long to wait for a key before looking whether there is news.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Which server.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: q quit, j/k or arrows move, s sort, r the other way round, c cards one by one."
+    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: q quit, j/k or arrows move, s sort, r the other way round, c cards one by one, m all\ndevices as a map."
 )]
 pub(crate) struct TopArgs {
     #[command(flatten)]
@@ -78,7 +79,8 @@ fn is_quit(screen: &mut Screen, key: KeyEvent) -> bool {
         KeyCode::Char('k') | KeyCode::Up => screen.go(-1),
         KeyCode::Char('s') => screen.sort(),
         KeyCode::Char('r') => screen.turn(),
-        KeyCode::Char('c') => screen.by_card = !screen.by_card,
+        KeyCode::Char('c') => screen.show(Panel::Cards),
+        KeyCode::Char('m') => screen.show(Panel::Map),
         _ => {}
     }
     false
@@ -115,7 +117,9 @@ mod tests {
         assert_ne!(screen.selected().map(|job| job.id), first);
         assert!(!press(&mut screen, KeyCode::Up));
         assert_eq!(screen.selected().map(|job| job.id), first);
-        assert!(!press(&mut screen, KeyCode::Char('c')) && screen.by_card);
+        assert!(!press(&mut screen, KeyCode::Char('c')) && screen.panel == Panel::Cards);
+        assert!(!press(&mut screen, KeyCode::Char('m')) && screen.panel == Panel::Map);
+        assert!(!press(&mut screen, KeyCode::Char('m')) && screen.panel == Panel::Nodes);
         assert!(press(&mut screen, KeyCode::Char('q')) && press(&mut screen, KeyCode::Esc));
         assert!(is_quit(&mut screen, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
     }

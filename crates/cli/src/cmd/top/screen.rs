@@ -9,14 +9,25 @@ use super::feed::Look;
 /// Orders in which jobs can be listed.
 const ORDERS: [&str; 4] = ["number", "user", "gpus", "progress"];
 
+/// What is shown of machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Panel {
+    /// A line for each node.
+    Nodes,
+    /// A line for each card.
+    Cards,
+    /// All devices, as small as can be.
+    Map,
+}
+
 /// The state of the screen.
 #[derive(Debug)]
 pub(super) struct Screen {
     pub(super) look: Look,
     /// Why the last look is old, where it is.
     pub(super) problem: Option<String>,
-    /// Whether each card has a line of its own.
-    pub(super) by_card: bool,
+    /// What is shown of machines.
+    pub(super) panel: Panel,
     order: usize,
     turned: bool,
     /// The selected job, by its number: it stays selected when the list changes.
@@ -26,9 +37,14 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn new(look: Look) -> Screen {
         let mut screen =
-            Screen { look, problem: None, by_card: false, order: 0, turned: false, selected: None };
+            Screen { look, problem: None, panel: Panel::Nodes, order: 0, turned: false, selected: None };
         screen.select(0);
         screen
+    }
+
+    /// Shows this of machines, or nodes again where it is shown already.
+    pub(super) fn show(&mut self, panel: Panel) {
+        self.panel = if self.panel == panel { Panel::Nodes } else { panel };
     }
 
     /// Takes in the news.
