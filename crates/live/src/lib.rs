@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod offers;
 mod past;
 mod planner;
+pub mod replay;
 pub mod request;
 #[cfg(test)]
 mod scratch;
