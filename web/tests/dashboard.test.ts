@@ -126,6 +126,31 @@ test('a what-if says the same as the command, and submits nothing', async () => 
   await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
 });
 
+test('what a node that fails would cost is the same as the command says, and nothing happens to it', async () => {
+  const holder = await server.submit(ada, 'on-the-node', 'sleep 600', { gpus: 2, kinds: ['h100'], duration_s: 900 });
+  await until('the holder runs', async () => (await server.state(holder)) === 'running');
+  const page = await enter(ada);
+  await go(page, '#/nodes/bench');
+  await page.getByRole('link', { name: 'What if it went' }).click();
+  const ask = page.getByRole('button', { name: 'Ask' });
+  const hit = page.getByRole('region', { name: 'Who would be hit' });
+  await ask.click();
+  await hit.getByRole('heading', { name: 'bench drained' }).waitFor();
+  await page.getByLabel('it fails').check();
+  await page.getByLabel('When').fill('soon');
+  await ask.click();
+  await hit.getByText('When: such as 2h from now, or 18:00.').waitFor();
+  await page.getByLabel('When').fill('');
+  await ask.click();
+  await hit.getByText('would not end').first().waitFor();
+  const told = server.run('what-if', '--fail', 'bench');
+  expect(told).toMatch(/^bench fails: 1 job stopped, 1 job would not end/);
+  expect(await hit.locator('.numbers').textContent()).toMatch(/stopped1 job.*would not end1 job/);
+  expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not end`));
+  expect(await server.state(holder)).toBe('running');
+  await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
+});
+
 test('an admin drains a node with a reason and takes it back; others are not offered it', async () => {
   const page = await enter(server.admin);
   await go(page, '#/nodes');

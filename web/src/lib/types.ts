@@ -129,7 +129,8 @@ export interface Explanation {
 
 export interface Me { user: string; scope: string }
 
-export interface Delay { job: number; name: string; delay_s: number; stops: number }
+/** `delay_s`: none where it would not end at all. */
+export interface Delay { job: number; name: string; delay_s: number | null; stops: number; late: boolean }
 
 export interface WhatIfRow {
   label: string;
@@ -146,9 +147,51 @@ export interface WhatIfRow {
   earliest: number | null;
   delayed: number;
   delayed_s: number;
+  /** Of the delayed, jobs that would not end. */
+  stranded: number;
+  late: number;
   stopped: number;
   delays: Delay[];
   cut: boolean;
 }
 
 export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }
+
+/** What is different from how things are, on history. */
+export interface Altered { policy: string | null; round_s: number | null; add: string[]; remove: string[] }
+
+export interface Figures {
+  jobs: number;
+  finished: number;
+  avg_queue_s: number | null;
+  p90_queue_s: number | null;
+  avg_jct_s: number | null;
+  p99_jct_s: number | null;
+  makespan_s: number | null;
+  deadline_total: number;
+  deadline_met: number;
+  preemptions: number;
+  avg_rho: number | null;
+  max_rho: number | null;
+  gpu_hours: number;
+  utilization: number | null;
+  cost: number | null;
+}
+
+export type Difference = { [name in keyof Figures]?: number | null };
+
+export interface ReplayRow {
+  label: string;
+  change: Altered;
+  run: Figures & { policy: string; round_s: number; cluster: string };
+  against_baseline: Difference | null;
+  teams: (Figures & { team: string; against_baseline: Difference | null })[];
+}
+
+export interface Replay {
+  window: { from: number; to: number; jobs: number; carried: number; open: number; left_out: number };
+  recorded: ReplayRow;
+  baseline: ReplayRow;
+  alternatives: ReplayRow[];
+  notes: string[];
+}
