@@ -222,17 +222,18 @@ fn told(
     let start = scene.jobs.first().map_or(Time::ZERO, |job| job.submit);
     let since = |time: Time| (time - start).secs();
     let number = |at: u64| possible.get(at as usize).map_or(0, |at| *at as u32);
-    let jobs = scene.jobs.iter().zip(rows).zip(0..).filter_map(|((job, row), at)| {
-        Some(DetailJob {
-            job: at,
-            id: job.id,
-            name: job.name.clone(),
-            gpus: row.gpus,
-            submit_s: since(row.submit),
-            wait_s: summary::wait(row)?,
-            jct_s: summary::jct(row)?,
-            preemptions: row.preemptions,
-        })
+    let jobs = scene.jobs.iter().zip(rows).map(|(job, row)| DetailJob {
+        id: job.id,
+        name: job.name.clone(),
+        team: job.team.clone(),
+        gpus: row.gpus,
+        submit_s: since(row.submit),
+        wait_s: summary::wait(row),
+        jct_s: summary::jct(row),
+        preemptions: row.preemptions,
+        gpu_hours: (Span(row.service).secs() - row.shared) / 3600.0,
+        rho: row.rho,
+        deadline_met: job.deadline.map(|by| row.end.is_some_and(|end| end <= by)),
     });
     let record = &outcome.record;
     let series = record.series.iter().map(|sample| {

@@ -39,6 +39,7 @@ impl Site<'_> {
         let told = SceneJob {
             id: job.row.id.0,
             name: job.view.name.clone(),
+            team: job.team().to_owned(),
             submit: self.since(job.submit),
             gpus: job.view.gpus.max(1),
             deadline: deadline.map(|time| self.since(time)),

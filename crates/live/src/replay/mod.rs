@@ -130,6 +130,8 @@ pub struct SceneJob {
     pub id: u64,
     /// What people call it.
     pub name: String,
+    /// Who it counts for.
+    pub team: String,
     /// When it is submitted.
     pub submit: Time,
     /// Devices it asks for.

@@ -185,7 +185,7 @@ impl Figures {
 /// A run job by job and device by device. Times are seconds since the first submission.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Detail {
-    /// The jobs that are over, in order of submission.
+    /// The jobs, in order of submission. Bars count in them.
     pub jobs: Vec<DetailJob>,
     /// Jobs that wait, devices they ask for, jobs that run and devices they hold, from a time until the next.
     pub series: Vec<(f64, u32, u64, u32, u64)>,
@@ -200,22 +200,28 @@ pub struct Detail {
 /// A job of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DetailJob {
-    /// Its number in the run, as bars name it.
-    pub job: u32,
     /// Its number in the history.
     pub id: u64,
     /// What people call it.
     pub name: String,
+    /// Who it counts for.
+    pub team: String,
     /// Devices it asked for.
     pub gpus: u32,
     /// When it came.
     pub submit_s: f64,
-    /// Time without devices.
-    pub wait_s: f64,
-    /// Time from submission to end.
-    pub jct_s: f64,
+    /// Time without devices, once it is over.
+    pub wait_s: Option<f64>,
+    /// Time from submission to end, once it is over.
+    pub jct_s: Option<f64>,
     /// Stops for other jobs.
     pub preemptions: u32,
+    /// Device-hours it held.
+    pub gpu_hours: f64,
+    /// Its finish-time fairness.
+    pub rho: Option<f64>,
+    /// Whether it kept its deadline, where it had one.
+    pub deadline_met: Option<bool>,
 }
 
 /// A job on adjacent devices of one node, for a while.
@@ -227,7 +233,7 @@ pub struct DetailBar {
     pub first: u32,
     /// How many.
     pub devices: u32,
-    /// The job's number in the run.
+    /// Which job.
     pub job: u32,
     /// From.
     pub start_s: f64,
