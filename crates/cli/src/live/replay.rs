@@ -22,6 +22,9 @@ use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 const STEPS_MAX: u64 = 1_000_000;
 const STEPS_PER_JOB: u64 = 5_000;
 
+/// A job that works for less is neither treated fairly nor not: one that fails at once would be the worst of all.
+const RHO_LEAST_S: f64 = 1.0;
+
 /// Bars kept of a run that is told in detail.
 const BARS_MAX: usize = 50_000;
 
@@ -133,6 +136,7 @@ fn rows(scene: &Scene, possible: &[usize], outcome: &Outcome) -> Vec<JobRecord> 
     let mut rows: Vec<_> = scene.jobs.iter().map(|job| JobRecord::new(job.submit, job.gpus)).collect();
     for (at, row) in possible.iter().zip(&outcome.record.jobs) {
         rows[*at] = row.clone();
+        rows[*at].rho = row.rho.filter(|_| alone_s(&scene.jobs[*at]) >= RHO_LEAST_S);
     }
     rows
 }
@@ -182,8 +186,7 @@ fn utilization(scene: &Scene, cluster: &ClusterSpec, outcome: &Outcome) -> Optio
 /// What really happened to a job, in the times of the scene.
 fn happened(job: &Recorded, made: &SceneJob, scene: &Scene) -> Happened {
     let since = |time: Time| Time(time.0.saturating_sub(scene.base.0));
-    let fastest = |spec: &JobSpec| spec.speeds.iter().copied().fold(0.0, f64::max);
-    let ideal_s = made.spec.as_ref().map_or(0.0, |spec| spec.steps / fastest(spec));
+    let ideal_s = Some(alone_s(made)).filter(|seconds| *seconds >= RHO_LEAST_S).unwrap_or(0.0);
     let kind = job.view.kind.as_deref().and_then(|kind| scene.kinds.find(kind));
     Happened {
         submit: made.submit,
@@ -197,6 +200,12 @@ fn happened(job: &Recorded, made: &SceneJob, scene: &Scene) -> Happened {
         ideal_s,
         hourly: kind.and_then(|kind| scene.prices.get(kind.index()).copied()).unwrap_or(0.0),
     }
+}
+
+/// Seconds that a job would need alone, in its fastest shape.
+fn alone_s(job: &SceneJob) -> f64 {
+    let fastest = |spec: &JobSpec| spec.speeds.iter().copied().fold(0.0, f64::max);
+    job.spec.as_ref().map_or(0.0, |spec| spec.steps / fastest(spec))
 }
 
 /// What people should know of a run.

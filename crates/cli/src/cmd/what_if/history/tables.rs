@@ -24,7 +24,8 @@ fn window(window: &WindowView) -> String {
     let more = [(window.carried, "from before"), (window.open, "not over yet")];
     let more: Vec<String> =
         more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", jobs(*n))).collect();
-    let more = (!more.is_empty()).then(|| format!("; {} take part and do not count", more.join(" and ")));
+    let takes = if window.carried + window.open == 1 { "takes part and does" } else { "take part and do" };
+    let more = (!more.is_empty()).then(|| format!("; {} {takes} not count", more.join(" and ")));
     let left = (window.left_out > 0)
         .then(|| format!("; {} left out (never ran, or nobody knows how long)", jobs(window.left_out)));
     let (more, left) = (more.unwrap_or_default(), left.unwrap_or_default());
@@ -94,7 +95,7 @@ fn teams(row: &ReplayRow, baseline: &[TeamView]) -> Vec<String> {
         let (now, was) = (&team.figures, &base.figures);
         let time = |seconds: f64| human(Some(seconds));
         let plain = |value: f64| format!("{value:.2}");
-        let met_by = if now.deadline_total > 0 { format!(" {deadline_met:+}") } else { String::new() };
+        let met_by = if deadline_met != 0 { format!(" {deadline_met:+}") } else { String::new() };
         table.add_row([
             output::plain(&team.team),
             done(now),
