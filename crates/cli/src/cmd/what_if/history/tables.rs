@@ -209,6 +209,17 @@ mod tests {
             lines[0].starts_with("12 jobs submitted from ")
                 && lines[0].contains("1 job from before and 2 jobs")
         );
-        expect![[r#""#]].assert_eq(&lines[2..].join("\n"));
+        expect![[r#"
+                                 jobs  waiting       p90  completion       p99  makespan  deadlines  preempt   util     ρ  max ρ  cost
+             recorded              12  5.5 min  11.0 min    15.5 min  20.5 min    2.00 h        1/2        0  50.0%  0.80      –     –
+             baseline (market)     12  5.0 min  10.0 min    15.0 min  20.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
+             srtf, without n1   11/12  4.0 min   8.0 min    14.0 min  19.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
+            the simulation against what was recorded: mean waiting -30.0 s (-9%), mean completion -30.0 s (-3%)
+
+            by team, srtf, without n1 against the baseline
+             team     jobs                  waiting               completion  deadlines   GPU hours           ρ  cost
+             vision  11/12  4.0 min  -60.0 s (-20%)  14.0 min  -60.0 s (-7%)     1/2 +1  8.00  same  0.80  same     –
+
+            note: mind this"#]].assert_eq(&lines[2..].join("\n"));
     }
 }
