@@ -24,6 +24,7 @@ fn body(path: &str) -> String {
     match path {
         "/v1/jobs" => train("fine"),
         "/v1/what-if" => format!(r#"{{"job":{}}}"#, train("fine")),
+        "/v1/what-if/history" => r#"{"history_s":60}"#.into(),
         "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
         "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
         _ => String::new(),

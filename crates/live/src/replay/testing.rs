@@ -1,0 +1,77 @@
+//! A replayer for tests that simulates nothing: with twice the devices jobs wait half as long.
+
+use std::sync::Arc;
+
+use yard_core::Settings;
+use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::ids::KindId;
+use yard_core::job::Costs;
+use yard_core::units::{Span, Time};
+use yard_sim::cluster::ClusterSpec;
+
+use super::view::Figures;
+use super::{Groups, NODES_MAX, Present, Ran, Recorded, Replayer, Scene, Watch};
+use crate::planner::MakePolicy;
+use crate::translate::Blank;
+
+/// What a driver would say at 10 000 s that has two nodes of two devices, and one that is down.
+pub(crate) fn present() -> Present {
+    let mut kinds = Kinds::default();
+    kinds.intern("h100");
+    let node = |name: &str, down| {
+        let spec = NodeSpec { name: name.into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+        (name.to_owned(), spec, down)
+    };
+    Present {
+        at: Time::from_secs(10_000.0),
+        kinds,
+        nodes: vec![node("node-1", false), node("node-2", false), node("old", true)],
+        settings: Settings { round: Span::from_whole_secs(60), ..Settings::default() },
+        policy: "fifo".into(),
+        make: Arc::new(|| yard_policies::make("fifo", Arc::from([])).unwrap().1),
+        placer: Arc::new(|| yard_policies::placers::placer("pack").unwrap()),
+        catalog: Arc::new(Blank),
+        belief: Arc::default(),
+        offers: Default::default(),
+    }
+}
+
+/// How long each job waits on one device, in seconds.
+pub(crate) const WAIT_S: f64 = 1_000.0;
+
+pub(crate) struct Still;
+
+impl Replayer for Still {
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+
+    fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
+        let made = yard_policies::make(spec, Arc::from([]));
+        made.map_err(|error| error.to_string())?;
+        let spec = spec.to_owned();
+        Ok(Arc::new(move || yard_policies::make(&spec, Arc::from([])).unwrap().1))
+    }
+
+    fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
+        let parsed = ClusterSpec::short(spec, NODES_MAX).map_err(|error| error.to_string())?;
+        let nodes = parsed.nodes.iter();
+        Ok(nodes.map(|node| (parsed.kinds.name(node.kind).to_owned(), node.devices)).collect())
+    }
+
+    fn recorded(&self, jobs: &[Recorded], _: &Scene, groups: &Groups) -> Vec<Figures> {
+        let wait = |at: &usize| (jobs[*at].started().unwrap_or_default() - jobs[*at].submit).secs();
+        let mean = |group: &Vec<usize>| group.iter().map(wait).sum::<f64>() / group.len() as f64;
+        groups.iter().map(|group| figures(group.len(), mean(group))).collect()
+    }
+
+    fn run(&self, scene: &Scene, groups: &Groups, _: bool, _: &Watch) -> Result<Ran, String> {
+        let devices: u32 = scene.nodes.iter().map(|node| node.devices).sum();
+        let figures = groups.iter().map(|group| figures(group.len(), WAIT_S / f64::from(devices)));
+        Ok(Ran { figures: figures.collect(), ..Ran::default() })
+    }
+}
+
+fn figures(jobs: usize, wait_s: f64) -> Figures {
+    Figures { jobs, finished: jobs, avg_queue_s: Some(wait_s), ..Figures::default() }
+}
