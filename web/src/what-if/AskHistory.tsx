@@ -1,7 +1,6 @@
 // The jobs of the last days once more, under another policy, round or cluster, beside how it was.
 
 import { useState } from 'preact/hooks';
-import { byName } from '../lib/format';
 import { NO_CHANGE, replayQuestion, type ChangeFields } from '../lib/question';
 import { useStore } from '../lib/store';
 import type { Replay } from '../lib/types';
@@ -12,7 +11,8 @@ import { Replayed } from './Replayed';
 const CHANGES_MAX = 8;
 
 export function AskHistory() {
-  const { nodes, status } = useStore();
+  const here = useStore();
+  const { status } = here;
   const [last, setLast] = useState('7d');
   const [changes, setChanges] = useState<ChangeFields[]>([NO_CHANGE]);
   const { answer, error, busy, ask } = useAsking<Replay>('/v1/what-if/history', () => replayQuestion(last, changes));
@@ -21,7 +21,7 @@ export function AskHistory() {
     ['policy', 'Policy', status?.policy ?? 'as now'],
     ['round', 'Round', status ? `${status.round_s}s` : 'as now'],
     ['add', 'More nodes', 'h100:2x8'],
-    ['remove', 'Fewer nodes', [...nodes.keys()].sort(byName)[0] ?? 'node-1'],
+    ['remove', 'Fewer nodes', here.nodesByName()[0]?.name ?? 'node-1'],
   ];
   return (
     <>

@@ -5,6 +5,7 @@ mod bodies;
 mod document;
 mod events;
 mod flood;
+mod grid;
 mod jobs;
 mod replay;
 mod secrets;
