@@ -29,6 +29,8 @@ afterAll(async () => {
   await server.end();
 });
 
+interface Replayed { alternatives: { label: string; run: unknown }[]; window: { jobs: number } }
+
 interface Told { rows: { label: string; start: number }[] }
 
 async function enter(token: string): Promise<Page> {
@@ -149,6 +151,29 @@ test('what a node that fails would cost is the same as the command says, and not
   expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not end`));
   expect(await server.state(holder)).toBe('running');
   await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
+});
+
+test('the past under another policy and cluster has the same figures as the command gives', async () => {
+  for (const name of ['past-a', 'past-b', 'past-c']) {
+    const id = await server.submit(ada, name, 'sleep 0.4', { gpus: 2, kinds: ['h100'], tenant: name === 'past-c' ? 'speech' : 'vision' });
+    await until('it is over', async () => (await server.state(id)) === 'succeeded');
+  }
+  const page = await enter(server.admin);
+  await go(page, '#/what-if?about=history');
+  await page.getByLabel('The last').fill('1h');
+  await page.getByLabel('Policy').fill('srtf');
+  await page.getByLabel('More nodes').fill('h100:1x2');
+  const [answered] = await Promise.all([page.waitForResponse((one) => one.url().endsWith('/v1/what-if/history')), page.getByRole('button', { name: 'Ask' }).click()]);
+  const asked = (await answered.json()) as Replayed;
+  const shown = page.getByRole('region', { name: 'What would have been' });
+  await shown.getByRole('columnheader', { name: /srtf.*h100:1x2/ }).first().waitFor();
+  expect(await shown.getByRole('rowheader', { name: 'vision' }).count()).toBe(1);
+  const told = JSON.parse(server.run('what-if', '--history', '1h', '--policy', 'srtf', '--add', 'h100:1x2', '-o', 'json')) as Replayed;
+  expect(asked.alternatives.map(({ label, run }) => [label, run])).toEqual(told.alternatives.map(({ label, run }) => [label, run]));
+  expect(await shown.textContent()).toContain(`${told.window.jobs} jobs, submitted from`);
+  await page.getByLabel('Policy').fill('no-such-policy');
+  await page.getByRole('button', { name: 'Ask' }).click();
+  await shown.getByRole('alert').getByText(/no-such-policy/).waitFor();
 });
 
 test('an admin drains a node with a reason and takes it back; others are not offered it', async () => {
