@@ -5,6 +5,7 @@ import * as api from './api';
 import type { Fact } from './types';
 
 const MOST = 10_000;
+const FIRST_MS = 150;
 let known: Fact[] = [];
 let whose: string | null = null;
 
@@ -17,12 +18,14 @@ export function useFacts(turn: unknown, user: string | null): Fact[] | null {
     if (whose !== user) [known, whose] = [[], user];
     const last = known[known.length - 1];
     const path = `/v1/events?follow=false&limit=${MOST}${last ? `&after=${last.id}` : ''}`;
-    api.get<{ events: Fact[] }>(path, abort.signal).then(({ events }) => {
+    const ask = () => void api.get<{ events: Fact[] }>(path, abort.signal).then(({ events }) => {
       if (whose !== user || abort.signal.aborted) return;
       if (events.length > 0) known = [...known, ...events].slice(-2 * MOST);
       set(known);
     }, () => {});
-    return () => abort.abort();
+    // The first of them are many, and the page is shown before.
+    const timer = setTimeout(ask, last ? 0 : FIRST_MS);
+    return () => { clearTimeout(timer); abort.abort(); };
   }, [turn, user]);
   return facts;
 }

@@ -59,8 +59,9 @@ export class Store {
       if (node.heard_s !== null) this.heard.set(node.name, change.time - node.heard_s);
     }
     if (change.status) this.status = change.status;
+    if (this.ready) return this.tell();
     this.ready = true;
-    this.tell();
+    this.told();
   }
 
   /** Jobs of the past, where nothing newer is known of them. */
@@ -91,11 +92,13 @@ export class Store {
   }
 
   tell(): void {
-    if (this.timer !== null) return;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      this.listeners.forEach((listener) => listener());
-    }, NOTIFY_MS);
+    this.timer ??= setTimeout(() => this.told(), NOTIFY_MS);
+  }
+
+  private told(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.listeners.forEach((listener) => listener());
   }
 
   listen(listener: () => void): () => void {
