@@ -61,6 +61,7 @@ web: web/node_modules/.ready ## Build the dashboard's bundle, web/dist, which is
 web-test: web/node_modules/.ready ## The dashboard: types, tests, its bundle against its source, a real browser
 	cd web && npx tsc --noEmit && npm test --silent
 	cd web && npx vite build --logLevel warn --emptyOutDir --outDir ../$(WEB_BUILT)
+	cd web && npx vite build --logLevel warn --config vite.report.ts --outDir ../$(WEB_BUILT)
 	diff -r web/dist $(WEB_BUILT) || { echo "web/dist is not what web/src makes: run make web and commit it" >&2; exit 1; }
 	web/tests/chromium.sh
 	$(CARGO) build --workspace --bins --examples --locked --quiet

@@ -36,9 +36,11 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
       const after = Number(query.get('after') ?? 0);
       return { events: world.events.filter((event) => event.id > after && (!job || event.job === Number(job))).slice(-Number(query.get('limit') ?? 1000)) };
     }],
-    [/^\/v1\/what-if$/, () => whatIf(now, open)],
+    [/^\/v1\/what-if\/history$/, (_, __, body) => replay(now, body)],
+    [/^\/v1\/what-if$/, (_, __, body) => (body.job ? whatIf(now, open) : nodeGoes(now, open, body))],
     [/^\/v1\/jobs$/, () => ({ jobs: world.jobs })],
     [/^\/v1\/jobs\/(\w+)$/, ([, id]) => ({ ...find(id), request: request(find(id)) })],
+    [/^\/v1\/jobs\/(\w+)\/progress$/, ([, id]) => ({ points: pace(find(id), now) })],
     [/^\/v1\/jobs\/(\w+)\/explain$/, ([, id]) => explain(find(id), reason(find(id)), prices, open)],
   ];
   const server = createServer(async (req, res) => {
@@ -47,7 +49,7 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
     if (url.pathname.endsWith('/logs')) return res.end(log(find(url.pathname.split('/')[3])));
     for (const [pattern, answer] of routes) {
       const match = pattern.exec(url.pathname);
-      if (match) return json(res, answer(match, url.searchParams));
+      if (match) return json(res, answer(match, url.searchParams, await bodyOf(req)));
     }
     const name = url.pathname === '/' ? 'index.html' : url.pathname.slice(1);
     try {
@@ -59,6 +61,12 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
     }
   });
   return new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve({ url: `http://127.0.0.1:${server.address().port}`, world, close: () => { server.closeAllConnections(); server.close(); } })));
+}
+
+async function bodyOf(req) {
+  let text = '';
+  for await (const piece of req) text += piece;
+  return text === '' ? {} : JSON.parse(text);
 }
 
 function json(res, value) {
@@ -95,13 +103,13 @@ function explain(job, reason, prices, open) {
 }
 
 function whatIf(now, open) {
-  const none = { best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stopped: 0, delays: [], cut: false };
+  const none = { best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stranded: 0, late: 0, stopped: 0, delays: [], cut: false };
   const way = (label, gpus, kind, node, wait, run, more) => ({
     ...none, label, gpus, kind, nodes: [`${node}[0,1,2,3,4,5,6,7]`], start: now + wait, end: now + wait + run,
     start_interval: { low: now + wait * 0.7, mid: now + wait * 1.1, high: now + wait * 1.9 },
     end_interval: { low: now + wait * 0.7 + run * 0.95, mid: now + wait + run * 1.05, high: now + wait * 1.9 + run * 1.2 }, ...more,
   });
-  const hit = open.filter((job) => job.started_at === null).slice(2, 6).map((job, n) => ({ job: job.id, name: job.name, delay_s: 1900 - n * 420, stops: 0 }));
+  const hit = open.filter((job) => job.started_at === null).slice(2, 6).map((job, n) => ({ job: job.id, name: job.name, delay_s: 1900 - n * 420, stops: 0, late: n === 1 }));
   return {
     made_at: now, cut: false, rows: [
       way('as asked', 8, 'h100', 'h100-08', 3900, 7200, { in_time: false, delayed: 4, delayed_s: 5080, delays: hit }),
@@ -111,6 +119,45 @@ function whatIf(now, open) {
       way('on a100', 8, 'a100', 'a100-17', 400, 13800, { in_time: false }),
       way('no deadline', 8, 'h100', 'h100-08', 4200, 7200, {}),
     ],
+  };
+}
+
+/** Evenly faster and slower, with a pause in the middle. */
+function pace(job, now) {
+  if (job.started_at === null || !job.step) return [];
+  const [from, length] = [job.started_at, (job.ended_at ?? now) - job.started_at];
+  let step = 0;
+  const each = Array.from({ length: 100 }, (_, n) => (n === 55 ? 0 : 1 + 0.12 * Math.sin(n / 3) - (n > 70 ? 0.25 : 0)));
+  const sum = each.reduce((a, b) => a + b, 0);
+  return each.map((part, n) => ({ time: from + (length * n) / 99, step: Math.round(step += (part / sum) * job.step), start: n < 55 ? 1 : 2 }));
+}
+
+function nodeGoes(now, open, { drain, fail }) {
+  const node = drain ?? fail;
+  const there = open.filter((job) => job.nodes.some((place) => place.startsWith(`${node}[`)));
+  const delays = there.slice(0, 5).map((job, n) => ({ job: job.id, name: job.name, delay_s: 5400 - n * 900, stops: 1, late: n === 0 && job.deadline !== null }));
+  const row = { label: drain ? `${node} drained` : `${node} fails`, best: false, gpus: null, kind: null, nodes: [], start: null, end: null, start_interval: null, end_interval: null, in_time: null, refused: null, earliest: null };
+  return { made_at: now, cut: false, rows: [{ ...row, delayed: delays.length + 3, delayed_s: 26400, stranded: 0, late: delays.filter((one) => one.late).length, stopped: delays.length, delays, cut: false }] };
+}
+
+function replay(now, { history_s, alternatives }) {
+  const figures = (jobs, factor, hours) => ({
+    jobs, finished: jobs, avg_queue_s: 2900 * factor, p90_queue_s: 9100 * factor, avg_jct_s: 9400 + 2900 * factor, p99_jct_s: 61000 + 9000 * factor, makespan_s: 604800, deadline_total: Math.round(jobs / 9),
+    deadline_met: Math.round((jobs / 9) * (1 - 0.22 * factor)), preemptions: Math.round(jobs * 0.3), avg_rho: 0.8 + 0.5 * factor, max_rho: 2.1 + 3 * factor, gpu_hours: hours, utilization: 0.86 - 0.05 * factor, cost: null,
+  });
+  const minus = (a, b) => Object.fromEntries(Object.keys(a).map((key) => [key, a[key] === null ? null : a[key] - b[key]]));
+  const teams = [['vision', 702, 0.9], ['language', 611, 1.3], ['speech', 388, 0.7], ['robotics', 204, 1]];
+  const row = (label, change, factor) => ({
+    label, change, run: { policy: change.policy ?? 'max-min', round_s: change.round_s ?? 60, cluster: ['h100:19x8', ...change.add].join(','), devices: 480, ...figures(1905, factor, 61200) },
+    against_baseline: label === 'baseline' ? null : minus(figures(1905, factor, 61200), figures(1905, 1, 61200)),
+    teams: teams.map(([team, jobs, own], n) => { const now = figures(jobs, factor * own + (factor < 1 ? n * 0.05 : 0), jobs * 32); return { team, ...now, against_baseline: minus(now, figures(jobs, own, jobs * 32)) }; }),
+  });
+  const none = { policy: null, round_s: null, add: [], remove: [] };
+  const label = ({ policy, round_s, add, remove }) => [policy, round_s && `round ${round_s}s`, add.length > 0 && `with ${add.join(' and ')}`, remove.length > 0 && `without ${remove.join(' and ')}`].filter(Boolean).join(', ') || 'as it is';
+  return {
+    window: { from: now - history_s, to: now, jobs: 1905, carried: 31, open: 214, left_out: 12 }, recorded: row('recorded', none, 1.04), baseline: row('baseline', none, 1),
+    alternatives: alternatives.map((change) => row(label(change), change, change.add.length > 0 ? 0.61 : 1.32)),
+    notes: ['Failures and drains of nodes are not repeated.'],
   };
 }
 

@@ -11,7 +11,7 @@ import { browser, go, login, visit } from './page';
 interface Demo { url: string; close: () => void }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const PAGES = ['now', 'jobs', 'jobs/107', 'jobs/410', 'nodes', 'nodes/h200-04', 'teams', 'what-if', 'simulations'];
+const PAGES = ['now', 'jobs', 'jobs/107', 'jobs/410', 'nodes', 'nodes/h200-04', 'teams', 'what-if', 'what-if?about=node', 'what-if?about=history', 'simulations'];
 let chrome: Browser;
 let server: Demo;
 
@@ -41,6 +41,8 @@ test.each([['light', 1280], ['dark', 1280], ['light', 390]] as const)('%s, %i pi
   await login(page, 'yard_demo');
   for (const name of PAGES) {
     await go(page, `#/${name}`);
+    const ask = page.getByRole('button', { name: 'Ask', exact: true });
+    if (await ask.count()) await ask.click();
     await page.waitForTimeout(400);
     found.push(...(await faults(page)).map((fault) => `${name}: ${fault}`));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -126,6 +126,31 @@ test('a what-if says the same as the command, and submits nothing', async () => 
   await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
 });
 
+test('what a node that fails would cost is the same as the command says, and nothing happens to it', async () => {
+  const holder = await server.submit(ada, 'on-the-node', 'sleep 600', { gpus: 2, kinds: ['h100'], duration_s: 900 });
+  await until('the holder runs', async () => (await server.state(holder)) === 'running');
+  const page = await enter(ada);
+  await go(page, '#/nodes/bench');
+  await page.getByRole('link', { name: 'What if it went' }).click();
+  const ask = page.getByRole('button', { name: 'Ask' });
+  const hit = page.getByRole('region', { name: 'Who would be hit' });
+  await ask.click();
+  await hit.getByRole('heading', { name: 'bench drained' }).waitFor();
+  await page.getByLabel('it fails').check();
+  await page.getByLabel('When').fill('soon');
+  await ask.click();
+  await hit.getByText('When: such as 2h from now, or 18:00.').waitFor();
+  await page.getByLabel('When').fill('');
+  await ask.click();
+  await hit.getByText('would not end').first().waitFor();
+  const told = server.run('what-if', '--fail', 'bench');
+  expect(told).toMatch(/^bench fails: 1 job stopped, 1 job would not end/);
+  expect(await hit.locator('.numbers').textContent()).toMatch(/stopped1 job.*would not end1 job/);
+  expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not end`));
+  expect(await server.state(holder)).toBe('running');
+  await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
+});
+
 test('an admin drains a node with a reason and takes it back; others are not offered it', async () => {
   const page = await enter(server.admin);
   await go(page, '#/nodes');
@@ -165,6 +190,38 @@ test('markup in names, reasons and logs is text', async () => {
   await go(page, '#/jobs');
   await page.getByText(evil).waitFor();
   expect(await page.locator('img[src=x], main b').count()).toBe(0);
+});
+
+test('markup in what admins and users give as reasons is text', async () => {
+  const evil = '<img src=x onerror=document.title=1><b>bold';
+  const id = await server.submit(ada, 'cancelled', 'sleep 600', { gpus: 0 });
+  await server.call('POST', `/v1/jobs/${id}/cancel`, ada, { reason: evil });
+  await server.call('POST', '/v1/nodes/bench/drain', server.admin, { reason: evil });
+  const page = await enter(server.admin);
+  await go(page, `#/jobs/${id}`);
+  await page.getByRole('region', { name: 'How it ended' }).getByText(evil).first().waitFor();
+  await go(page, '#/jobs');
+  await page.getByTitle(evil).first().waitFor();
+  await go(page, '#/nodes');
+  await page.getByText(evil).waitFor();
+  await go(page, '#/nodes/bench');
+  await page.getByText(evil).waitFor();
+  expect(await page.locator('img[src=x], main dd b').count()).toBe(0);
+  await server.call('POST', '/v1/nodes/bench/resume', server.admin, {});
+});
+
+test('a job that says how far it is shows how fast it went', async () => {
+  // What the training-side package says, line by line.
+  const source = `const s = require('net').connect(process.env.YARD_SOCKET); let n = 0; const say = (it) => s.write(JSON.stringify(it) + '\\n');
+    say({ hello: { rank: 0 } }); setInterval(() => { say({ progress: { step: ++n, total: 12 } }); if (n === 12) s.end(() => process.exit(0)); }, 500);`;
+  const id = await server.submit(ada, 'steps', '', { gpus: 0, command: [process.execPath, '-e', source] });
+  const page = await enter(ada);
+  await go(page, `#/jobs/${id}`);
+  const progress = page.getByRole('region', { name: 'Progress' });
+  await progress.getByRole('img', { name: /^Steps per second: steps\/s [\d.]+$/ }).waitFor();
+  await page.locator('.page-head .state-succeeded').waitFor();
+  const { points } = await server.get<{ points: { step: number; start: number }[] }>(`/v1/jobs/${id}/progress`);
+  expect(points[points.length - 1]).toMatchObject({ step: 12, start: 1 });
 });
 
 test('what the simulator wrote is opened, compared and scrubbed through', async () => {

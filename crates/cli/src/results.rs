@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
+use yard_core::job::JobState;
 use yard_core::{Span, Time};
 use yard_sim::record::JobRecord;
 use yard_sim::summary::{self, Summary};
+use yard_sim::trace::TraceJob;
 
 use crate::clock;
 use crate::output::{self, human};
@@ -216,8 +218,18 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
         command: command_line(),
         version: format!("yard {}", env!("CARGO_PKG_VERSION")),
         settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        jobs: plan.trace.jobs.iter().map(|job| report_job(plan, job)).collect(),
         runs: runs.iter().map(|run| report_run(plan, run)).collect(),
     })
+}
+
+fn report_job(plan: &Plan, job: &TraceJob) -> report::Job {
+    report::Job {
+        name: job.name.to_string(),
+        team: job.tenant.clone().or_else(|| job.user.clone()),
+        submit_s: (job.submit - plan.start()).secs(),
+        gpus: job.gpus,
+    }
 }
 
 fn rounds(run: &Run) -> String {
@@ -241,14 +253,18 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
     let start = plan.start();
     let since = |time: Time| (time - start).secs();
     let record = &run.outcome.record;
-    let jobs = plan.trace.jobs.iter().zip(&record.jobs).filter_map(|(job, row)| {
+    let jobs = plan.trace.jobs.iter().zip(&record.jobs).enumerate().filter_map(|(at, (job, row))| {
         Some(report::JobRow {
-            name: job.name.to_string(),
+            job: at as u32,
             gpus: row.gpus,
-            submit_s: since(row.submit),
             wait_s: summary::wait(row)?,
             jct_s: summary::jct(row)?,
             preemptions: row.preemptions,
+            gpu_h: (Span(row.service).secs() - row.shared) / 3600.0,
+            rho: row.rho,
+            met: job.deadline.map(|deadline| {
+                row.state == JobState::Succeeded && row.end.is_some_and(|end| end <= deadline)
+            }),
         })
     });
     let samples = record.series.iter().map(|sample| report::Sample {
@@ -282,6 +298,7 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
     report::Run {
         policy: run.policy.clone(),
         summary: fields(plan, run),
+        end_s: record.jobs.iter().filter_map(|job| job.end).map(since).fold(0.0, f64::max),
         jobs: jobs.collect(),
         series: samples.collect(),
         bars: bars.collect(),

@@ -227,10 +227,35 @@ fn the_report_is_one_page_that_needs_nothing_else() {
     let page = dir.read("r.html");
     assert!(page.contains("yard sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf --html r.html"));
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    // The name of SVG's namespace looks like an address and is never fetched.
-    let page = page.replace("http://www.w3.org/2000/svg", "");
+    // Names of namespaces look like addresses and are never fetched.
+    let page = page.replace("http://www.w3.org/", "");
     assert!(!page.contains("http://") && !page.contains("https://"), "it refers to something outside");
     assert_eq!(dir.files("."), ["r.html", "t.csv"], "no half-written file is left");
+}
+
+#[test]
+fn the_report_holds_the_same_figures_and_jobs_as_the_other_outputs() {
+    let evil = "</script><img src=x onerror=alert(1)>";
+    let dir =
+        Dir::with_trace(&format!("job_id,submit_s,gpus,duration_s,tenant\n{evil},0,4,100,a\nb,10,2,50,b\n"));
+    let line =
+        "sim --trace t.csv --cluster gpu:1x4 --policy fifo,srtf --overheads none --html r.html -o json";
+    let json = dir.yard(line).json();
+    let page = dir.read("r.html");
+    let (_, after) = page.split_once(r#"<script type="application/json" id="data">"#).expect("it has data");
+    let (data, rest) = after.split_once("</script>").expect("the data ends");
+    let data: Value = serde_json::from_str(data).expect("the data is JSON");
+    for (shown, printed) in
+        data["runs"].as_array().expect("runs").iter().zip(json["runs"].as_array().expect("runs"))
+    {
+        assert_eq!(shown["summary"]["events_sha256"], printed["events_sha256"]);
+        assert_eq!(shown["summary"]["avg_jct_s"], printed["avg_jct_s"]);
+        assert_eq!(shown["ended"]["jct"], serde_json::json!([100, 140]));
+    }
+    assert_eq!(data["jobs"]["name"], serde_json::json!([evil, "b"]));
+    assert_eq!(data["teams"], serde_json::json!(["a", "b"]));
+    assert!(!page.contains("<img") && rest.matches("</script>").count() == 1, "the name is text");
+    assert!(page.contains("script-src 'sha256-") && !page.contains("unsafe-inline"));
 }
 
 #[test]

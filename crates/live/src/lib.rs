@@ -19,6 +19,7 @@ mod likeness;
 pub mod listen;
 pub mod metrics;
 pub mod offers;
+pub mod pace;
 mod past;
 mod planner;
 pub mod request;

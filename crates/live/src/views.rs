@@ -26,6 +26,9 @@ pub struct JobView {
     pub kind: Option<String>,
     /// Where it runs: `node[device,…]`, one for each node.
     pub nodes: Vec<String>,
+    /// Where it lies frozen, likewise.
+    #[serde(default)]
+    pub frozen: Vec<String>,
     /// Its priority.
     pub priority: i32,
     /// When it should be done.

@@ -25,6 +25,21 @@ export function palette(jobs: Iterable<Job>, by: By): Palette {
   return new Palette(ranked(weights));
 }
 
+/** Where jobs lie frozen: node and device, as `node[3]`, to the jobs that do. */
+export function frozenAt(jobs: Iterable<Job>): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  for (const job of jobs) {
+    for (const place of job.frozen) {
+      const match = /^(.*)\[([\d,]+)\]$/.exec(place);
+      for (const device of match?.[2]!.split(',') ?? []) {
+        const at = `${match![1]}[${device}]`;
+        found.set(at, [...(found.get(at) ?? []), job.id]);
+      }
+    }
+  }
+  return found;
+}
+
 /** Nodes by kind; kinds with most devices first. A node with two kinds stands in both. */
 export function groups(store: Store, by: By, colors: Palette, frozen: Map<string, number[]>): Group[] {
   const found = new Map<string, Group & { known: number; sum: number }>();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ago, clock, count, plain, runs, short, span, tidy, where } from './format';
+import { signed, ago, clock, count, plain, runs, short, span, tidy, where } from './format';
 
 test('spans have two units at most', () => {
   expect([0, 0.3, 45, 99, 100, 3599, 3600, 7499, 86399, 86400, 360000].map(span)).toEqual(
@@ -33,4 +33,8 @@ test('logs lose the codes of terminals and keep their text', () => {
   expect(plain('\u001b[31mred\u001b[0m <b>\n')).toBe('red <b>\n');
   expect(plain('10 %\r20 %\r100 %\ndone\r\n')).toBe('100 %\ndone\n');
   expect(plain('\u001b]0;title\u0007text')).toBe('text');
+});
+
+test('differences have a sign, and none where there is nothing to say', () => {
+  expect([signed(190), signed(-7500), signed(0.01), signed(-3, count)]).toEqual(['+3 min', '−2 h 05', '', '−3']);
 });

@@ -17,6 +17,12 @@ export function span(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** How much more or less: `+3 min`, `−2 h 05`; nothing where it is too little to say. */
+export function signed(number: number, write: (size: number) => string = span): string {
+  const text = write(Math.abs(number));
+  return text === write(0) ? '' : `${number < 0 ? '−' : '+'}${text}`;
+}
+
 /** When, seen from now: `in 3 min`, `5 s ago`. */
 export function ago(time: number, now: number): string {
   const away = time - now;

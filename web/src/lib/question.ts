@@ -70,3 +70,32 @@ export function fieldsOf(base: Record<string, unknown>): Fields {
     min: text('min_gpus'), max: text('max_gpus'), deadline: '', duration: typeof duration === 'number' ? `${Math.round(duration)}s` : '',
   };
 }
+
+/** What happens to a node, as a form has it. */
+export interface NodeFields { node: string; what: 'drain' | 'fail'; evict: boolean; at: string }
+
+/** The question about a node. Throws what is wrong. */
+export function nodeQuestion({ node, what, evict, at }: NodeFields, now: number): Record<string, unknown> {
+  if (node === '') throw new Error('Node: say which one.');
+  const time = at.trim() === '' ? undefined : instant(at, now);
+  if (time === null) throw new Error('When: such as 2h from now, or 18:00.');
+  return { ...(what === 'drain' ? { drain: node, evict } : { fail: node }), ...(time === undefined ? {} : { at: time }) };
+}
+
+/** What would have been different, as a form has it. */
+export interface ChangeFields { policy: string; round: string; add: string; remove: string }
+
+export const NO_CHANGE: ChangeFields = { policy: '', round: '', add: '', remove: '' };
+
+/** The question about the past. Throws what is wrong. */
+export function replayQuestion(last: string, changes: ChangeFields[]): Record<string, unknown> {
+  const history_s = seconds(last);
+  if (history_s === null || history_s <= 0) throw new Error('The last: such as 24h or 7d.');
+  const list = (text: string) => text.split(/[\s,]+/).filter(Boolean);
+  const alternatives = changes.map(({ policy, round, add, remove }) => {
+    const round_s = round.trim() === '' ? null : seconds(round);
+    if (round.trim() !== '' && round_s === null) throw new Error('Round: such as 60s or 6min.');
+    return { policy: policy.trim() === '' ? null : policy.trim(), round_s, add: list(add), remove: list(remove) };
+  });
+  return { history_s, alternatives };
+}

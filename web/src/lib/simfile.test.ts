@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clusterOf, devicesOf, heldAt, read } from './simfile';
+import { clusterOf, devicesOf, groupsOf, heldAt, read } from './simfile';
 
 const EVENTS = [
   '{"t":0.000000,"event":"node","node":0,"change":"joined"}',
@@ -22,7 +22,17 @@ test('an event file becomes leases on devices over time', () => {
   expect([...heldAt(recording, 6).get(0)!.keys()]).toEqual([0, 1, 2, 5]);
   expect(heldAt(recording, 6).get(0)!.get(5)).toEqual([1, 2]);
   expect(heldAt(recording, 4).size + heldAt(recording, 9).size).toBe(0);
-  expect(recording.stretches.filter((stretch) => stretch.job === 1).map((stretch) => stretch.doing)).toEqual(['waiting', 'starting', 'running']);
+  const [waiting, running] = [0, 1].map((n) => recording.points(9).map(({ values }) => values[n]));
+  expect([waiting![0], waiting![100], waiting![200]]).toEqual([1, 1, 0]);
+  expect([running![0], running![200], running![240]]).toEqual([0, 2, 1]);
+});
+
+test('nodes stand by kind, as the cluster of a report has them or as far as they were used', () => {
+  const opened = read('e.jsonl', EVENTS);
+  if (!('recording' in opened)) throw new Error('it is a recording');
+  const sizes = (specs: string[]) => groupsOf(opened.recording, specs).map(({ kind, nodes }) => [kind, nodes.map((node) => node.devices)]);
+  expect(sizes(['x.toml', 'a:1x8,b:1x4'])).toEqual([['a', [8]], ['b', [4]]]);
+  expect(sizes(['a:2x4'])).toEqual([['node', [6, 6]]]);
 });
 
 test('nodes that fail are away until they join again', () => {

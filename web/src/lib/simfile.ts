@@ -1,20 +1,49 @@
-// Files of `yard sim`: the event log (`--events`) as leases and stretches over time, and the report (`-o json`).
+// Files of `yard sim`: the event log (`--events`) as leases over time, and the report (`-o json`, `--html`).
 
-import { stretches, type Stretch } from './spans';
+import { reportIn, type Report } from './report';
+import { holding, series, stretches, type Point } from './spans';
 import type { Fact, Place } from './types';
 
-export interface Lease { jobs: number[]; places: { node: number; devices: number[] }[]; from: number; to: number }
+export interface Lease {
+  jobs: number[];
+  places: { node: number; devices: number[] }[];
+  from: number;
+  to: number;
+  /** Its place among those who have the same devices, and how many they are, where each has a lease of its own. */
+  lane?: [number, number];
+}
+
+export interface MapNode { name: string; kind: string; devices: number }
 
 export interface Recording {
   name: string;
   leases: Lease[];
-  stretches: Stretch[];
+  /** Jobs that waited and that ran, from the beginning to a time. */
+  points: (end: number) => Point[];
+  /** What a job is called, where it is known. */
+  describe?: (job: number) => string;
+  /** Its colour, where jobs are not only told apart. */
+  hue?: ((job: number) => string) | undefined;
+  /** Until when the leases are whole, where they were cut. */
+  until?: number | null;
+  /** The cluster, where it is known node by node. */
+  cluster?: MapNode[];
   /** How many devices each node has, as far as they were ever used or the cluster is known. */
   nodes: number[];
   /** When nodes were away: node, from, to. */
   away: [number, number, number][];
   end: number;
   jobs: number;
+}
+
+/** What a job is called. */
+export function called(recording: Recording, job: number): string {
+  return recording.describe?.(job) ?? `job ${job}`;
+}
+
+/** Its colour. */
+export function hueOf(recording: Recording, job: number): string {
+  return recording.hue?.(job) ?? `hue-${job % 8}`;
 }
 
 export interface Run { [key: string]: unknown; policy: string; cluster: string }
@@ -48,14 +77,16 @@ export function devicesOf(text: string): { node: number; devices: number[] }[] {
 interface Line { t: number; event: string; job?: number; jobs?: number[]; lease?: number; devices?: string; node?: number; change?: string; why?: string; to?: number[]; outcome?: string; state?: string }
 
 /** What is in a file: a report, or a recording. Says in a sentence what it cannot read. */
-export function read(name: string, text: string): { runs: Run[] } | { recording: Recording } {
+export function read(name: string, text: string): { runs: Run[] } | { recording: Recording } | { report: Report } {
   const first = text.slice(0, 200).trimStart();
   if (/^\{"t":/.test(first)) return { recording: record(name, text) };
+  const report = /^<!doctype html>/i.test(first) ? reportIn(text) : null;
+  if (report) return { report };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error(`${name} is neither an event file (yard sim --events) nor a report (yard sim -o json).`);
+    throw new Error(`${name} is neither an event file (yard sim --events) nor a report (yard sim -o json or --html).`);
   }
   const runs = (value as { runs?: unknown } | null)?.runs;
   if (!Array.isArray(runs)) throw new Error(`${name} has no "runs": open what yard sim -o json printed.`);
@@ -63,7 +94,7 @@ export function read(name: string, text: string): { runs: Run[] } | { recording:
 }
 
 function record(name: string, text: string): Recording {
-  const out: Recording = { name, leases: [], stretches: [], nodes: [], away: [], end: 0, jobs: 0 };
+  const out: Recording = { name, leases: [], points: () => [], nodes: [], away: [], end: 0, jobs: 0 };
   const open = new Map<number, Lease>();
   const gone = new Map<number, number>();
   const facts: Fact[] = [];
@@ -84,7 +115,8 @@ function record(name: string, text: string): Recording {
   });
   for (const lease of open.values()) lease.to = out.end;
   for (const [node, from] of gone) out.away.push([node, from, Infinity]);
-  out.stretches = stretches(facts);
+  const did = stretches(facts);
+  out.points = (end) => series(did, 0, end, 240, 2, (stretch) => [holding(stretch.doing) ? 1 : 0, 1]);
   return out;
 }
 
@@ -125,6 +157,29 @@ function node(out: Recording, gone: Map<number, number>, line: Line): void {
     out.away.push([at, gone.get(at)!, line.t]);
     gone.delete(at);
   }
+}
+
+export interface Group { kind: string; nodes: { at: number; name: string; devices: number }[] }
+
+/** Nodes by kind: as the recording or one of the clusters has them, else as far as they were ever used. */
+export function groupsOf(recording: Recording, clusters: string[]): Group[] {
+  const groups = new Map<string, Group>();
+  nodesOf(recording, clusters).forEach(({ name, kind, devices }, at) => {
+    const group = groups.get(kind) ?? { kind, nodes: [] };
+    groups.set(kind, group);
+    group.nodes.push({ at, name, devices });
+  });
+  return [...groups.values()];
+}
+
+function nodesOf(recording: Recording, clusters: string[]): MapNode[] {
+  if (recording.cluster) return recording.cluster;
+  for (const spec of clusters) {
+    const nodes = clusterOf(spec)?.flatMap(({ kind, nodes, each }) => Array.from({ length: nodes }, (_, n) => ({ name: `${kind}-${n}`, kind, devices: each })));
+    if (nodes && nodes.length === recording.nodes.length && nodes.every(({ devices }, n) => (recording.nodes[n] ?? 0) <= devices)) return nodes;
+  }
+  const most = Math.max(1, ...Array.from(recording.nodes, (each) => each ?? 0));
+  return Array.from(recording.nodes, (_, n) => ({ name: `node-${n}`, kind: 'node', devices: most }));
 }
 
 /** Who holds each device of each node at a time. */

@@ -6,19 +6,34 @@ export type Theme = 'system' | 'light' | 'dark';
 const KEY = 'yard-theme';
 const listeners = new Set<() => void>();
 
+let chosen: Theme = kept();
+
+/** What was chosen before, where the browser lets a page remember anything: it may not let a file. */
+function kept(): Theme {
+  try {
+    const found = localStorage.getItem(KEY);
+    return found === 'light' || found === 'dark' ? found : 'system';
+  } catch {
+    return 'system';
+  }
+}
+
 export function theme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return kept === 'light' || kept === 'dark' ? kept : 'system';
+  return chosen;
 }
 
 export function setTheme(next: Theme): void {
-  if (next === 'system') localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, next);
+  chosen = next;
+  try {
+    if (next === 'system') localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, next);
+  } catch {
+    // Then only for now.
+  }
   applyTheme();
 }
 
 export function applyTheme(): void {
-  const chosen = theme();
   const dark = chosen === 'dark' || (chosen === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
   document.documentElement.dataset['theme'] = dark ? 'dark' : 'light';
   forgetInks();

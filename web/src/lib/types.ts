@@ -13,6 +13,8 @@ export interface Job {
   gpus: number;
   kind: string | null;
   nodes: string[];
+  /** Where it lies frozen. */
+  frozen: string[];
   priority: number;
   deadline: number | null;
   promise: number | null;
@@ -127,9 +129,13 @@ export interface Explanation {
   ways?: { kind: string; gpus: number; rate: number; price: number | null; held: boolean }[];
 }
 
+/** How far a job was at a time, and which of its starts that was. */
+export interface PacePoint { time: number; step: number; start: number }
+
 export interface Me { user: string; scope: string }
 
-export interface Delay { job: number; name: string; delay_s: number; stops: number }
+/** `delay_s`: none where it would not end at all. */
+export interface Delay { job: number; name: string; delay_s: number | null; stops: number; late: boolean }
 
 export interface WhatIfRow {
   label: string;
@@ -146,9 +152,51 @@ export interface WhatIfRow {
   earliest: number | null;
   delayed: number;
   delayed_s: number;
+  /** Of the delayed, jobs that would not end. */
+  stranded: number;
+  late: number;
   stopped: number;
   delays: Delay[];
   cut: boolean;
 }
 
 export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }
+
+/** What is different from how things are, on history. */
+export interface Altered { policy: string | null; round_s: number | null; add: string[]; remove: string[] }
+
+export interface Figures {
+  jobs: number;
+  finished: number;
+  avg_queue_s: number | null;
+  p90_queue_s: number | null;
+  avg_jct_s: number | null;
+  p99_jct_s: number | null;
+  makespan_s: number | null;
+  deadline_total: number;
+  deadline_met: number;
+  preemptions: number;
+  avg_rho: number | null;
+  max_rho: number | null;
+  gpu_hours: number;
+  utilization: number | null;
+  cost: number | null;
+}
+
+export type Difference = { [name in keyof Figures]?: number | null };
+
+export interface ReplayRow {
+  label: string;
+  change: Altered;
+  run: Figures & { policy: string; round_s: number; cluster: string };
+  against_baseline: Difference | null;
+  teams: (Figures & { team: string; against_baseline: Difference | null })[];
+}
+
+export interface Replay {
+  window: { from: number; to: number; jobs: number; carried: number; open: number; left_out: number };
+  recorded: ReplayRow;
+  baseline: ReplayRow;
+  alternatives: ReplayRow[];
+  notes: string[];
+}

@@ -1,78 +1,31 @@
-// What would become of a job if it were submitted now, and of the same job asked for in other ways. Nothing is
-// submitted.
+// Questions to the scheduler: about a job, about a node, about the past. Nothing happens.
 
-import { useEffect, useState } from 'preact/hooks';
-import * as api from '../lib/api';
-import { said, useGet } from '../lib/ask';
-import { EMPTY, fieldsOf, request, type Fields } from '../lib/question';
-import { link, type Route } from '../lib/route';
-import { store, useStore } from '../lib/store';
-import type { Job, WhatIf as Answer } from '../lib/types';
-import { Failed, Panel } from '../parts/bits';
-import { Ways } from '../parts/Ways';
+import { setQuery, type Route } from '../lib/route';
+import { AskHistory } from '../what-if/AskHistory';
+import { AskJob } from '../what-if/AskJob';
+import { AskNode } from '../what-if/AskNode';
+
+const ABOUT: [string, string, string][] = [
+  ['', 'a job', 'What would become of a job, before it is submitted.'],
+  ['node', 'a node', 'Who would be hit if a node went.'],
+  ['history', 'the past', 'What would have been under another policy, round or cluster.'],
+];
 
 export function WhatIf({ route }: { route: Route }) {
-  const like = route.query.get('job');
-  const { value: job, error: missing } = useGet<Job>(like ? `/v1/jobs/${encodeURIComponent(like)}` : null);
-  const base = job?.request ?? null;
-  const [fields, setFields] = useState<Fields>(EMPTY);
-  const [answer, setAnswer] = useState<Answer | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  const [busy, setBusy] = useState(false);
-  useEffect(() => { if (base) setFields({ ...fieldsOf(base), duration: fieldsOf(base).duration || EMPTY.duration }); }, [base]);
-  const ask = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      setAnswer(await api.post<Answer>('/v1/what-if', { job: request(fields, base, store.now()) }));
-    } catch (problem) {
-      setError(said(problem));
-    }
-    setBusy(false);
-  };
+  const about = route.query.get('about') ?? '';
+  const [, , says] = ABOUT.find(([value]) => value === about) ?? ABOUT[0]!;
   return (
     <div class="page">
-      <div class="page-head"><h1>What if</h1><span class="note">What would become of a job, before it is submitted.</span></div>
+      <div class="page-head">
+        <h1>What if</h1>
+        <div class="choice" role="group" aria-label="About">
+          {ABOUT.map(([value, name]) => <button key={value} type="button" aria-pressed={about === value} onClick={() => setQuery(route, { about: value })}>{name}</button>)}
+        </div>
+        <span class="note">{says}</span>
+      </div>
       <div class="what-if">
-        <Panel title={job ? `Like ${job.name} (${job.id})` : 'The job'} aside={job && <a href={link(['what-if'])}>start anew</a>}>
-          {missing && <Failed error={missing} />}
-          <Form fields={fields} set={setFields} ask={ask} busy={busy} />
-        </Panel>
-        <Panel title="What would happen">
-          {error && <Failed error={error} />}
-          {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Say what the job needs and ask. The scheduler is run forward on a copy of what goes on now: with this job, and with the same job asked for in other ways.</p>}
-        </Panel>
+        {about === 'node' ? <AskNode key={route.query.get('node')} node={route.query.get('node')} /> : about === 'history' ? <AskHistory /> : <AskJob like={route.query.get('job')} />}
       </div>
     </div>
-  );
-}
-
-interface FormProps { fields: Fields; set: (fields: Fields) => void; ask: (event: Event) => void; busy: boolean }
-
-function Form({ fields, set, ask, busy }: FormProps) {
-  const { nodes } = useStore();
-  const kinds = [...new Set([...nodes.values()].flatMap((node) => node.devices.map((device) => device.kind)))].sort();
-  const field = (name: keyof Fields, label: string, hint: string) => (
-    <label>{label}<input value={fields[name] as string} placeholder={hint} onInput={(event) => set({ ...fields, [name]: event.currentTarget.value })} /></label>
-  );
-  const toggle = (kind: string) => set({ ...fields, kinds: fields.kinds.includes(kind) ? fields.kinds.filter((one) => one !== kind) : [...fields.kinds, kind] });
-  return (
-    <form class="form" onSubmit={ask}>
-      {field('gpus', 'Devices', '1')}
-      {field('duration', 'How long it takes', '2h')}
-      {field('deadline', 'Deadline', 'none; 6h or 18:00')}
-      {field('priority', 'Priority', '0')}
-      {field('min', 'At least devices', 'if it can shrink')}
-      {field('max', 'At most devices', 'if it can grow')}
-      {kinds.length > 1 && (
-        <fieldset>
-          <legend>Kinds</legend>
-          {kinds.map((kind) => <label key={kind} class="check"><input type="checkbox" checked={fields.kinds.includes(kind)} onChange={() => toggle(kind)} /> {kind}</label>)}
-          <small>{fields.kinds.length === 0 && 'any'}</small>
-        </fieldset>
-      )}
-      <button type="submit" class="main" disabled={busy}>{busy ? 'Running it forward…' : 'Ask'}</button>
-    </form>
   );
 }

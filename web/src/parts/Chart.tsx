@@ -1,8 +1,9 @@
 // A small chart of areas or lines over time, drawn by hand.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { clock, tidy } from '../lib/format';
 import type { Point } from '../lib/spans';
+import { useWidth } from '../lib/width';
 
 export interface Series { name: string; hue: string }
 
@@ -17,35 +18,48 @@ interface Props {
   /** How a time on the axis is written; as a time of day where nothing is said. */
   time?: (time: number) => string;
   format?: (value: number) => string;
+  /** A time to mark. */
+  mark?: number;
+  /** Called with the time that is clicked on. */
+  pick?: (time: number) => void;
+  /** Called with the span of time that is dragged over. */
+  zoom?: (from: number, to: number) => void;
 }
 
 const LEFT = 38;
 const BOTTOM = 18;
 const TOP = 6;
 
-export function Chart({ label, points, series, stacked = false, height = 150, limit, time, format = tidy }: Props) {
+export function Chart({ label, points, series, stacked = false, height = 150, limit, time, format = tidy, mark, pick, zoom }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
+  const width = useWidth(box);
   const [hover, setHover] = useState<number | null>(null);
-  useEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    watcher.observe(box.current!);
-    return () => watcher.disconnect();
-  }, []);
+  const [from, setFrom] = useState<number | null>(null);
   const now = points[points.length - 1]?.time ?? 0;
   const write = time ?? ((at: number) => clock(at, now));
   const tops = points.map((point) => (stacked ? sum(point.values) : Math.max(...point.values, 0)));
   const most = nice(Math.max(limit ?? 0, ...tops, 1e-9));
   const x = (n: number) => LEFT + ((width - LEFT - 6) * n) / Math.max(1, points.length - 1);
   const y = (value: number) => TOP + (height - TOP - BOTTOM) * (1 - value / most);
-  const under = (event: MouseEvent) => {
+  const under = (event: MouseEvent): number | null => {
     const left = event.clientX - box.current!.getBoundingClientRect().left;
     const n = Math.round(((left - LEFT) / Math.max(1, width - LEFT - 6)) * (points.length - 1));
-    setHover(n >= 0 && n < points.length ? n : null);
+    return n >= 0 && n < points.length ? n : null;
+  };
+  const up = (event: MouseEvent) => {
+    const n = under(event);
+    setFrom(null);
+    if (n === null || from === null) return;
+    if (zoom && Math.abs(n - from) > 2) zoom(points[Math.min(n, from)]!.time, points[Math.max(n, from)]!.time);
+    else pick?.(points[n]!.time);
   };
   const shown = hover === null ? undefined : points[hover];
+  const marked = mark === undefined ? -1 : ((mark - (points[0]?.time ?? 0)) / Math.max(1e-9, now - (points[0]?.time ?? 0))) * (points.length - 1);
   return (
-    <div class="chart" ref={box} onMouseMove={under} onMouseLeave={() => setHover(null)}>
+    <div
+      class={`chart ${pick || zoom ? 'can-pick' : ''}`} ref={box} onMouseMove={(event) => setHover(under(event))} onMouseLeave={() => { setHover(null); setFrom(null); }}
+      onMouseDown={(event) => { if (pick || zoom) { event.preventDefault(); setFrom(under(event)); } }} onMouseUp={up}
+    >
       <div class="legend" aria-hidden="true">
         {series.map((one, n) => (
           <span key={one.name}><i class={one.hue} />{one.name}{shown && <b>{format(shown.values[n] ?? 0)}</b>}</span>
@@ -64,6 +78,8 @@ export function Chart({ label, points, series, stacked = false, height = 150, li
         {points.length > 1 && [0, Math.floor(points.length / 2), points.length - 1].map((n, k) => (
           <text key={n} class="tick" x={x(n)} y={height - 4} text-anchor={['start', 'middle', 'end'][k]}>{write(points[n]!.time)}</text>
         ))}
+        {zoom && from !== null && hover !== null && <rect class="brush" x={x(Math.min(from, hover))} width={x(Math.abs(hover - from)) - LEFT} y={TOP} height={height - TOP - BOTTOM} />}
+        {marked >= 0 && marked <= points.length - 1 && <line class="mark-time" x1={x(marked)} x2={x(marked)} y1={TOP} y2={height - BOTTOM} />}
         {hover !== null && <line class="cursor" x1={x(hover)} x2={x(hover)} y1={TOP} y2={height - BOTTOM} />}
       </svg>
     </div>

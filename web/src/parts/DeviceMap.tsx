@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ink } from '../lib/colors';
 import { onTheme } from '../lib/theme';
+import { useWidth } from '../lib/width';
 import { layout, place, step, under, type Layout, type Spot, type Tile } from './map-layout';
 
 interface Props {
@@ -19,15 +20,10 @@ interface Props {
 export function DeviceMap({ label, tiles, devices, describe, open }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
+  const width = useWidth(box);
   const [spot, setSpot] = useState<Spot | null>(null);
   const [, repaint] = useState(0);
   useEffect(() => onTheme(() => repaint((n) => n + 1)), []);
-  useEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    watcher.observe(box.current!);
-    return () => watcher.disconnect();
-  }, []);
   const at = layout(tiles, width, devices);
   useEffect(() => { if (canvas.current && width > 0) paint(canvas.current, at, tiles, spot); });
   const found = (event: MouseEvent) => {

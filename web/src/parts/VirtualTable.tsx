@@ -18,7 +18,8 @@ interface Props<T> {
   rows: T[];
   columns: Column<T>[];
   id: (row: T) => string | number;
-  open: (row: T) => void;
+  /** What a click on a row does, where it does something. */
+  open?: (row: T) => void;
   sort: string;
   setSort: (sort: string) => void;
   pressed?: (row: T, key: string) => void;
@@ -57,11 +58,11 @@ export function VirtualTable<T>({ label, rows, columns, id, open, sort, setSort,
     if (move !== undefined) {
       event.preventDefault();
       setActive(Math.max(0, Math.min(rows.length - 1, active + move)));
-    } else if (event.key === 'Enter' && row && event.target === box.current) open(row);
+    } else if (event.key === 'Enter' && row && event.target === box.current) open?.(row);
     else if (row && event.target === box.current) pressed?.(row, event.key);
   };
   return (
-    <div class="scroll" ref={box} onScroll={look} tabIndex={0} onKeyDown={key} role="region" aria-label={label}>
+    <div class={`scroll ${open ? '' : 'is-still'}`} ref={box} onScroll={look} tabIndex={0} onKeyDown={key} role="region" aria-label={label}>
       <table aria-rowcount={rows.length + 1}>
         <thead>
           <tr aria-rowindex={1}>
@@ -75,7 +76,7 @@ export function VirtualTable<T>({ label, rows, columns, id, open, sort, setSort,
               key={id(row)}
               aria-rowindex={first + n + 2}
               class={first + n === active ? 'is-active' : ''}
-              onClick={(event) => { if (!(event.target as HTMLElement).closest('a,button,input,label')) open(row); }}
+              onClick={(event) => { if (!(event.target as HTMLElement).closest('a,button,input,label')) open?.(row); }}
             >
               {columns.map((column) => <td key={column.name} class={column.class}>{column.cell(row)}</td>)}
             </tr>

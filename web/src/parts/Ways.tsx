@@ -21,7 +21,7 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
       {answer.rows.filter((row) => row.refused).map((row) => (
         <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
       ))}
-      {first && first.delays.length > 0 && <Delays delays={first.delays} />}
+      {first && first.delays.length > 0 && <><h3>Who would wait longer, asked as it is</h3><Delays delays={first.delays} /></>}
       <p class="note">Bars are exact if nobody else comes; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
     </div>
   );
@@ -65,26 +65,27 @@ function When({ time, interval, now }: { time: number | null; interval: Interval
 }
 
 function others(row: WhatIfRow) {
+  const later = row.delayed - row.stranded;
   const parts = [
-    row.delayed > 0 && <>{plural(row.delayed, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,
+    later > 0 && <>{plural(later, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,
     row.stopped > 0 && <small class="below">{plural(row.stopped, 'job')} stopped</small>,
+    row.stranded > 0 && <small class="below bad">{plural(row.stranded, 'job')} would not end</small>,
+    row.late > 0 && <small class="below bad">{plural(row.late, 'job')} too late</small>,
   ].filter(Boolean);
   return parts.length > 0 ? <>{parts}</> : <span class="note">nobody</span>;
 }
 
-function Delays({ delays }: { delays: Delay[] }) {
+/** Whom something would cost what, those first that lose most. */
+export function Delays({ delays }: { delays: Delay[] }) {
   return (
-    <>
-      <h3>Who would wait longer, asked as it is</h3>
-      <ul class="risks">
-        {delays.map((delay) => (
-          <li key={delay.job}>
-            {store.jobs.has(delay.job) ? <a href={link(['jobs', String(delay.job)])}>{delay.name} ({delay.job})</a> : <span>job {delay.job}</span>}
-            <span>{delay.stops > 0 && `stopped ${plural(delay.stops, 'more time')}`}</span>
-            <b>{span(delay.delay_s)} later</b>
-          </li>
-        ))}
-      </ul>
-    </>
+    <ul class="risks">
+      {delays.map((delay) => (
+        <li key={delay.job}>
+          {store.jobs.has(delay.job) ? <a href={link(['jobs', String(delay.job)])}>{delay.name} ({delay.job})</a> : <span>{delay.name} ({delay.job})</span>}
+          <span>{[delay.stops > 0 && `stopped ${plural(delay.stops, 'more time')}`, delay.late && 'after its deadline'].filter(Boolean).join(', ')}</span>
+          <b>{delay.delay_s === null ? 'would not end' : `${span(delay.delay_s)} later`}</b>
+        </li>
+      ))}
+    </ul>
   );
 }

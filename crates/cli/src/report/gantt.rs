@@ -3,6 +3,7 @@
 //! Bars are the one part of the page that grows with the run, so they are joined where a job simply went
 //! on, cut to a budget by time, and written as ticks with delta-coded starts.
 
+use super::teams::Teams;
 use super::{Bar, Node, Run};
 use serde::Serialize;
 
@@ -35,12 +36,16 @@ pub(super) struct Gantt {
     /// The place among the jobs on the same devices, and how many they were; empty where none are shared.
     pub(super) lane: Vec<u8>,
     pub(super) lanes: Vec<u8>,
+    /// The team of each job; empty where there are not several.
+    pub(super) team: Vec<usize>,
 }
 
 impl Gantt {
     /// The bars of `run` when the page has `n_runs` runs to share the budget.
-    pub(super) fn new(run: &Run, n_runs: usize) -> Self {
-        Self::within(run, BARS_PER_RUN.min(BARS_IN_ALL / n_runs.max(1)))
+    pub(super) fn new(run: &Run, n_runs: usize, teams: &Teams<'_>) -> Self {
+        let mut gantt = Self::within(run, BARS_PER_RUN.min(BARS_IN_ALL / n_runs.max(1)));
+        gantt.team = gantt.job.iter().filter_map(|job| teams.of(*job)).collect();
+        gantt
     }
 
     fn within(run: &Run, bars_max: usize) -> Self {
@@ -160,7 +165,7 @@ mod tests {
     #[test]
     fn bars_survive_the_coding() {
         let run = run(vec![bar(1, 7, 100.5, 160.0), bar(0, 3, 40.25, 90.0), bar(0, 4, 95.0, 96.0)]);
-        let gantt = Gantt::new(&run, 1);
+        let gantt = Gantt::within(&run, 10);
         assert_eq!((gantt.origin_s, gantt.tick_s, gantt.until_s), (40.25, 0.001, None));
         assert_eq!(gantt.job, [3, 4, 7]);
         assert_eq!(gantt.start, [0, 54_750, 5_500]);
@@ -172,7 +177,7 @@ mod tests {
         let rounds =
             [bar(0, 1, 0.0, 10.0), bar(0, 1, 10.0, 20.0), bar(0, 2, 20.0, 30.0), bar(0, 1, 30.0, 40.0)];
         let odd = [bar(0, 9, 5.0, 5.0), bar(9, 9, 0.0, 1.0), bar(0, 9, f64::NAN, 1.0)];
-        let gantt = Gantt::new(&run([rounds.as_slice(), &odd].concat()), 1);
+        let gantt = Gantt::within(&run([rounds.as_slice(), &odd].concat()), 10);
         assert_eq!(gantt.job, [1, 2, 1]);
         assert_eq!(gantt.length, [20_000, 10_000, 10_000]);
     }
@@ -180,9 +185,9 @@ mod tests {
     #[test]
     fn jobs_on_the_same_devices_lie_in_lanes() {
         let lane = |job, lane| Bar { lane: (lane, 2), ..bar(0, job, 0.0, 5.0) };
-        let gantt = Gantt::new(&run(vec![lane(1, 0), lane(2, 1), bar(1, 3, 0.0, 5.0)]), 1);
+        let gantt = Gantt::within(&run(vec![lane(1, 0), lane(2, 1), bar(1, 3, 0.0, 5.0)]), 10);
         assert_eq!((gantt.job, gantt.lane, gantt.lanes), (vec![1, 2, 3], vec![0, 1, 0], vec![2, 2, 1]));
-        assert!(Gantt::new(&run(vec![bar(1, 3, 0.0, 5.0)]), 1).lane.is_empty());
+        assert!(Gantt::within(&run(vec![bar(1, 3, 0.0, 5.0)]), 10).lane.is_empty());
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! The HTML report of `yard sim --html FILE`: one self-contained page that compares runs.
 //!
 //! This side reduces each run to what a chart can show (a CDF is at most 300 points, a series at most
-//! 1200 buckets), so a million jobs still make a file one can mail. The page's script only draws. It does
-//! not know the simulator: the caller hands over plain rows.
+//! 1200 buckets, a list at most 20 000 jobs), so a million jobs still make a file one can mail. What draws
+//! is the dashboard's: its parts, built for this page (`web/src/report`) and put into the file with the
+//! data. It does not know the simulator: the caller hands over plain rows.
 
 mod gantt;
+mod jobs;
 mod market;
 mod number;
 mod page;
 mod series;
 mod stats;
+mod teams;
 mod view;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -25,8 +30,23 @@ pub(crate) struct Report {
     pub version: String,
     /// Name and value of each setting worth reading, in order (trace, cluster, seed, …).
     pub settings: Vec<(String, String)>,
+    /// The jobs of the trace; `JobRow::job` and `Bar::job` count in them.
+    pub jobs: Vec<Job>,
     /// The runs to compare, one per policy.
     pub runs: Vec<Run>,
+}
+
+/// A job as the trace has it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Job {
+    /// Its name in the trace.
+    pub name: String,
+    /// Who it counts for, where the trace says so.
+    pub team: Option<Arc<str>>,
+    /// When it arrived.
+    pub submit_s: f64,
+    /// Devices it asked for.
+    pub gpus: u32,
 }
 
 /// One policy's run.
@@ -36,7 +56,9 @@ pub(crate) struct Run {
     pub policy: String,
     /// The object of this run in `yard sim -o json`.
     pub summary: Map<String, Value>,
-    /// One row per finished job.
+    /// When the last job was over.
+    pub end_s: f64,
+    /// One row for each job that is over, in the order of the trace.
     pub jobs: Vec<JobRow>,
     /// Queue and use over time, ordered by time.
     pub series: Vec<Sample>,
@@ -67,21 +89,25 @@ pub(crate) struct PlanSample {
     pub gap: f64,
 }
 
-/// A finished job.
+/// What became of a job that is over.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobRow {
-    /// The job's name in the trace.
-    pub name: String,
+    /// Position in `Report::jobs`.
+    pub job: u32,
     /// Devices it asked for.
     pub gpus: u32,
-    /// When it arrived.
-    pub submit_s: f64,
     /// Time spent holding nothing.
     pub wait_s: f64,
     /// Time from arrival to completion.
     pub jct_s: f64,
     /// Times it lost its devices before it was done.
     pub preemptions: u32,
+    /// Device-hours it held.
+    pub gpu_h: f64,
+    /// Its finish-time fairness.
+    pub rho: Option<f64>,
+    /// Whether it kept its deadline, where it had one.
+    pub met: Option<bool>,
 }
 
 /// A step of the cluster's state: it holds from `t` until the next sample.
@@ -119,7 +145,7 @@ pub(crate) struct Bar {
     pub first_device: u32,
     /// How many devices are held, from the first on.
     pub devices: u32,
-    /// The job's number.
+    /// Position in `Report::jobs`.
     pub job: u32,
     /// When it took them.
     pub start_s: f64,

@@ -15,18 +15,19 @@ fn nodes(n: usize, gpus: u32) -> Vec<Node> {
 #[test]
 fn hostile_names_stay_text() {
     let evil = "</script><script>alert(1)</script>\u{2028}{{data}}<!--";
-    let job = JobRow { name: evil.into(), gpus: 1, wait_s: 5.0, jct_s: 9.0, ..JobRow::default() };
+    let job = Job { name: evil.into(), gpus: 1, team: Some(evil.into()), ..Job::default() };
     let node = Node { name: evil.into(), kind: evil.into(), gpus: 1 };
-    let run = Run { policy: evil.into(), jobs: vec![job], nodes: vec![node], ..Run::default() };
+    let run = Run { policy: evil.into(), jobs: vec![JobRow::default()], nodes: vec![node], ..Run::default() };
     let settings = vec![(evil.to_string(), evil.to_string())];
-    let report =
-        Report { title: evil.into(), command: evil.into(), version: "1".into(), settings, runs: vec![run] };
+    let (title, command, version) = (evil.into(), evil.into(), "1".into());
+    let jobs = vec![job, Job::default()];
+    let report = Report { title, command, version, settings, jobs, runs: vec![run] };
     let html = render(&report);
     assert_eq!(html.matches("</script>").count(), render(&Report::default()).matches("</script>").count());
     assert!(!html.contains("alert(1)</script"));
     assert!(!html.split_once("</title>").unwrap().1.contains('\u{2028}'), "harmless in the title only");
     let data = data(&html);
-    for text in [&data["title"], &data["runs"][0]["policy"], &data["runs"][0]["longest"][0]["name"]] {
+    for text in [&data["title"], &data["runs"][0]["policy"], &data["jobs"]["name"][0], &data["teams"][0]] {
         assert_eq!(text, evil);
     }
 }
@@ -47,16 +48,12 @@ fn empty_cases_render() {
 fn a_million_jobs_make_a_small_file() {
     let n = 1_000_000_u32;
     let job = |i: u32| {
-        let t = f64::from(i) * 1.37;
+        let team = Some(if i.is_multiple_of(3) { "vision" } else { "speech" }.into());
+        Job { name: format!("job-{i}"), gpus: 1 << (i % 8), submit_s: f64::from(i) * 1.37, team }
+    };
+    let row = |i: u32| {
         let wait_s = f64::from(i % 7919) * 0.731;
-        JobRow {
-            name: format!("job-{i}"),
-            gpus: 1 << (i % 8),
-            submit_s: t,
-            wait_s,
-            jct_s: wait_s + t,
-            preemptions: 1,
-        }
+        JobRow { job: i, gpus: 1 << (i % 8), wait_s, jct_s: wait_s + f64::from(i), ..JobRow::default() }
     };
     let sample =
         |i: u32| Sample { t: f64::from(i) * 1.37, used_gpus: u64::from(i % 511), ..Sample::default() };
@@ -74,17 +71,21 @@ fn a_million_jobs_make_a_small_file() {
     };
     let run = Run {
         policy: "a".into(),
-        jobs: (0..n).map(job).collect(),
+        jobs: (0..n).map(row).collect(),
         series: (0..n).map(sample).collect(),
         bars: (0..n).map(bar).collect(),
         nodes: nodes(64, 8),
         ..Run::default()
     };
     let small = Run { nodes: nodes(64, 8), ..Run::default() };
-    let html = render(&Report { runs: vec![run, small.clone(), small], ..Report::default() });
-    assert!(html.len() < 2_000_000, "{} bytes", html.len());
+    let jobs = (0..n).map(job).collect();
+    let html = render(&Report { jobs, runs: vec![run, small.clone(), small], ..Report::default() });
+    assert!(html.len() < 4_000_000, "{} bytes", html.len());
     let data = data(&html);
     assert_eq!(data["runs"][0]["gantt"]["job"].as_array().unwrap().len(), 50_000);
     assert!(data["runs"][0]["gantt"]["until_s"].as_f64().unwrap() > 60_000.0);
     assert_eq!(data["clusters"].as_array().unwrap().len(), 1);
+    let listed = data["jobs"]["id"].as_array().unwrap().len();
+    assert!((15_000..=20_000).contains(&listed), "{listed}");
+    assert_eq!((&data["jobs"]["total"], data["teams"].as_array().unwrap().len()), (&n.into(), 2));
 }

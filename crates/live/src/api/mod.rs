@@ -17,6 +17,7 @@ mod logs;
 mod me;
 mod names;
 mod nodes;
+mod pace;
 mod queue;
 mod tokens;
 mod trace;
@@ -128,6 +129,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::cancel))
         .routes(routes!(explain::explain))
+        .routes(routes!(pace::progress))
         .routes(routes!(logs::logs))
         .routes(routes!(what_if::what_if))
         .routes(routes!(nodes::list))

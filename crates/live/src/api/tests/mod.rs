@@ -184,6 +184,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         gpus: 1,
         kind: None,
         nodes: Vec::new(),
+        frozen: Vec::new(),
         priority: 0,
         deadline: None,
         promise: None,
@@ -250,7 +251,7 @@ fn board() -> Board {
     let (nodes, status) = (BTreeMap::from([("node-1".into(), node)]), Some(status));
     let mut changes = Changes::default();
     changes.begin(now_us());
-    Board { jobs, nodes, status, alive: now_us(), changes }
+    Board { jobs, paces: BTreeMap::new(), nodes, status, alive: now_us(), changes }
 }
 
 /// A driver that answers as a real one would, without deciding anything.

@@ -1,0 +1,62 @@
+// What would become of a job if it were submitted now, and of the same job asked for in other ways. Nothing is
+// submitted.
+
+import { useEffect, useState } from 'preact/hooks';
+import { useGet } from '../lib/ask';
+import { EMPTY, fieldsOf, request, type Fields } from '../lib/question';
+import { link } from '../lib/route';
+import { store, useStore } from '../lib/store';
+import type { Job, WhatIf } from '../lib/types';
+import { Failed, Panel } from '../parts/bits';
+import { Ways } from '../parts/Ways';
+import { useAsking } from './asking';
+
+/** `like`: the number of a job to begin with. */
+export function AskJob({ like }: { like: string | null }) {
+  const { value: job, error: missing } = useGet<Job>(like ? `/v1/jobs/${encodeURIComponent(like)}` : null);
+  const base = job?.request ?? null;
+  const [fields, setFields] = useState<Fields>(EMPTY);
+  const { answer, error, busy, ask } = useAsking<WhatIf>('/v1/what-if', () => ({ job: request(fields, base, store.now()) }));
+  useEffect(() => { if (base) setFields({ ...fieldsOf(base), duration: fieldsOf(base).duration || EMPTY.duration }); }, [base]);
+  return (
+    <>
+      <Panel title={job ? `Like ${job.name} (${job.id})` : 'The job'} aside={job && <a href={link(['what-if'])}>start anew</a>}>
+        {missing && <Failed error={missing} />}
+        <Form fields={fields} set={setFields} ask={ask} busy={busy} />
+      </Panel>
+      <Panel title="What would happen">
+        {error && <Failed error={error} />}
+        {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Say what the job needs and ask. The scheduler is run forward on a copy of what goes on now: with this job, and with the same job asked for in other ways.</p>}
+      </Panel>
+    </>
+  );
+}
+
+interface FormProps { fields: Fields; set: (fields: Fields) => void; ask: (event: Event) => void; busy: boolean }
+
+function Form({ fields, set, ask, busy }: FormProps) {
+  const { nodes } = useStore();
+  const kinds = [...new Set([...nodes.values()].flatMap((node) => node.devices.map((device) => device.kind)))].sort();
+  const field = (name: keyof Fields, label: string, hint: string) => (
+    <label>{label}<input value={fields[name] as string} placeholder={hint} onInput={(event) => set({ ...fields, [name]: event.currentTarget.value })} /></label>
+  );
+  const toggle = (kind: string) => set({ ...fields, kinds: fields.kinds.includes(kind) ? fields.kinds.filter((one) => one !== kind) : [...fields.kinds, kind] });
+  return (
+    <form class="form" onSubmit={ask}>
+      {field('gpus', 'Devices', '1')}
+      {field('duration', 'How long it takes', '2h')}
+      {field('deadline', 'Deadline', 'none; 6h or 18:00')}
+      {field('priority', 'Priority', '0')}
+      {field('min', 'At least devices', 'if it can shrink')}
+      {field('max', 'At most devices', 'if it can grow')}
+      {kinds.length > 1 && (
+        <fieldset>
+          <legend>Kinds</legend>
+          {kinds.map((kind) => <label key={kind} class="check"><input type="checkbox" checked={fields.kinds.includes(kind)} onChange={() => toggle(kind)} /> {kind}</label>)}
+          <small>{fields.kinds.length === 0 && 'any'}</small>
+        </fieldset>
+      )}
+      <button type="submit" class="main" disabled={busy}>{busy ? 'Running it forward…' : 'Ask'}</button>
+    </form>
+  );
+}
