@@ -59,7 +59,7 @@ enum Command {
     Cancel(cmd::cancel::CancelArgs),
     /// Say why a job is not running, and what would let it start sooner
     Explain(cmd::explain::ExplainArgs),
-    /// Say what would become of a job if it were submitted now, and of the others because of it
+    /// Say what would become of a job if it were submitted now, who is hit if a node goes, or how the past would have gone
     WhatIf(Box<cmd::what_if::WhatIfArgs>),
     /// List nodes, their devices, and who holds them
     Nodes(cmd::nodes::NodesArgs),

@@ -241,7 +241,7 @@ fn rounds(run: &Run) -> String {
 }
 
 /// The command as it was given, quoted where a shell needs it.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=#@%+".contains(c);
     let quote =
         |arg: String| if arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', "'\\''")) };

@@ -247,6 +247,7 @@ impl Plan {
             events: None,
             progress: None,
             steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
+            stop: None,
             probe: None,
         })
     }

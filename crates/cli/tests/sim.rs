@@ -57,6 +57,7 @@ const KEYS: [(&str, Kind); 28] = [
     ("p99_jct_s", Kind::NumberOrNull),
     ("makespan_s", Kind::NumberOrNull),
     ("avg_queue_s", Kind::NumberOrNull),
+    ("p90_queue_s", Kind::NumberOrNull),
     ("utilization", Kind::NumberOrNull),
     ("preemptions", Kind::Count),
     ("migrations", Kind::Count),

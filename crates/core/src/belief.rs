@@ -105,6 +105,23 @@ impl Belief {
         self.speeds(profile, shapes)
     }
 
+    /// What is believed of the speeds of a job that would come with these; nothing is kept of it. A shape that nobody
+    /// of its profile came with is as much faster or slower than it says as the others are.
+    pub fn believed(&self, profile: ProfileId, shapes: &[Shape], speeds: &[f64]) -> Vec<f64> {
+        let Some(learned) = self.learned.as_ref().filter(|_| profile != ProfileId::default()) else {
+            return speeds.to_vec();
+        };
+        let known = |shape: &Shape| {
+            let key = (profile, shape.clone());
+            let seen = learned.guessed.contains_key(&key) || learned.measured.contains_key(&key);
+            seen.then(|| learned.speed(profile, shape)).filter(|speed| *speed > 0.0)
+        };
+        let told: Vec<Option<f64>> = shapes.iter().map(known).collect();
+        let ratios = told.iter().zip(speeds).filter_map(|(told, said)| Some((*told)? / said));
+        let ratio = median(ratios.filter(|ratio| ratio.is_finite()).collect()).unwrap_or(1.0);
+        told.into_iter().zip(speeds).map(|(told, said)| told.unwrap_or(said * ratio)).collect()
+    }
+
     /// What is believed of a profile's speeds alone, where it is learned.
     pub(crate) fn speeds(&self, profile: ProfileId, shapes: &[Shape]) -> Vec<f64> {
         let speed = |shape| self.learned.as_ref().map_or(0.0, |learned| learned.speed(profile, shape));
@@ -281,6 +298,27 @@ mod tests {
         assert_eq!(belief.speeds(a, &shapes), [40.0, 8.0], "by the median of 1/2, 1/5 and 1/5");
         assert!(belief.observe(a, &shapes[0], None, 20.0));
         assert_eq!(belief.speeds(a, &shapes)[0], 30.0, "old and new by halves");
+    }
+
+    #[test]
+    fn what_is_believed_of_who_might_come_is_not_kept() {
+        let (shapes, a) = ([shape(0), shape(1), shape(2)], ProfileId(1));
+        let mut belief = Belief::default().learning();
+        belief.guess(a, &shapes[..2], &[4.0, 2.0]);
+        belief.observe(a, &shapes[0], None, 40.0);
+        let before = belief.clone();
+        assert_eq!(
+            belief.believed(a, &shapes, &[4.0, 2.0, 3.0]),
+            [40.0, 20.0, 30.0],
+            "the new one as the others"
+        );
+        assert_eq!(belief.believed(ProfileId(2), &shapes, &[4.0, 2.0, 3.0]), [4.0, 2.0, 3.0]);
+        assert_eq!(belief, before);
+        assert_eq!(
+            Belief::default().believed(a, &shapes[..1], &[4.0]),
+            [4.0],
+            "the oracle says what it is told"
+        );
     }
 
     #[test]

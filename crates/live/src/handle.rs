@@ -9,6 +9,7 @@ use yard_core::ids::JobId;
 use yard_core::view::View;
 
 use crate::board::Board;
+use crate::replay::Present;
 use crate::request::JobRequest;
 use crate::views::{EventView, Explanation, JobView};
 use crate::what_if::{Question, WhatIf};
@@ -115,6 +116,11 @@ pub enum Ask {
         asked: Box<WhatIf>,
         /// A copy of all that is needed to answer it.
         reply: Reply<Question>,
+    },
+    /// How things are, to run the past again.
+    Present {
+        /// A copy of what that needs.
+        reply: Reply<Present>,
     },
     /// What the policy would see now.
     View {

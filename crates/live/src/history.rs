@@ -130,6 +130,14 @@ impl History {
         Ok(trace(&jobs, self.round))
     }
 
+    /// Jobs that were submitted before `to` and were not over at `from`, at most so many, in order of submission.
+    pub fn recorded(&self, from: Time, to: Time, limit: u32) -> Result<Vec<JobRow>, StoreError> {
+        let text = "SELECT id, user, submitted_us, request, facts, summary FROM jobs
+             WHERE submitted_us < :to AND (ended_us IS NULL OR ended_us > :from) ORDER BY submitted_us, id LIMIT :limit";
+        let params = named_params! { ":from": micros(from), ":to": micros(to), ":limit": limit };
+        self.list(text, params, job_row)
+    }
+
     fn list<T>(
         &self,
         text: &str,

@@ -22,6 +22,7 @@ pub mod offers;
 pub mod pace;
 mod past;
 mod planner;
+pub mod replay;
 pub mod request;
 #[cfg(test)]
 mod scratch;

@@ -6,7 +6,7 @@ use yard_core::units::Time;
 use crate::api::{self, EventFilter, TraceFilter};
 use crate::handle::Refusal;
 use crate::history::{History, JobFilter};
-use crate::store::StoreError;
+use crate::store::{JobRow, StoreError};
 use crate::views::{EventView, JobView};
 
 impl api::History for History {
@@ -34,6 +34,11 @@ impl api::History for History {
         let from = filter.from.map_or(Time::ZERO, Time::from_secs);
         let to = filter.to.map_or(Time::NEVER, Time::from_secs);
         History::trace(self, from, to, filter.user.as_deref()).map_err(unreadable)
+    }
+
+    fn recorded(&self, from: Time, to: Time, limit: usize) -> Result<Vec<JobRow>, Refusal> {
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        History::recorded(self, from, to, limit).map_err(unreadable)
     }
 }
 

@@ -26,7 +26,7 @@ pub const DURATION_S: f64 = 3_600.0;
 pub const GPUS_MAX: u32 = 1 << 16;
 
 /// What is known of speeds beforehand, as from a throughput table.
-pub trait Catalog: Send {
+pub trait Catalog: Send + Sync {
     /// Steps a second of a model on so many devices of a kind; none where that is not known.
     fn speed(&self, model: &str, batch_size: Option<u32>, gpus: u32, kind: &str) -> Option<f64>;
 

@@ -51,7 +51,15 @@ impl ClusterSpec {
     /// Reads a specification: a file if one of that name exists, else `kind:NODESxGPUS[,…]`.
     pub fn parse(text: &str) -> Result<ClusterSpec, ClusterError> {
         let path = Path::new(text);
-        let parsed = if path.is_file() { from_file(path) } else { from_text(text) };
+        ClusterSpec::made(text, if path.is_file() { from_file(path) } else { from_text(text, NODES_MAX) })
+    }
+
+    /// Reads `kind:NODESxGPUS[,…]` with at most so many nodes and nothing else: for who may name no file here.
+    pub fn short(text: &str, nodes_max: usize) -> Result<ClusterSpec, ClusterError> {
+        ClusterSpec::made(text, from_text(text, nodes_max))
+    }
+
+    fn made(text: &str, parsed: Result<Parts, String>) -> Result<ClusterSpec, ClusterError> {
         let spec = parsed.and_then(|(kinds, nodes, prices)| {
             let spec = ClusterSpec { text: text.to_owned(), kinds, nodes, prices };
             if spec.nodes.is_empty() { Err("it has no nodes".to_owned()) } else { Ok(spec) }
@@ -62,7 +70,7 @@ impl ClusterSpec {
 
 type Parts = (Kinds, Vec<NodeSpec>, Vec<f64>);
 
-fn from_text(text: &str) -> Result<Parts, String> {
+fn from_text(text: &str, nodes_max: usize) -> Result<Parts, String> {
     let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
     for part in text.split(',') {
         let (kind, size) = part.split_once(':').ok_or_else(|| {
@@ -78,7 +86,7 @@ fn from_text(text: &str) -> Result<Parts, String> {
             price_per_hour: None,
             memory_gib: None,
         };
-        group.add(&mut kinds, &mut nodes)?;
+        group.add(nodes_max, &mut kinds, &mut nodes)?;
     }
     Ok((kinds, nodes, Vec::new()))
 }
@@ -112,7 +120,7 @@ fn one() -> u32 {
 }
 
 impl Group {
-    fn add(&self, kinds: &mut Kinds, nodes: &mut Vec<NodeSpec>) -> Result<(), String> {
+    fn add(&self, nodes_max: usize, kinds: &mut Kinds, nodes: &mut Vec<NodeSpec>) -> Result<(), String> {
         if self.kind.is_empty() || !self.kind.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
             return Err(format!("{:?} is no name for a kind; use letters, digits, - _ and .", self.kind));
         }
@@ -125,8 +133,8 @@ impl Group {
                 self.kind, self.nodes, self.gpus
             ));
         }
-        if nodes.len() + self.nodes as usize > NODES_MAX {
-            return Err(format!("more than {NODES_MAX} nodes"));
+        if nodes.len() + self.nodes as usize > nodes_max {
+            return Err(format!("more than {nodes_max} nodes"));
         }
         let memory_mib = self.memory_mib()?;
         let kind = kinds.intern(&self.kind);
@@ -171,7 +179,7 @@ fn from_file(path: &Path) -> Result<Parts, String> {
     let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
     let mut prices = Vec::new();
     for group in &file.nodes {
-        group.add(&mut kinds, &mut nodes)?;
+        group.add(NODES_MAX, &mut kinds, &mut nodes)?;
         if let Some(price) = group.price_per_hour {
             if !(0.0..=1e9).contains(&price) {
                 return Err(format!("price_per_hour = {price} is not a number from 0 to 1e9"));
@@ -216,6 +224,10 @@ mod tests {
             spec.nodes.iter().map(|node| (spec.kinds.name(node.kind), node.devices)).collect();
         assert_eq!(sizes, [("v100", 4), ("v100", 4), ("p100", 1), ("p100", 1), ("p100", 1)]);
         assert_eq!(spec.devices(), 11);
+        assert_eq!(ClusterSpec::short("v100:2x4,p100:3", 5).unwrap(), spec);
+        let refused = |text, most| ClusterSpec::short(text, most).unwrap_err().to_string();
+        assert!(refused("Cargo.toml", 5).contains("NODESxGPUS"));
+        assert!(refused("v100:4000000000x4", 5).contains("more than 5 nodes"));
     }
 
     #[test]

@@ -180,6 +180,7 @@ impl Scenario {
             events: None,
             progress: None,
             steps_max: STEPS_MAX,
+            stop: None,
             probe: Some(&mut probe),
         });
         let record = outcome.map_err(|error| error.to_string())?.record;

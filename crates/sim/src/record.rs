@@ -49,10 +49,43 @@ pub struct JobRecord {
     pub at_risk: Option<Time>,
     /// What it is worth to be done by when, where its deadline is soft.
     pub rewards: Option<Arc<[Reward]>>,
+    /// What the devices it held cost, its part where they are shared; 0 where the cluster has no prices.
+    pub cost: f64,
     devices: u32,
+    /// What its devices cost an hour.
+    rate: f64,
     held_since: Option<Time>,
     lease: LeaseId,
     share_before: f64,
+}
+
+impl JobRecord {
+    /// A job that has just come.
+    pub fn new(submit: Time, gpus: u32) -> JobRecord {
+        JobRecord {
+            submit,
+            gpus,
+            first_start: None,
+            end: None,
+            state: JobState::Pending,
+            held: Span::ZERO,
+            preemptions: 0,
+            migrations: 0,
+            rho: None,
+            shared: 0.0,
+            starts: 0,
+            service: 0,
+            promise: None,
+            at_risk: None,
+            rewards: None,
+            cost: 0.0,
+            devices: 0,
+            rate: 0.0,
+            held_since: None,
+            lease: LeaseId::default(),
+            share_before: 0.0,
+        }
+    }
 }
 
 /// Who is on the devices of a lease.
@@ -147,6 +180,8 @@ pub struct Record {
     now: Sample,
     open: BTreeMap<LeaseId, Holding>,
     kind_of: Vec<KindId>,
+    /// What a device costs an hour, by kind; empty where nobody says.
+    hourly: Vec<f64>,
     fairness: Fairness,
 }
 
@@ -167,6 +202,7 @@ impl Record {
             now: zero,
             open: BTreeMap::new(),
             kind_of: cluster.nodes.iter().map(|node| node.kind).collect(),
+            hourly: cluster.prices.clone(),
             fairness: Fairness::new(cluster.devices()),
         }
     }
@@ -180,25 +216,9 @@ impl Record {
     pub(crate) fn add(&mut self, now: Time, spec: &JobSpec) {
         let gpus = spec.shapes[0].devices();
         self.jobs.push(JobRecord {
-            submit: now,
-            gpus,
-            first_start: None,
-            end: None,
-            state: JobState::Pending,
-            held: Span::ZERO,
-            preemptions: 0,
-            migrations: 0,
-            rho: None,
-            shared: 0.0,
-            starts: 0,
-            service: 0,
-            promise: None,
-            at_risk: None,
             rewards: spec.rewards.clone(),
-            devices: 0,
-            held_since: None,
-            lease: LeaseId::default(),
             share_before: self.fairness.arrive(now, gpus),
+            ..JobRecord::new(now, gpus)
         });
         self.change(now, |sample| {
             sample.queued_jobs += 1;
@@ -237,12 +257,13 @@ impl Record {
 
     fn granted(&mut self, now: Time, lease: LeaseId, jobs: &[JobId], placement: &Placement) {
         let kind = placement.0.first().and_then(|slice| self.kind_of.get(slice.node.index()).copied());
+        let rate = self.rate(placement);
         for job in jobs {
             kind.into_iter().for_each(|kind| self.follow.hold(now, *job, kind));
             let row = &mut self.jobs[job.index()];
             row.first_start.get_or_insert(now);
             (row.held_since, row.lease) = (Some(now), lease);
-            (row.starts, row.devices) = (row.starts + 1, placement.devices());
+            (row.starts, row.devices, row.rate) = (row.starts + 1, placement.devices(), rate);
             let gpus = row.gpus as u64;
             self.change(now, |sample| {
                 sample.queued_jobs -= 1;
@@ -260,6 +281,16 @@ impl Record {
         jobs.iter().for_each(|job| holding.join(*job, now));
     }
 
+    /// What devices cost an hour.
+    fn rate(&self, placement: &Placement) -> f64 {
+        let price = |kind: KindId| self.hourly.get(kind.index()).copied().unwrap_or(0.0);
+        let each = placement.0.iter().map(|slice| {
+            let kind = self.kind_of.get(slice.node.index()).copied();
+            kind.map_or(0.0, price) * f64::from(slice.mask.count_ones())
+        });
+        each.sum()
+    }
+
     /// Device time since it was last divided goes to those that are on the devices, in equal parts.
     fn divide(&mut self, now: Time, lease: LeaseId) {
         let Some(holding) = self.open.get_mut(&lease) else { return };
@@ -267,7 +298,9 @@ impl Record {
         if several > 1.0 {
             let time = (now - holding.divided).secs() * holding.placement.devices() as f64;
             for job in holding.jobs() {
-                self.jobs[job.index()].shared += time * (1.0 - 1.0 / several);
+                let (row, others) = (&mut self.jobs[job.index()], 1.0 - 1.0 / several);
+                row.shared += time * others;
+                row.cost -= (now - holding.divided).secs() / 3600.0 * row.rate * others;
             }
         }
         holding.divided = now;
@@ -321,6 +354,7 @@ impl Record {
         let Some(since) = row.held_since.take() else { return false };
         row.held += now - since;
         row.service += (now - since).0 * u64::from(row.devices);
+        row.cost += (now - since).secs() / 3600.0 * row.rate;
         self.follow.lay_down(now, job);
         let lease = row.lease;
         self.leave(now, lease, job);

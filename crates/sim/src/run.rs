@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use yard_core::belief::Belief;
 use yard_core::cluster::{Kinds, NodeSpec};
@@ -55,6 +55,8 @@ pub struct Simulation<'a> {
     pub progress: Option<Arc<AtomicU64>>,
     /// Gives up after so many steps of the engine; for scenarios that might never end.
     pub steps_max: u64,
+    /// Gives up once this is set, by whoever no longer waits for the outcome.
+    pub stop: Option<Arc<AtomicBool>>,
     /// Sees each input and the engine after it; for journals and checks.
     pub probe: Option<Probe<'a>>,
 }
@@ -162,6 +164,7 @@ struct Run<'a> {
     idle_rounds_max: u64,
     steps: u64,
     steps_max: u64,
+    stop: Option<Arc<AtomicBool>>,
     progress: Option<Arc<AtomicU64>>,
     probe: Option<Probe<'a>>,
     guesses: Option<Vec<Arc<[f64]>>>,
@@ -200,6 +203,7 @@ impl<'a> Run<'a> {
             idle_rounds_max: IDLE_ROUNDS_MAX + waits,
             steps: 0,
             steps_max: simulation.steps_max,
+            stop: simulation.stop,
             progress: simulation.progress,
             probe: simulation.probe,
             guesses: None,
@@ -229,7 +233,8 @@ impl<'a> Run<'a> {
     fn next_time(&self) -> Option<Time> {
         let arrival = self.jobs.get(self.arrived).map(|(time, _)| *time);
         let over = arrival.is_none() && self.record.ended() == self.record.jobs.len();
-        if over || self.steps > self.steps_max {
+        let stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if over || stopped || self.steps > self.steps_max {
             return None;
         }
         let deadline = self.engine.deadline().filter(|_| self.idle_rounds < self.idle_rounds_max);

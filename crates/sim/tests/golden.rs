@@ -105,6 +105,7 @@ fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Out
         events: Some(Box::new(log.clone())),
         progress: None,
         steps_max: 10_000,
+        stop: None,
         probe: None,
     });
     let log = String::from_utf8(log.bytes()).expect("the log is text");

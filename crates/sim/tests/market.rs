@@ -71,6 +71,7 @@ fn simulate(trace: &str) -> Outcome {
         events: None,
         progress: None,
         steps_max: 100_000,
+        stop: None,
         probe: None,
     })
     .expect("nothing is written")

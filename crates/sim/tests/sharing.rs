@@ -96,6 +96,7 @@ fn run_as_they_come(cluster: &str, jobs: &[(Time, &JobSpec)], pairs: Belief) -> 
         events: None,
         progress: None,
         steps_max: 1_000,
+        stop: None,
         probe: None,
     })
     .expect("nothing is written that could fail")

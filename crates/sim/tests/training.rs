@@ -115,6 +115,7 @@ impl Setup {
             events: None,
             progress: None,
             steps_max: 1_000_000,
+            stop: None,
             probe: Some(&mut probe),
         });
         (outcome.unwrap(), said)

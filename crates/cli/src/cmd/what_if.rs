@@ -1,5 +1,8 @@
 //! `yard what-if`: what would become of a job if it were submitted now, and of the others because of it, beside other
-//! ways to ask for it; or who would be hit if a node were drained or failed. Nothing happens.
+//! ways to ask for it; or who would be hit if a node were drained or failed; or how the past would have gone. Nothing
+//! happens.
+
+mod history;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,6 +24,9 @@ const EXAMPLES: &str = "Examples:
   yard what-if -f job.yaml -o json | jq '.rows[] | select(.best)'
   yard what-if --drain node-3 --at 18:00      # who would be hit
   yard what-if --fail node-3
+  yard what-if --history 7d --policy sia,srtf     # the last week under other policies
+  yard what-if --history 7d --add h100:2x8 --price h100=2.5 --html week.html
+  yard what-if --history 24h --remove node-3 --round 120s -o json
 
 Times are exact if nobody else comes and all jobs take as long as they say; what is in parentheses holds nine times in
 ten with jobs like those of the past coming.";
@@ -50,12 +56,17 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "TIME", help_heading = "A node")]
     at: Option<String>,
     #[command(flatten)]
+    history: history::HistoryArgs,
+    #[command(flatten)]
     job: SubmitArgs,
 }
 
 pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (format, server) = args.job.asked_of();
     let client = Client::new(server)?;
+    if let Some(asked) = args.history.question()? {
+        return history::run(&args.history, asked, &client, format, out);
+    }
     for asked in questions(args)? {
         let told: WhatIfView = client.post("/v1/what-if", &asked)?;
         match format {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod catalog;
+mod replay;
 mod server;
 mod stop;
 

@@ -24,6 +24,7 @@ use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
 use super::catalog::Table;
+use super::replay::Simulator;
 use crate::cmd::server::{Believed, Promises, ServerOptions, Sharing};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
@@ -78,6 +79,7 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
         stall: STALL,
         patience: PATIENCE,
         asking: Default::default(),
+        replayer: Arc::new(Simulator),
         stop: stop.clone(),
     };
     let site = Arc::new(site);
@@ -140,7 +142,7 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     config.meter = Arc::new(metrics.clone());
     config.estimates = Some(Estimating { every: ESTIMATES_EVERY, placer: placer(&options.placer) });
     if let Some(path) = &options.throughputs {
-        config.catalog = Box::new(Table::open(path)?);
+        config.catalog = Arc::new(Table::open(path)?);
     }
     Ok(config)
 }
@@ -152,7 +154,7 @@ fn placer(name: &str) -> MakePlacer {
 }
 
 /// Makes the policy anew whenever one is wanted; what is wrong with its name is said now.
-fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
+pub(super) fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
     yard_policies::make(spec, Arc::from([]))?;
     let spec = spec.to_owned();
     let make = move || -> Box<dyn Policy> {

@@ -1,6 +1,9 @@
 //! What the API asks of the past. The board holds what is going on; this has the rest, and may wait for a disk.
 
+use yard_core::units::Time;
+
 use crate::handle::Refusal;
+use crate::store::JobRow;
 use crate::views::{EventView, JobView};
 
 /// Which jobs.
@@ -50,4 +53,6 @@ pub trait History: Send + Sync {
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal>;
     /// A trace in the native format, as CSV.
     fn trace(&self, filter: &TraceFilter) -> Result<String, Refusal>;
+    /// Jobs that were submitted before `to` and were not over at `from`, at most so many, in order of submission.
+    fn recorded(&self, from: Time, to: Time, limit: usize) -> Result<Vec<JobRow>, Refusal>;
 }

@@ -19,6 +19,7 @@ mod names;
 mod nodes;
 mod pace;
 mod queue;
+mod replay;
 mod tokens;
 mod trace;
 mod watch;
@@ -47,6 +48,7 @@ use crate::board::Board;
 use crate::ca::Authority;
 use crate::handle::{Handle, Refusal};
 use crate::metrics::Metrics;
+use crate::replay::Replayer;
 
 /// The largest body of a request.
 pub const BODY_MAX: usize = 1 << 20;
@@ -71,6 +73,8 @@ pub struct Site {
     pub patience: Duration,
     /// Whose questions are being answered.
     pub asking: Asking,
+    /// Who runs the past again.
+    pub replayer: Arc<dyn Replayer>,
     /// Ends streams that would go on for ever.
     pub stop: CancellationToken,
 }
@@ -132,6 +136,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(pace::progress))
         .routes(routes!(logs::logs))
         .routes(routes!(what_if::what_if))
+        .routes(routes!(replay::replay))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::drain_some))

@@ -25,7 +25,7 @@ pub struct Config {
     /// How long after its lease, and after the time its jobs have to stop, a silent node is given up.
     pub margin: Span,
     /// What is known of speeds beforehand.
-    pub catalog: Box<dyn Catalog>,
+    pub catalog: Arc<dyn Catalog>,
     /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
     pub learn: bool,
     /// How much is accepted.
@@ -119,7 +119,7 @@ impl Config {
             lease: seconds(60),
             beat: seconds(2),
             margin: seconds(5),
-            catalog: Box::new(Blank),
+            catalog: Arc::new(Blank),
             learn: false,
             limits: Limits::default(),
             sharing: CardSharing::default(),

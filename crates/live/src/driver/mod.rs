@@ -18,6 +18,7 @@ mod links;
 mod logs;
 mod publish;
 mod recovery;
+mod replay;
 mod running;
 mod staging;
 mod training;

@@ -122,6 +122,7 @@ impl Driver {
             Ask::Cheapest { kind, count, reply } => drop(reply.send(self.cheapest(&kind, count))),
             Ask::Explain { job, reply } => self.take_explain(job, reply),
             Ask::WhatIf { who, asked, reply } => self.take_what_if(&who, &asked, reply),
+            Ask::Present { reply } => drop(reply.send(self.present())),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
             Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
             Ask::From { connection, message } => self.take_from(now, connection, message),

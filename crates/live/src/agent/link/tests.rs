@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
+use yard_core::units::Time;
 
 use super::{Dial, Heard, Link, Server};
 use crate::agent::testing::Folder;
@@ -18,6 +19,7 @@ use crate::clock::now_us;
 use crate::handle::{Ask, Handle, Refusal};
 use crate::listen::{Limits, serve};
 use crate::metrics::Metrics;
+use crate::store::JobRow;
 use crate::views::{EventView, JobView};
 use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
 
@@ -35,6 +37,9 @@ impl History for NoHistory {
     }
     fn trace(&self, _: &TraceFilter) -> Result<String, Refusal> {
         Ok(String::new())
+    }
+    fn recorded(&self, _: Time, _: Time, _: usize) -> Result<Vec<JobRow>, Refusal> {
+        Ok(Vec::new())
     }
 }
 
@@ -56,6 +61,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
         stall: Duration::from_secs(60),
         patience: Duration::from_secs(60),
         asking: Default::default(),
+        replayer: Arc::new(crate::replay::testing::Still),
         stop: stop.clone(),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

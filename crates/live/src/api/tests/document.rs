@@ -40,6 +40,7 @@ async fn every_route_is_documented() {
         /v1/trace get
         /v1/watch get
         /v1/what-if post
+        /v1/what-if/history post
     "#]]
     .assert_eq(&routes);
     let schemas = &document["components"]["schemas"];

@@ -126,6 +126,7 @@ fn quick(world: &World) -> Site {
         stall: site.stall,
         patience: site.patience,
         asking: Default::default(),
+        replayer: site.replayer.clone(),
         stop: site.stop.clone(),
     }
 }

@@ -7,6 +7,7 @@ mod events;
 mod flood;
 mod grid;
 mod jobs;
+mod replay;
 mod secrets;
 mod tls;
 mod watch;
@@ -26,6 +27,7 @@ use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use yard_core::units::Time;
 
 use super::{EventFilter, History, JobFilter, Site, TraceFilter, router};
 use crate::auth::Tokens;
@@ -38,6 +40,7 @@ use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::request::JobRequest;
 use crate::scratch::Scratch;
+use crate::store::JobRow;
 use crate::store::tokens::Scope;
 use crate::views::{DeviceView, EventView, Explanation, JobView, NodeView, StatusView};
 use crate::wire::{FromAgent, ToAgent};
@@ -94,6 +97,7 @@ impl World {
             stall: Duration::from_secs(10),
             patience: Duration::from_secs(20),
             asking: Default::default(),
+            replayer: Arc::new(crate::replay::testing::Still),
             stop: CancellationToken::new(),
         });
         let (router, admin, join) = (router(site.clone()), first.admin.secret, first.join.secret);
@@ -164,6 +168,10 @@ impl History for Past {
         };
         let found = self.events.lock().unwrap().iter().filter(wanted).cloned().collect();
         Ok(page(found, filter.after, filter.limit))
+    }
+
+    fn recorded(&self, from: Time, to: Time, limit: usize) -> Result<Vec<JobRow>, Refusal> {
+        Ok(replay::recorded(&self.jobs.lock().unwrap(), from, to, limit))
     }
 
     fn trace(&self, filter: &TraceFilter) -> Result<String, Refusal> {
@@ -320,6 +328,9 @@ fn answer(
         }
         Ask::WhatIf { who, asked, reply } => {
             let _ = reply.send(what_if::question(&who, &asked));
+        }
+        Ask::Present { reply } => {
+            let _ = reply.send(Ok(replay::present()));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();

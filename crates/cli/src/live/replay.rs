@@ -1,0 +1,261 @@
+//! Runs the past of a live cluster again, in the simulator: the composition of `yard_live::replay` with `yard_sim` and
+//! the policies. Counted with the same code as `yard sim`.
+
+use std::sync::Arc;
+
+use yard_core::ids::JobId;
+use yard_core::job::{Costs, JobSpec};
+use yard_core::policy::Policy;
+use yard_core::{Span, Time};
+use yard_live::MakePolicy;
+use yard_live::replay::view::{Detail, DetailBar, DetailJob, Figures};
+use yard_live::replay::{Groups, NODES_MAX, Ran, Recorded, Replayer, Scene, SceneJob, Watch};
+use yard_sim::cluster::ClusterSpec;
+use yard_sim::faults::Faults;
+use yard_sim::happened::{self, Happened};
+use yard_sim::overheads::Overheads;
+use yard_sim::record::{JobRecord, Keep};
+use yard_sim::summary::{self, Summary};
+use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+
+/// Steps of the engine after which a run is given up.
+const STEPS_MAX: u64 = 1_000_000;
+const STEPS_PER_JOB: u64 = 5_000;
+
+/// Bars kept of a run that is told in detail.
+const BARS_MAX: usize = 50_000;
+
+/// The simulator.
+pub(super) struct Simulator;
+
+impl Replayer for Simulator {
+    /// What was measured on one H200. The first start of a job is part of the time that was recorded of it.
+    fn costs(&self) -> Costs {
+        let Costs { save, load, start } = Overheads::h200().costs;
+        Costs { save, load: load + start, start: Span::ZERO }
+    }
+
+    fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
+        super::server::policy(spec).map_err(|error| error.to_string())
+    }
+
+    fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
+        let parsed = ClusterSpec::short(spec, NODES_MAX).map_err(|error| error.to_string())?;
+        let nodes = parsed.nodes.iter();
+        Ok(nodes.map(|node| (parsed.kinds.name(node.kind).to_owned(), node.devices)).collect())
+    }
+
+    fn recorded(&self, jobs: &[Recorded], scene: &Scene, groups: &Groups) -> Vec<Figures> {
+        let devices = scene.nodes.iter().map(|node| node.devices).sum();
+        let happened: Vec<_> =
+            jobs.iter().zip(&scene.jobs).map(|(job, made)| happened(job, made, scene)).collect();
+        figures(&happened::rows(devices, &happened), scene, groups)
+    }
+
+    fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String> {
+        let cluster = ClusterSpec {
+            text: String::new(),
+            kinds: scene.kinds.clone(),
+            nodes: scene.nodes.clone(),
+            prices: scene.prices.clone(),
+        };
+        let possible = possible(&scene.jobs);
+        let mut policy = (scene.make)();
+        let outcome = simulate(scene, &possible, &cluster, &mut *policy, detail, watch)?;
+        let rows = rows(scene, &possible, &outcome);
+        let mut figures = figures(&rows, scene, groups);
+        if let Some(all) = figures.first_mut() {
+            all.utilization = utilization(scene, &cluster, &outcome);
+        }
+        let detail = detail.then(|| told(scene, &possible, &cluster, &outcome, &rows));
+        Ok(Ran { figures, detail, notes: notes(&outcome, possible.len()) })
+    }
+}
+
+/// The jobs that some node could run, and with them those that they come after.
+fn possible(jobs: &[SceneJob]) -> Vec<usize> {
+    let mut can = vec![false; jobs.len()];
+    for (at, job) in jobs.iter().enumerate() {
+        let before =
+            |spec: &JobSpec| spec.after.iter().all(|before| can.get(before.index()).is_none_or(|can| *can));
+        can[at] = job.spec.as_ref().is_some_and(before);
+    }
+    (0..jobs.len()).filter(|at| can[*at]).collect()
+}
+
+fn simulate(
+    scene: &Scene,
+    possible: &[usize],
+    cluster: &ClusterSpec,
+    policy: &mut dyn Policy,
+    detail: bool,
+    watch: &Watch,
+) -> Result<Outcome, String> {
+    let specs: Vec<_> = possible
+        .iter()
+        .filter_map(|at| Some((&scene.jobs[*at], renumbered(scene, possible, *at)?)))
+        .collect();
+    let jobs: Vec<_> = specs.iter().map(|(job, spec)| (job.submit, spec)).collect();
+    let said = specs.iter().map(|(job, _)| job.said).collect();
+    let keep = if detail { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
+    let outcome = yard_sim::run(Simulation {
+        jobs: &jobs,
+        speeds: Speeds { pairs: (*scene.belief).clone(), said: Some(said), ..Speeds::default() },
+        cluster,
+        settings: scene.settings.clone(),
+        policy,
+        placer: (scene.placer)(),
+        checkpoint_every: Overheads::h200().checkpoint_every,
+        quirks: Quirks::default(),
+        faults: Faults::default(),
+        script: Vec::new(),
+        seed: 0,
+        keep,
+        events: None,
+        progress: Some(Arc::clone(&watch.done)),
+        steps_max: STEPS_MAX + STEPS_PER_JOB * jobs.len() as u64,
+        stop: Some(Arc::clone(&watch.stop)),
+        probe: None,
+    });
+    outcome.map_err(|error| format!("the simulation cannot be written: {error}"))
+}
+
+/// A job whose predecessors have the numbers that they have among the possible ones.
+fn renumbered(scene: &Scene, possible: &[usize], at: usize) -> Option<JobSpec> {
+    let mut spec = scene.jobs[at].spec.clone()?;
+    let number = |before: &JobId| possible.binary_search(&before.index()).ok();
+    spec.after = spec.after.iter().filter_map(number).map(|at| JobId(at as u64)).collect();
+    Some(spec)
+}
+
+/// A row for each job of the scene; those that could not run wait for ever.
+fn rows(scene: &Scene, possible: &[usize], outcome: &Outcome) -> Vec<JobRecord> {
+    let mut rows: Vec<_> = scene.jobs.iter().map(|job| JobRecord::new(job.submit, job.gpus)).collect();
+    for (at, row) in possible.iter().zip(&outcome.record.jobs) {
+        rows[*at] = row.clone();
+    }
+    rows
+}
+
+/// The figures of each group.
+fn figures(rows: &[JobRecord], scene: &Scene, groups: &Groups) -> Vec<Figures> {
+    let one = |group: &Vec<usize>| {
+        let jobs = group.iter().map(|at| (&rows[*at], scene.jobs[*at].deadline));
+        let cost = (!scene.prices.is_empty()).then(|| group.iter().map(|at| rows[*at].cost).sum());
+        Figures { cost, ..named(Summary::new(jobs)) }
+    };
+    groups.iter().map(one).collect()
+}
+
+fn named(summary: Summary) -> Figures {
+    Figures {
+        jobs: summary.jobs,
+        finished: summary.finished,
+        avg_jct_s: summary.avg_jct_s,
+        p50_jct_s: summary.p50_jct_s,
+        p90_jct_s: summary.p90_jct_s,
+        p99_jct_s: summary.p99_jct_s,
+        makespan_s: summary.makespan_s,
+        avg_queue_s: summary.avg_queue_s,
+        p90_queue_s: summary.p90_queue_s,
+        preemptions: summary.preemptions,
+        migrations: summary.migrations,
+        restarts: summary.restarts,
+        deadline_total: summary.deadline_total,
+        deadline_met: summary.deadline_met,
+        deadline_miss_ratio: summary.deadline_miss_ratio,
+        avg_rho: summary.avg_rho,
+        max_rho: summary.max_rho,
+        gpu_hours: summary.gpu_hours,
+        utilization: None,
+        cost: None,
+    }
+}
+
+/// Device time held against device time there was, from the first submission to the last end.
+fn utilization(scene: &Scene, cluster: &ClusterSpec, outcome: &Outcome) -> Option<f64> {
+    let start = scene.jobs.first()?.submit;
+    let span = (outcome.end - start).0 as f64 * f64::from(cluster.devices());
+    (span > 0.0).then(|| outcome.record.used.iter().sum::<u128>() as f64 / span)
+}
+
+/// What really happened to a job, in the times of the scene.
+fn happened(job: &Recorded, made: &SceneJob, scene: &Scene) -> Happened {
+    let since = |time: Time| Time(time.0.saturating_sub(scene.base.0));
+    let fastest = |spec: &JobSpec| spec.speeds.iter().copied().fold(0.0, f64::max);
+    let ideal_s = made.spec.as_ref().map_or(0.0, |spec| spec.steps / fastest(spec));
+    let kind = job.view.kind.as_deref().and_then(|kind| scene.kinds.find(kind));
+    Happened {
+        submit: made.submit,
+        gpus: made.gpus,
+        first_start: job.started().map(since),
+        end: job.ended().map(since),
+        held: job.held,
+        starts: job.view.starts,
+        preemptions: job.view.preemptions,
+        migrations: job.view.migrations,
+        ideal_s,
+        hourly: kind.and_then(|kind| scene.prices.get(kind.index()).copied()).unwrap_or(0.0),
+    }
+}
+
+/// What people should know of a run.
+fn notes(outcome: &Outcome, jobs: usize) -> Vec<String> {
+    let open = jobs - outcome.record.jobs.iter().filter(|job| job.end.is_some()).count();
+    let open = (open > 0).then(|| format!("{open} jobs would not have ended"));
+    let failed = outcome
+        .record
+        .last_failure
+        .as_ref()
+        .map(|reason| format!("{} plans failed, the last because {reason}", outcome.record.failed_plans));
+    open.into_iter().chain(failed).collect()
+}
+
+/// A run job by job and device by device.
+fn told(
+    scene: &Scene,
+    possible: &[usize],
+    cluster: &ClusterSpec,
+    outcome: &Outcome,
+    rows: &[JobRecord],
+) -> Detail {
+    let start = scene.jobs.first().map_or(Time::ZERO, |job| job.submit);
+    let since = |time: Time| (time - start).secs();
+    let number = |at: u64| possible.get(at as usize).map_or(0, |at| *at as u32);
+    let jobs = scene.jobs.iter().zip(rows).map(|(job, row)| DetailJob {
+        id: job.id,
+        name: job.name.clone(),
+        team: job.team.clone(),
+        gpus: row.gpus,
+        submit_s: since(row.submit),
+        wait_s: summary::wait(row),
+        jct_s: summary::jct(row),
+        preemptions: row.preemptions,
+        gpu_hours: (Span(row.service).secs() - row.shared) / 3600.0,
+        rho: row.rho,
+        deadline_met: job.deadline.map(|by| row.end.is_some_and(|end| end <= by)),
+    });
+    let record = &outcome.record;
+    let series = record.series.iter().map(|sample| {
+        (since(sample.time), sample.queued_jobs, sample.queued_gpus, sample.running_jobs, sample.used_gpus)
+    });
+    let bars = record.bars.iter().map(|bar| DetailBar {
+        node: bar.node,
+        first: bar.first,
+        devices: bar.devices,
+        job: number(bar.job.0),
+        start_s: since(bar.start),
+        end_s: since(bar.end),
+        lane: bar.lane,
+    });
+    let nodes = cluster.nodes.iter();
+    Detail {
+        jobs: jobs.collect(),
+        series: series.collect(),
+        bars: bars.collect(),
+        bars_cut: record.bars_cut,
+        nodes: nodes
+            .map(|node| (node.name.clone(), cluster.kinds.name(node.kind).to_owned(), node.devices))
+            .collect(),
+    }
+}

@@ -1,0 +1,144 @@
+//! All runs of a question, one after another, and what they say beside each other.
+
+use std::collections::BTreeMap;
+
+use yard_core::units::{Span, Time};
+
+use super::past::{Part, Past};
+use super::scenes::{Maker, Named, cluster};
+use super::view::{Figures, ReplayRow, ReplayView, RunView, TeamView, WindowView};
+use super::{Change, Present, Ran, Replay, Replayer, Watch};
+use crate::handle::{Refusal, Who};
+use crate::store::JobRow;
+use crate::views::JobView;
+
+/// What is true of every answer.
+const ALWAYS: &str = "the baseline is the same jobs simulated as things are now; nodes that failed or were drained at \
+    the time are not, and jobs that are stopped go on where they were";
+
+/// A question, with all that is needed to answer it.
+pub(crate) struct Asked {
+    pub(crate) who: Who,
+    pub(crate) replay: Replay,
+    pub(crate) present: Present,
+    /// The jobs of the window and those that were still there when it began.
+    pub(crate) rows: Vec<JobRow>,
+    /// Of those that are not over, how they are doing.
+    pub(crate) living: BTreeMap<u64, JobView>,
+    pub(crate) window: (Time, Time),
+}
+
+impl Asked {
+    /// Simulates and compares.
+    pub(crate) fn answer(self, replayer: &dyn Replayer, watch: &Watch) -> Result<ReplayView, Refusal> {
+        let Asked { who, replay, present, rows, living, window: (from, to) } = self;
+        let past = Past::new(rows, &living, (from, present.at));
+        let counted = past.count(Part::Counted);
+        if counted == 0 {
+            let message = format!(
+                "of the jobs submitted in that time none has run and is over ({} wait, run, or never ran); ask for a \
+                 longer time",
+                past.count(Part::Open) + past.left_out
+            );
+            return Err(Refusal::NotFound(message));
+        }
+        let maker = Maker::new(&present, &past, replayer, &replay.prices);
+        let baseline = maker.scene(&Change::default())?;
+        let others: Vec<Named> =
+            replay.alternatives.iter().map(|change| maker.scene(change)).collect::<Result<_, _>>()?;
+        let (teams, groups) = past.groups(&who);
+        let run = |named: &Named| {
+            let ran = replayer.run(&named.scene, &groups, replay.detail, watch);
+            match ran {
+                _ if watch.is_stopped() => Err(Refusal::Unavailable("nobody waits for it any more".into())),
+                ran => ran.map_err(Refusal::Unavailable),
+            }
+        };
+        let base = run(&baseline)?;
+        let mut notes = vec![ALWAYS.to_owned()];
+        notes.extend(gone(&present));
+        notes.extend(unpriced(&replay, &baseline, &others));
+        notes.extend(told("baseline", &baseline, &base));
+        let mut alternatives = Vec::with_capacity(others.len());
+        for other in &others {
+            let ran = run(other)?;
+            notes.extend(told(&other.label, other, &ran));
+            alternatives.push(row(other, &other.label, ran, &teams, Some(&base.figures)));
+        }
+        let mut figures = replayer.recorded(&past.jobs, &baseline.scene, &groups);
+        if let Some(all) = figures.first_mut() {
+            all.utilization = utilization(&past, &baseline, present.at);
+        }
+        let really = Ran { figures, ..Ran::default() };
+        let recorded = row(&baseline, "recorded", really, &teams, Some(&base.figures));
+        let window = WindowView {
+            from: from.secs(),
+            to: to.secs(),
+            jobs: counted,
+            carried: past.count(Part::Carried),
+            open: past.count(Part::Open),
+            left_out: past.left_out,
+        };
+        let baseline = row(&baseline, "baseline", base, &teams, None);
+        Ok(ReplayView { window, recorded, baseline, alternatives, notes })
+    }
+}
+
+fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Figures]>) -> ReplayRow {
+    let Named { policy, change, scene, .. } = named;
+    let mut figures = ran.figures.into_iter();
+    let all = figures.next().unwrap_or_default();
+    let against = |at: usize, figures: &Figures| Some(figures.minus(base?.get(at)?));
+    let team = |(at, (team, figures)): (usize, (&String, Figures))| TeamView {
+        team: team.clone(),
+        against_baseline: against(at + 1, &figures),
+        figures,
+    };
+    ReplayRow {
+        label: label.to_owned(),
+        change: change.clone(),
+        against_baseline: against(0, &all),
+        run: RunView {
+            policy: policy.clone(),
+            round_s: scene.settings.round.secs(),
+            cluster: cluster(scene),
+            devices: scene.nodes.iter().map(|node| node.devices).sum(),
+            figures: all,
+        },
+        teams: teams.iter().zip(figures).enumerate().map(team).collect(),
+        detail: ran.detail,
+    }
+}
+
+/// What was held against what there was, from when the first job came until the last was over.
+fn utilization(past: &Past, baseline: &Named, now: Time) -> Option<f64> {
+    let first = past.jobs.iter().map(|job| job.submit).min()?;
+    let last = past.jobs.iter().map(|job| job.ended().unwrap_or(now)).max()?;
+    let devices: u32 = baseline.scene.nodes.iter().map(|node| node.devices).sum();
+    let there = (last - first).secs() * f64::from(devices);
+    let held = past.jobs.iter().map(|job| Span::secs(job.held) * f64::from(job.view.gpus.max(1)));
+    (there > 0.0).then(|| held.sum::<f64>() / there)
+}
+
+/// What there is to say of one run.
+fn told(label: &str, named: &Named, ran: &Ran) -> Vec<String> {
+    named.notes.iter().chain(&ran.notes).map(|note| format!("{label}: {note}")).collect()
+}
+
+fn gone(present: &Present) -> Option<String> {
+    let mut gone: Vec<&str> =
+        present.nodes.iter().filter(|(_, _, down)| *down).map(|(name, ..)| name.as_str()).collect();
+    gone.dedup();
+    (!gone.is_empty()).then(|| format!("nodes that are down now take no part: {}", gone.join(", ")))
+}
+
+/// Kinds without a price, where others have one.
+fn unpriced(replay: &Replay, baseline: &Named, others: &[Named]) -> Option<String> {
+    let scenes = std::iter::once(baseline).chain(others).map(|named| &named.scene);
+    let kinds = scenes.flat_map(|scene| scene.nodes.iter().map(|node| scene.kinds.name(node.kind)));
+    let mut free: Vec<&str> = kinds.filter(|kind| !replay.prices.contains_key(*kind)).collect();
+    free.sort_unstable();
+    free.dedup();
+    let some = !replay.prices.is_empty() && !free.is_empty();
+    some.then(|| format!("without a price, and counted as free: {}", free.join(", ")))
+}

@@ -1,0 +1,150 @@
+//! From a recorded job to one that a simulation can run: the work it did is the time it held devices at the speed it
+//! is believed to have where it ran, so that it takes another time elsewhere. What it said of its length is what the
+//! scheduler goes by, as it did then.
+
+use std::collections::BTreeMap;
+
+use yard_core::cluster::{Kinds, Nodes};
+use yard_core::ids::{JobId, KindId};
+use yard_core::job::{Costs, JobSpec, Need, Shape};
+use yard_core::units::Time;
+
+use super::{Present, Recorded, SceneJob};
+use crate::translate::{CPU, translate};
+
+/// The least part of its time that is left of a job when the restarts it had are taken off.
+const WORK_LEAST: f64 = 0.1;
+
+/// Where jobs are to run.
+pub(super) struct Site<'a> {
+    pub(super) present: &'a Present,
+    pub(super) kinds: &'a Kinds,
+    pub(super) nodes: &'a Nodes,
+    /// Which instant of the history is zero.
+    pub(super) base: Time,
+    /// What it costs to stop a job and let it go on.
+    pub(super) costs: Costs,
+    /// The number of each job in the simulation, by its number in the history.
+    pub(super) numbers: &'a BTreeMap<u64, usize>,
+}
+
+impl Site<'_> {
+    /// The job as it is simulated; and whether it might run on a kind of which nobody knows how fast it is there.
+    pub(super) fn job(&self, job: &Recorded) -> (SceneJob, bool) {
+        let request = &job.row.request;
+        let made =
+            translate(&job.row.user, request, self.kinds, &*self.present.catalog, &self.present.offers);
+        let (made, unknown) = made.map_or((None, false), |spec| self.simulated(job, spec));
+        let deadline = request.deadline.map(Time::from_secs).filter(|time| *time > job.row.submitted);
+        let told = SceneJob {
+            id: job.row.id.0,
+            name: job.view.name.clone(),
+            team: job.team().to_owned(),
+            submit: self.since(job.submit),
+            gpus: job.view.gpus.max(1),
+            deadline: deadline.map(|time| self.since(time)),
+            said: made.as_ref().map_or(0.0, |(_, said)| *said),
+            spec: made.map(|(spec, _)| spec),
+        };
+        let spec = told.spec.map(|spec| JobSpec { deadline: told.deadline, ..spec });
+        (SceneJob { spec, ..told }, unknown)
+    }
+
+    fn since(&self, time: Time) -> Time {
+        Time(time.0.saturating_sub(self.base.0))
+    }
+
+    /// Its shapes, speeds and steps here, and how many steps it says it has to do.
+    fn simulated(&self, job: &Recorded, spec: JobSpec) -> (Option<(JobSpec, f64)>, bool) {
+        let speeds = self.present.belief.believed(spec.profile, &spec.shapes, &spec.speeds);
+        let mut ways: Vec<(Shape, f64)> = spec.shapes.iter().cloned().zip(speeds).collect();
+        let speed = self.speed_then(job, &ways);
+        let unknown = self.add_unknown(job, &mut ways);
+        ways.retain(|(shape, _)| self.nodes.could_hold(shape));
+        if ways.is_empty() {
+            return (None, unknown);
+        }
+        let steps = self.seconds(job) * speed;
+        // How a job trains is not simulated: it goes at the speed it had.
+        let said = if spec.training.is_some() { steps } else { spec.steps };
+        let (shapes, speeds): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+        let made = JobSpec {
+            steps,
+            shapes: shapes.into(),
+            speeds: speeds.into(),
+            costs: self.costs,
+            training: None,
+            not_before: spec.not_before.map(|time| self.since(time)),
+            after: self.after(&spec),
+            ..spec
+        };
+        (Some((made, said)), unknown)
+    }
+
+    /// Seconds that it worked: without the restarts that it had.
+    fn seconds(&self, job: &Recorded) -> f64 {
+        let restarts = f64::from(job.view.starts.saturating_sub(1)) * self.costs.restart().secs();
+        (job.seconds - restarts).max(job.seconds * WORK_LEAST)
+    }
+
+    /// How fast it is believed to have been where it ran; its fastest where it never did.
+    fn speed_then(&self, job: &Recorded, ways: &[(Shape, f64)]) -> f64 {
+        let kind = job.view.kind.as_deref().and_then(|kind| self.kinds.find(kind));
+        let there = |shape: &Shape| shape.needs.iter().any(|need| Some(need.kind) == kind);
+        let same = ways.iter().find(|(shape, _)| there(shape) && shape.devices() == job.view.gpus);
+        let fastest = || ways.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
+        same.map_or_else(fastest, |(_, speed)| *speed)
+    }
+
+    /// On a kind that is new here and of which no table says how fast it is there, a job goes as fast as where it ran.
+    /// Returns whether there is such a kind.
+    fn add_unknown(&self, job: &Recorded, ways: &mut Vec<(Shape, f64)>) -> bool {
+        let unknown: Vec<KindId> = self.new_kinds(job).filter(|kind| !self.is_known(job, *kind)).collect();
+        for kind in &unknown {
+            ways.retain(|(shape, _)| !of(shape, *kind));
+            let ran = job.view.kind.as_deref().and_then(|kind| self.kinds.find(kind));
+            let ran = ran.or_else(|| Some(ways.first()?.0.needs.first()?.kind));
+            let there: Vec<_> =
+                ways.iter().filter(|(shape, _)| ran.is_some_and(|ran| of(shape, ran))).cloned().collect();
+            ways.extend(there.into_iter().map(|(shape, speed)| (on(shape, *kind), speed)));
+        }
+        !unknown.is_empty()
+    }
+
+    /// The kinds that it may use and that are not there now.
+    fn new_kinds(&self, job: &Recorded) -> impl Iterator<Item = KindId> {
+        let request = &job.row.request;
+        let allowed = move |kind: &KindId| {
+            let name = self.kinds.name(*kind);
+            let named = request.kinds.is_empty() || request.kinds.iter().any(|kind| kind == name);
+            request.gpus != Some(0) && name != CPU && named
+        };
+        self.kinds.ids().filter(|kind| self.present.kinds.get(*kind).is_none()).filter(allowed)
+    }
+
+    /// Whether a table says how fast it is on a kind.
+    fn is_known(&self, job: &Recorded, kind: KindId) -> bool {
+        let (request, name) = (&job.row.request, self.kinds.name(kind));
+        let speed = |model: &String| {
+            self.present.catalog.speed(model, request.batch_size, job.view.gpus.max(1), name)
+        };
+        request.model.as_ref().and_then(speed).is_some()
+    }
+
+    /// The jobs that it comes after, where they take part.
+    fn after(&self, spec: &JobSpec) -> Box<[JobId]> {
+        let number = |job: &JobId| self.numbers.get(&job.0).map(|number| JobId(*number as u64));
+        spec.after.iter().filter_map(number).collect()
+    }
+}
+
+/// Whether a shape takes devices of a kind alone.
+fn of(shape: &Shape, kind: KindId) -> bool {
+    shape.needs.iter().all(|need| need.kind == kind)
+}
+
+/// The same devices of another kind.
+fn on(shape: Shape, kind: KindId) -> Shape {
+    let needs = shape.needs.iter().map(|need| Need { kind, ..*need }).collect();
+    Shape { needs, ..shape }
+}

@@ -1,0 +1,50 @@
+//! A replayer for tests that simulates nothing: with twice the devices jobs wait half as long.
+
+use std::sync::Arc;
+
+use yard_core::job::Costs;
+use yard_sim::cluster::ClusterSpec;
+
+use super::view::Figures;
+use super::{Groups, NODES_MAX, Ran, Recorded, Replayer, Scene, Watch};
+use crate::planner::MakePolicy;
+
+/// How long each job waits on one device, in seconds.
+pub(crate) const WAIT_S: f64 = 1_000.0;
+
+pub(crate) struct Still;
+
+impl Replayer for Still {
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+
+    fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
+        let made = yard_policies::make(spec, Arc::from([]));
+        made.map_err(|error| error.to_string())?;
+        let spec = spec.to_owned();
+        Ok(Arc::new(move || yard_policies::make(&spec, Arc::from([])).unwrap().1))
+    }
+
+    fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
+        let parsed = ClusterSpec::short(spec, NODES_MAX).map_err(|error| error.to_string())?;
+        let nodes = parsed.nodes.iter();
+        Ok(nodes.map(|node| (parsed.kinds.name(node.kind).to_owned(), node.devices)).collect())
+    }
+
+    fn recorded(&self, jobs: &[Recorded], _: &Scene, groups: &Groups) -> Vec<Figures> {
+        let wait = |at: &usize| (jobs[*at].started().unwrap_or_default() - jobs[*at].submit).secs();
+        let mean = |group: &Vec<usize>| group.iter().map(wait).sum::<f64>() / group.len() as f64;
+        groups.iter().map(|group| figures(group.len(), mean(group))).collect()
+    }
+
+    fn run(&self, scene: &Scene, groups: &Groups, _: bool, _: &Watch) -> Result<Ran, String> {
+        let devices: u32 = scene.nodes.iter().map(|node| node.devices).sum();
+        let figures = groups.iter().map(|group| figures(group.len(), WAIT_S / f64::from(devices)));
+        Ok(Ran { figures: figures.collect(), ..Ran::default() })
+    }
+}
+
+fn figures(jobs: usize, wait_s: f64) -> Figures {
+    Figures { jobs, finished: jobs, avg_queue_s: Some(wait_s), ..Figures::default() }
+}
