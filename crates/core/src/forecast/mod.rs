@@ -14,8 +14,10 @@ pub mod what_if;
 mod world;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use crate::Engine;
+use crate::belief::Belief;
 use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
@@ -114,6 +116,9 @@ pub fn run(
 ) -> Result<Forecast, RestoreError> {
     let mut state = state.clone();
     state.now = state.now.max(scenario.at);
+    if state.belief.learns() {
+        state.belief = Arc::new(Belief::clone(&state.belief).fixed());
+    }
     let engine = Engine::restore(state, placer)?;
     let mut run = Run::new(engine, policy, scenario, limits);
     // Whoever answered plans is not here: one that is being made is asked for again.
