@@ -98,7 +98,17 @@ function place(world, t) {
   if (left.length < tried.length) world.waiting = [...left, ...world.waiting.slice(TRIED)];
 }
 
+/** How many devices of each kind are idle: most jobs that are tried find none, and that should cost nothing. */
+function idleOf(world) {
+  if (!world.idle) {
+    world.idle = {};
+    for (const node of world.nodes) for (const device of node.devices) world.idle[device.kind] = (world.idle[device.kind] ?? 0) + 1;
+  }
+  return world.idle;
+}
+
 function put(world, t, job, kind) {
+  if (idleOf(world)[kind] < job.gpus) return false;
   const places = [];
   let left = job.gpus;
   const free = world.nodes
@@ -115,6 +125,7 @@ function put(world, t, job, kind) {
   }
   if (left > 0) return false;
   for (const { devices } of places) for (const device of devices) device.jobs.push(job.id);
+  world.idle[kind] -= job.gpus;
   Object.assign(job, { state: 'running', kind, started_at: t, starts: 1, places, end: t + job.length });
   job.nodes = places.map(({ node, devices }) => `${node.name}[${devices.map((device) => device.index).join(',')}]`);
   const placement = places.map(({ node, devices }) => ({ node: node.name, devices: devices.map((device) => device.index) }));
@@ -130,6 +141,7 @@ function finish(world, t) {
     const job = world.running[0];
     if (!job || job.end > t) break;
     world.running.shift();
+    world.idle[job.kind] += job.gpus;
     for (const { devices } of job.places) for (const device of devices) device.jobs = device.jobs.filter((id) => id !== job.id);
     const state = job.fails ? 'failed' : 'succeeded';
     const step = job.fails ? Math.round(job.steps * 0.4) : job.steps;

@@ -89,7 +89,7 @@ for (const theme of ['light', 'dark']) {
     }
     if (name === 'what-if-node') await page.getByRole('button', { name: 'Ask' }).click();
     if (name === 'what-if-history') {
-      await page.getByLabel('With nodes more').fill('h100:2x8');
+      await page.getByLabel('More nodes').fill('h100:2x8');
       await page.getByRole('button', { name: 'Compare another' }).click();
       await page.getByLabel('Policy').nth(1).fill('srtf');
       await page.getByRole('button', { name: 'Ask' }).click();

@@ -14,6 +14,8 @@ mod harness;
 mod life;
 #[path = "live/parts.rs"]
 mod parts;
+#[path = "live/past.rs"]
+mod past;
 #[path = "live/robust.rs"]
 mod robust;
 #[path = "live/same.rs"]

@@ -56,8 +56,9 @@ impl Pace {
             other(points.get(at + 1)) || other(at.checked_sub(1).and_then(|before| points.get(before)))
         };
         let edges = (0..points.len()).filter(|at| edge(*at)).count();
-        let keep =
-            |at: &usize| at % 2 == 0 || *at + 1 == points.len() || (edges < POINTS_MAX / 2 && edge(*at));
+        let keep = |at: &usize| {
+            at.is_multiple_of(2) || *at + 1 == points.len() || (edges < POINTS_MAX / 2 && edge(*at))
+        };
         self.points = (0..points.len()).filter(keep).map(|at| points[at]).collect();
     }
 }

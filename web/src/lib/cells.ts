@@ -1,7 +1,7 @@
 // The device map of the live cluster: nodes and devices as tiles and cells, coloured by who holds them.
 
 import { Palette, ranked } from './colors';
-import { byName, percent } from './format';
+import { percent } from './format';
 import { teamOf, type Store } from './store';
 import type { Job, Node } from './types';
 import type { Cell, Spot, Tile } from '../parts/map-layout';
@@ -43,7 +43,7 @@ export function frozenAt(jobs: Iterable<Job>): Map<string, number[]> {
 /** Nodes by kind; kinds with most devices first. A node with two kinds stands in both. */
 export function groups(store: Store, by: By, colors: Palette, frozen: Map<string, number[]>): Group[] {
   const found = new Map<string, Group & { known: number; sum: number }>();
-  for (const node of [...store.nodes.values()].sort((a, b) => byName(a.name, b.name))) {
+  for (const node of store.nodesByName()) {
     const kinds = new Map<string, Cell[]>();
     for (const device of node.devices) {
       const cells = kinds.get(device.kind) ?? [];

@@ -73,7 +73,7 @@ function Value({ measure: { key, write, more }, of, by, judged }: { measure: Mea
   const value = of[key];
   const change = by?.[key] ?? 0;
   const text = signed(change, write);
-  const part = value !== null && value - change > 0 ? signed(change / (value - change), percent) : '';
+  const part = key !== 'utilization' && value !== null && value - change > 0 ? signed(change / (value - change), percent) : '';
   const tone = !judged ? '' : change < 0 === !more ? 'good' : 'bad';
   return <td class="num">{value === null ? '–' : write(value)}{text !== '' && <small class={`below ${tone}`}>{text}{part && `, ${part}`}</small>}</td>;
 }

@@ -22,6 +22,9 @@ use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 const STEPS_MAX: u64 = 1_000_000;
 const STEPS_PER_JOB: u64 = 5_000;
 
+/// A job that works for less is neither treated fairly nor not: one that fails at once would be the worst of all.
+const RHO_LEAST_S: f64 = 1.0;
+
 /// Bars kept of a run that is told in detail.
 const BARS_MAX: usize = 50_000;
 
@@ -133,6 +136,7 @@ fn rows(scene: &Scene, possible: &[usize], outcome: &Outcome) -> Vec<JobRecord> 
     let mut rows: Vec<_> = scene.jobs.iter().map(|job| JobRecord::new(job.submit, job.gpus)).collect();
     for (at, row) in possible.iter().zip(&outcome.record.jobs) {
         rows[*at] = row.clone();
+        rows[*at].rho = row.rho.filter(|_| alone_s(&scene.jobs[*at]) >= RHO_LEAST_S);
     }
     rows
 }
@@ -182,8 +186,7 @@ fn utilization(scene: &Scene, cluster: &ClusterSpec, outcome: &Outcome) -> Optio
 /// What really happened to a job, in the times of the scene.
 fn happened(job: &Recorded, made: &SceneJob, scene: &Scene) -> Happened {
     let since = |time: Time| Time(time.0.saturating_sub(scene.base.0));
-    let fastest = |spec: &JobSpec| spec.speeds.iter().copied().fold(0.0, f64::max);
-    let ideal_s = made.spec.as_ref().map_or(0.0, |spec| spec.steps / fastest(spec));
+    let ideal_s = Some(alone_s(made)).filter(|seconds| *seconds >= RHO_LEAST_S).unwrap_or(0.0);
     let kind = job.view.kind.as_deref().and_then(|kind| scene.kinds.find(kind));
     Happened {
         submit: made.submit,
@@ -197,6 +200,12 @@ fn happened(job: &Recorded, made: &SceneJob, scene: &Scene) -> Happened {
         ideal_s,
         hourly: kind.and_then(|kind| scene.prices.get(kind.index()).copied()).unwrap_or(0.0),
     }
+}
+
+/// Seconds that a job would need alone, in its fastest shape.
+fn alone_s(job: &SceneJob) -> f64 {
+    let fastest = |spec: &JobSpec| spec.speeds.iter().copied().fold(0.0, f64::max);
+    job.spec.as_ref().map_or(0.0, |spec| spec.steps / fastest(spec))
 }
 
 /// What people should know of a run.
@@ -257,5 +266,110 @@ fn told(
         nodes: nodes
             .map(|node| (node.name.clone(), cluster.kinds.name(node.kind).to_owned(), node.devices))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use yard_core::Settings;
+    use yard_core::cluster::{Kinds, NodeSpec};
+    use yard_core::ids::{KindId, ProfileId};
+    use yard_core::job::{Late, Shape};
+
+    use super::*;
+
+    fn spec(seconds: f64, kinds: &[u16], after: &[u64]) -> JobSpec {
+        let shapes: Vec<_> = kinds.iter().map(|kind| Shape::of(KindId(*kind), 1)).collect();
+        JobSpec {
+            name: "job".into(),
+            user: None,
+            tenant: None,
+            weight: 1.0,
+            priority: 0,
+            deadline: None,
+            steps: seconds,
+            speeds: vec![1.0; shapes.len()].into(),
+            shapes: shapes.into(),
+            profile: ProfileId::default(),
+            costs: Costs::default(),
+            failures_max: 0,
+            pausable: true,
+            not_before: None,
+            sharing: None,
+            training: None,
+            regimes: None,
+            rewards: None,
+            late: Late::Try,
+            after: after.iter().copied().map(JobId).collect(),
+        }
+    }
+
+    /// One device of each of two kinds, at one and at two dollars an hour, under fifo.
+    fn scene(jobs: Vec<Option<JobSpec>>) -> Scene {
+        let mut kinds = Kinds::default();
+        let node =
+            |name: &str, kind| NodeSpec { name: name.into(), kind, devices: 1, rack: 0, memory_mib: None };
+        let nodes = ["a", "b"].map(|name| node(name, kinds.intern(name))).into();
+        let job = |(at, spec): (u64, Option<JobSpec>)| SceneJob {
+            id: 10 + at,
+            name: "job".into(),
+            team: "team".into(),
+            submit: Time::ZERO,
+            gpus: 1,
+            deadline: None,
+            said: spec.as_ref().map_or(0.0, |spec| spec.steps),
+            spec,
+        };
+        Scene {
+            base: Time::ZERO,
+            kinds,
+            nodes,
+            prices: vec![1.0, 2.0],
+            settings: Settings::default(),
+            make: super::super::server::policy("fifo").expect("there is such a policy"),
+            placer: Arc::new(|| yard_policies::placer("pack").expect("there is such a placer")),
+            belief: Arc::default(),
+            jobs: (0..).zip(jobs).map(job).collect(),
+        }
+    }
+
+    #[test]
+    fn what_no_node_can_run_waits_for_ever_and_who_comes_after_it_too() {
+        let hour = 3600.0;
+        let scene = scene(vec![
+            Some(spec(hour, &[0], &[])),
+            None,
+            Some(spec(hour, &[1], &[1])),
+            Some(spec(hour, &[1], &[0])),
+        ]);
+        let groups = [vec![0, 1, 2, 3], vec![3]];
+        let ran = Simulator.run(&scene, &groups, true, &Watch::default()).expect("it can be simulated");
+        let [all, last] = &ran.figures[..] else { panic!("{ran:?}") };
+        assert_eq!((all.jobs, all.finished, all.makespan_s), (4, 2, Some(2.0 * hour)));
+        assert_eq!(
+            (last.jobs, last.avg_queue_s, last.cost),
+            (1, Some(hour), Some(2.0)),
+            "it waited for the first"
+        );
+        assert_eq!((all.cost, all.gpu_hours), (Some(3.0), 2.0));
+        assert_eq!(all.utilization, Some(0.5));
+        let detail = ran.detail.expect("it was asked for");
+        let held: Vec<_> =
+            detail.bars.iter().map(|bar| (detail.jobs[bar.job as usize].id, bar.end_s)).collect();
+        assert_eq!(held, [(10, hour), (13, 2.0 * hour)]);
+    }
+
+    #[test]
+    fn nothing_goes_on_when_nobody_waits() {
+        let scene = scene(vec![Some(spec(60.0, &[0], &[]))]);
+        let watch = Watch::default();
+        watch.stop.store(true, Ordering::Relaxed);
+        let ran = Simulator.run(&scene, &[vec![0]], false, &watch).expect("it ends");
+        assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (0, 0));
+        let watch = Watch::default();
+        let ran = Simulator.run(&scene, &[vec![0]], false, &watch).expect("it ends");
+        assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (1, 1));
     }
 }

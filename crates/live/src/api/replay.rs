@@ -28,7 +28,7 @@ pub(super) async fn replay(
     Json(replay): Json<Replay>,
 ) -> Result<Answer<ReplayView>, Problem> {
     if replay.detail && !caller.who.admin {
-        let error = "detail names everybody's jobs and is for admins; ask without it";
+        let error = "detail (--html) names everybody's jobs and is for admins; ask without it";
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
     replay.check()?;

@@ -35,12 +35,7 @@ impl Asked {
         let past = Past::new(rows, &living, (from, present.at));
         let counted = past.count(Part::Counted);
         if counted == 0 {
-            let message = format!(
-                "of the jobs submitted in that time none has run and is over ({} wait, run, or never ran); ask for a \
-                 longer time",
-                past.count(Part::Open) + past.left_out
-            );
-            return Err(Refusal::NotFound(message));
+            return Err(Refusal::NotFound(nothing(past.count(Part::Open) + past.left_out)));
         }
         let maker = Maker::new(&present, &past, replayer, &replay.prices);
         let baseline = maker.scene(&Change::default())?;
@@ -81,6 +76,16 @@ impl Asked {
         };
         let baseline = row(&baseline, "baseline", base, &teams, None);
         Ok(ReplayView { window, recorded, baseline, alternatives, notes })
+    }
+}
+
+/// Why there is nothing to compare, and what to do about it.
+fn nothing(others: usize) -> String {
+    match others {
+        0 => "no job was submitted in that time; ask for a longer or an earlier one".into(),
+        others => format!(
+            "of the {others} jobs submitted in that time none has run and is over yet; ask for a longer time, or later"
+        ),
     }
 }
 

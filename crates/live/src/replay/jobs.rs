@@ -148,3 +148,112 @@ fn on(shape: Shape, kind: KindId) -> Shape {
     let needs = shape.needs.iter().map(|need| Need { kind, ..*need }).collect();
     Shape { needs, ..shape }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use yard_core::cluster::NodeSpec;
+    use yard_core::units::Span;
+
+    use super::super::past::Part;
+    use super::super::testing::present;
+    use super::*;
+    use crate::request::JobRequest;
+    use crate::store::{Facts, JobRow};
+    use crate::translate::Catalog;
+    use crate::views::JobView;
+
+    /// h100 makes two steps a second and v100 one; of others nothing is known.
+    struct Table;
+
+    impl Catalog for Table {
+        fn speed(&self, _: &str, _: Option<u32>, gpus: u32, kind: &str) -> Option<f64> {
+            let one = [("h100", 2.0), ("v100", 1.0)].into_iter().find(|(known, _)| *known == kind)?.1;
+            Some(one * f64::from(gpus))
+        }
+    }
+
+    /// A job of two devices that ran 100 s on an h100.
+    fn ran(change: impl FnOnce(&mut JobRequest)) -> Recorded {
+        let view = serde_json::json!({
+            "id": 7, "name": "job", "user": "ann", "state": "succeeded", "gpus": 2, "kind": "h100", "nodes": [],
+            "priority": 0, "submitted_at": 1_000.0, "executed_s": 100.0, "starts": 1, "preemptions": 0,
+            "migrations": 0, "failures": 0,
+        });
+        let view: JobView = serde_json::from_value(view).unwrap();
+        let mut request = JobRequest {
+            command: vec!["train".into()],
+            gpus: Some(2),
+            model: Some("net".into()),
+            duration_s: Some(600.0),
+            deadline: Some(1_500.0),
+            ..JobRequest::default()
+        };
+        change(&mut request);
+        let (id, user, submitted) = (JobId(7), "ann".to_owned(), Time::from_secs(1_000.0));
+        let row =
+            JobRow { id, user, submitted, request, facts: Facts::default(), summary: Some(view.clone()) };
+        let (part, held) = (Part::Counted, Span::from_whole_secs(100));
+        Recorded { row, view, part, submit: submitted, held, seconds: 100.0 }
+    }
+
+    /// `kind x devices: seconds` in each shape, on nodes of four devices of these kinds.
+    fn told(job: &Recorded, on: &[&str], costs: Costs) -> (SceneJob, String, bool) {
+        let present = Present { catalog: Arc::new(Table), ..present() };
+        let (mut kinds, mut nodes) = (present.kinds.clone(), Nodes::default());
+        for name in on {
+            let (name, kind) = ((*name).to_owned(), kinds.intern(name));
+            nodes.add(NodeSpec { name, kind, devices: 4, rack: 0, memory_mib: None });
+        }
+        let base = Time::from_secs(960.0);
+        let numbers = BTreeMap::from([(3, 0)]);
+        let site = Site { present: &present, kinds: &kinds, nodes: &nodes, base, costs, numbers: &numbers };
+        let (made, unknown) = site.job(job);
+        let ways = made.spec.iter().flat_map(|spec| {
+            let seconds = |(shape, speed): (&Shape, &f64)| {
+                let need = shape.needs[0];
+                format!("{}x{}: {:.0}", kinds.name(need.kind), need.devices, spec.steps / speed)
+            };
+            spec.shapes.iter().zip(&*spec.speeds).map(seconds).collect::<Vec<_>>()
+        });
+        let ways = ways.collect::<Vec<_>>().join(" ");
+        (made, ways, unknown)
+    }
+
+    #[test]
+    fn the_work_is_what_was_done_and_takes_its_time_elsewhere() {
+        let costs = Costs::default();
+        let (made, ways, unknown) = told(&ran(|_| ()), &["h100", "v100"], costs);
+        assert_eq!((ways.as_str(), unknown), ("h100x2: 100 v100x2: 200", false));
+        let spec = made.spec.unwrap();
+        assert_eq!(
+            (made.said, spec.deadline),
+            (600.0, Some(Time::from_secs(540.0))),
+            "what it said is what is known"
+        );
+        let (_, ways, unknown) = told(&ran(|_| ()), &["h100", "tpu"], costs);
+        assert_eq!((ways.as_str(), unknown), ("h100x2: 100 tpux2: 100", true), "as long as where it ran");
+        let (_, ways, unknown) = told(&ran(|job| job.kinds = vec!["h100".into()]), &["h100", "tpu"], costs);
+        assert_eq!((ways.as_str(), unknown), ("h100x2: 100", false));
+        let (made, _, _) = told(&ran(|job| job.kinds = vec!["h100".into()]), &["v100"], costs);
+        assert!(made.spec.is_none(), "nothing there could run it");
+    }
+
+    #[test]
+    fn restarts_are_no_work_and_only_who_takes_part_is_waited_for() {
+        let costs = Costs { load: Span::from_whole_secs(10), ..Costs::default() };
+        let job = ran(|job| (job.after, job.deadline) = (vec![2, 3], Some(10.0)));
+        let again = Recorded { view: JobView { starts: 4, ..job.view.clone() }, ..job };
+        let (made, ways, _) = told(&again, &["h100"], costs);
+        assert_eq!(ways, "h100x2: 70");
+        let spec = made.spec.unwrap();
+        assert_eq!(
+            (&*spec.after, spec.deadline),
+            (&[JobId(0)][..], None),
+            "a deadline that was past is none"
+        );
+        let often = Recorded { view: JobView { starts: 40, ..again.view.clone() }, ..again };
+        assert_eq!(told(&often, &["h100"], costs).1, "h100x2: 10");
+    }
+}

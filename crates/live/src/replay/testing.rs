@@ -2,12 +2,39 @@
 
 use std::sync::Arc;
 
+use yard_core::Settings;
+use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::ids::KindId;
 use yard_core::job::Costs;
+use yard_core::units::{Span, Time};
 use yard_sim::cluster::ClusterSpec;
 
 use super::view::Figures;
-use super::{Groups, NODES_MAX, Ran, Recorded, Replayer, Scene, Watch};
+use super::{Groups, NODES_MAX, Present, Ran, Recorded, Replayer, Scene, Watch};
 use crate::planner::MakePolicy;
+use crate::translate::Blank;
+
+/// What a driver would say at 10 000 s that has two nodes of two devices, and one that is down.
+pub(crate) fn present() -> Present {
+    let mut kinds = Kinds::default();
+    kinds.intern("h100");
+    let node = |name: &str, down| {
+        let spec = NodeSpec { name: name.into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+        (name.to_owned(), spec, down)
+    };
+    Present {
+        at: Time::from_secs(10_000.0),
+        kinds,
+        nodes: vec![node("node-1", false), node("node-2", false), node("old", true)],
+        settings: Settings { round: Span::from_whole_secs(60), ..Settings::default() },
+        policy: "fifo".into(),
+        make: Arc::new(|| yard_policies::make("fifo", Arc::from([])).unwrap().1),
+        placer: Arc::new(|| yard_policies::placers::placer("pack").unwrap()),
+        catalog: Arc::new(Blank),
+        belief: Arc::default(),
+        offers: Default::default(),
+    }
+}
 
 /// How long each job waits on one device, in seconds.
 pub(crate) const WAIT_S: f64 = 1_000.0;

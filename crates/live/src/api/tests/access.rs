@@ -24,8 +24,8 @@ pub(super) fn body(path: &str) -> String {
     match path {
         "/v1/jobs" => train("fine"),
         "/v1/what-if" => format!(r#"{{"job":{}}}"#, train("fine")),
-        "/v1/nodes/drain" => r#"{"kind":"h100","count":1}"#.into(),
         "/v1/what-if/history" => r#"{"history_s":60}"#.into(),
+        "/v1/nodes/drain" => r#"{"kind":"h100","count":1}"#.into(),
         "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
         "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
         _ => String::new(),

@@ -43,6 +43,7 @@ async fn who_may_do_what() {
         401    404    403    200    200    POST /v1/jobs/{id}/cancel
         401    404    200    200    200    GET /v1/jobs/{id}/explain
         401    404    200    200    200    GET /v1/jobs/{id}/logs
+        401    404    200    200    200    GET /v1/jobs/{id}/progress
         401    401    401    401    401    POST /v1/join
         401    200    200    200    200    GET /v1/me
         401    200    200    200    200    GET /v1/nodes
@@ -58,6 +59,7 @@ async fn who_may_do_what() {
         401    200    200    200    200    GET /v1/trace
         401    200    200    200    200    GET /v1/watch
         401    200    200    200    200    POST /v1/what-if
+        401    404    404    404    404    POST /v1/what-if/history
     "#]]
     .assert_eq(&table);
 }

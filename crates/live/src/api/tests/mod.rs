@@ -330,7 +330,7 @@ fn answer(
             let _ = reply.send(what_if::question(&who, &asked));
         }
         Ask::Present { reply } => {
-            let _ = reply.send(Ok(replay::present()));
+            let _ = reply.send(Ok(crate::replay::testing::present()));
         }
         Ask::Logs { log, reply, .. } => {
             let (to, from) = mpsc::unbounded_channel();

@@ -1,34 +1,9 @@
-use yard_core::cluster::{Kinds, NodeSpec};
-use yard_core::ids::{JobId, KindId};
-use yard_core::{Settings, Span};
+use yard_core::ids::JobId;
 
 use super::*;
+use crate::replay::JOBS_MAX;
 use crate::replay::testing::WAIT_S;
-use crate::replay::{JOBS_MAX, Present};
 use crate::store::Facts;
-use crate::translate::Blank;
-
-/// What a driver would say at 10 000 s that has two nodes of two devices, and one that is down.
-pub(super) fn present() -> Present {
-    let mut kinds = Kinds::default();
-    kinds.intern("h100");
-    let node = |name: &str, down| {
-        let spec = NodeSpec { name: name.into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
-        (name.to_owned(), spec, down)
-    };
-    Present {
-        at: Time::from_secs(10_000.0),
-        kinds,
-        nodes: vec![node("node-1", false), node("node-2", false), node("old", true)],
-        settings: Settings { round: Span::from_whole_secs(60), ..Settings::default() },
-        policy: "fifo".into(),
-        make: Arc::new(|| yard_policies::make("fifo", Arc::from([])).unwrap().1),
-        placer: Arc::new(|| yard_policies::placers::placer("pack").unwrap()),
-        catalog: Arc::new(Blank),
-        belief: Arc::default(),
-        offers: Default::default(),
-    }
-}
 
 pub(super) fn recorded(jobs: &[JobView], from: Time, to: Time, limit: usize) -> Vec<JobRow> {
     let row = |view: &JobView| JobRow {
@@ -159,7 +134,7 @@ async fn mistakes_are_named_before_anything_is_simulated() {
     }
     let nothing = ask(&world, &world.ada, r#"{"history_s":60}"#).await;
     assert_eq!(nothing.status, StatusCode::NOT_FOUND);
-    assert!(nothing.body.contains("longer time"), "{}", nothing.body);
+    assert!(nothing.body.contains("no job was submitted"), "{}", nothing.body);
 }
 
 #[tokio::test]

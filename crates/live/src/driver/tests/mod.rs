@@ -10,6 +10,7 @@ mod nodes;
 mod parts;
 mod policies;
 mod promises;
+mod replay;
 mod speed;
 mod training;
 mod what_if;

@@ -24,7 +24,8 @@ fn window(window: &WindowView) -> String {
     let more = [(window.carried, "from before"), (window.open, "not over yet")];
     let more: Vec<String> =
         more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", jobs(*n))).collect();
-    let more = (!more.is_empty()).then(|| format!("; {} take part and do not count", more.join(" and ")));
+    let takes = if window.carried + window.open == 1 { "takes part and does" } else { "take part and do" };
+    let more = (!more.is_empty()).then(|| format!("; {} {takes} not count", more.join(" and ")));
     let left = (window.left_out > 0)
         .then(|| format!("; {} left out (never ran, or nobody knows how long)", jobs(window.left_out)));
     let (more, left) = (more.unwrap_or_default(), left.unwrap_or_default());
@@ -94,7 +95,7 @@ fn teams(row: &ReplayRow, baseline: &[TeamView]) -> Vec<String> {
         let (now, was) = (&team.figures, &base.figures);
         let time = |seconds: f64| human(Some(seconds));
         let plain = |value: f64| format!("{value:.2}");
-        let met_by = if now.deadline_total > 0 { format!(" {deadline_met:+}") } else { String::new() };
+        let met_by = if deadline_met != 0 { format!(" {deadline_met:+}") } else { String::new() };
         table.add_row([
             output::plain(&team.team),
             done(now),
@@ -208,6 +209,17 @@ mod tests {
             lines[0].starts_with("12 jobs submitted from ")
                 && lines[0].contains("1 job from before and 2 jobs")
         );
-        expect![[r#""#]].assert_eq(&lines[2..].join("\n"));
+        expect![[r#"
+                                 jobs  waiting       p90  completion       p99  makespan  deadlines  preempt   util     ρ  max ρ  cost
+             recorded              12  5.5 min  11.0 min    15.5 min  20.5 min    2.00 h        1/2        0  50.0%  0.80      –     –
+             baseline (market)     12  5.0 min  10.0 min    15.0 min  20.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
+             srtf, without n1   11/12  4.0 min   8.0 min    14.0 min  19.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
+            the simulation against what was recorded: mean waiting -30.0 s (-9%), mean completion -30.0 s (-3%)
+
+            by team, srtf, without n1 against the baseline
+             team     jobs                  waiting               completion  deadlines   GPU hours           ρ  cost
+             vision  11/12  4.0 min  -60.0 s (-20%)  14.0 min  -60.0 s (-7%)     1/2 +1  8.00  same  0.80  same     –
+
+            note: mind this"#]].assert_eq(&lines[2..].join("\n"));
     }
 }
