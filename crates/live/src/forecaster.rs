@@ -46,6 +46,7 @@ const LIMITS: Limits = Limits {
     steps_max: 50_000,
     plans_max: 5_000,
     work_max: u64::MAX,
+    exact_max: Limits::EXACT,
     horizon: Span::from_whole_secs(30 * 86_400),
 };
 

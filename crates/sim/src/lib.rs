@@ -12,6 +12,7 @@ mod fairness;
 pub mod faults;
 pub mod follow;
 pub mod fuzz;
+pub mod held;
 pub mod learned;
 pub mod lending;
 mod memory;

@@ -39,7 +39,7 @@ pub(super) async fn what_if(
 async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> Result<WhatIfView, Refusal> {
     let work = move || {
         let _turn = turn;
-        let told = question.answer()?;
+        let told = question.answer(&|| site.stop.is_cancelled())?;
         Ok(view(&question, &told, &who, &site.board()))
     };
     let broken =

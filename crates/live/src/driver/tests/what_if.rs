@@ -25,7 +25,7 @@ async fn a_question_is_answered_from_a_copy_and_changes_nothing() {
     agent.start_running().await;
     rig.until_state(first, "running").await;
     let question = rig.what_if(long(500.0)).await.unwrap();
-    let told = question.answer().unwrap();
+    let told = question.answer(&|| false).unwrap();
     let told = rig.look(|board| view(&question, &told, &who("ann"), board));
     let row = &told.rows[0];
     let (start, end) = (row.start.unwrap() - told.made_at, row.end.unwrap() - told.made_at);
@@ -74,7 +74,7 @@ async fn a_node_that_would_go_names_who_is_hit() {
         (WhatIf { evict: true, ..node(Some("n1"), None) }, "n1 drained, its jobs moved", vec![first, second]),
     ] {
         let question = rig.asked(asked).await.unwrap();
-        let told = question.answer().unwrap();
+        let told = question.answer(&|| false).unwrap();
         let told = rig.look(|board| view(&question, &told, &who("ann"), board));
         let row = &told.rows[0];
         assert_eq!((row.label.as_str(), row.stranded, row.cut), (label, hit.len(), false), "{row:?}");
