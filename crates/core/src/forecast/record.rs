@@ -136,6 +136,11 @@ impl Record {
         self.take(job, what);
     }
 
+    /// Waits only for what becomes of these jobs.
+    pub fn retain(&mut self, wanted: impl Fn(JobId) -> bool) {
+        self.open.retain(|(job, _), _| wanted(*job));
+    }
+
     fn take(&mut self, job: JobId, what: What) -> Vec<(Class, Told)> {
         let first = Class { what, sure: false, distance: 0 };
         let last = Class { what, sure: true, distance: DISTANCES };

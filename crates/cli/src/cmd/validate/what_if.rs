@@ -55,7 +55,7 @@ fn inside(states: u64) -> anyhow::Result<Vec<Check>> {
     let (mut starts, mut ends, mut sure) = (Held::default(), Held::default(), Held::default());
     for seed in SEEDS..SEEDS + states {
         [&mut starts, &mut ends, &mut sure].into_iter().for_each(Held::begin);
-        let jobs = 700;
+        let jobs = 1_400;
         let plan = planned(stream(seed, jobs).as_bytes(), "gpu:8x8", &POLICIES.join(","))?;
         for choice in &plan.choices {
             let at = 400 + (seed - SEEDS) as usize;
