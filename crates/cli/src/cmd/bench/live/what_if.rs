@@ -11,14 +11,14 @@ use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
 use yard_live::request::JobRequest;
-use yard_live::views::{NewToken, WhatIfView};
+use yard_live::views::{NewToken, StatusView, WhatIfView};
 use yard_live::what_if::WhatIf;
 use yard_sim::random::Random;
 
 use super::crowd::Crowd;
 use super::load;
 use super::process::{Scratch, Yard};
-use super::{LISTEN, Sums, dial, status_is};
+use super::{LISTEN, Sums, dial};
 use crate::client::{Client, ServerArgs};
 use crate::clock::Stopwatch;
 use crate::output::{self, Format, note};
@@ -46,7 +46,7 @@ pub(crate) struct WhatIfArgs {
     /// Who decides; may be given several times
     #[arg(long, value_name = "NAME[:k=v]", default_values = ["market", "max-min", "fifo", "srtf"])]
     policy: Vec<String>,
-    /// Questions with all other ways to ask, and as many without
+    /// Questions; each is asked three times: for its first answer, with other ways to ask, and with intervals
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     questions: u32,
     /// Length of a round, in seconds
@@ -73,10 +73,13 @@ struct Row {
     jobs: u32,
     /// One plan of the server's policy, on average.
     plan_ms: Option<f64>,
-    /// The job alone.
-    alone: Waits,
-    /// With the other ways to ask for it, and how many ways there were.
+    /// The first answer: the job as it is asked for.
+    first: Waits,
+    /// With the other ways to ask for it.
     ways: Waits,
+    /// With intervals too.
+    all: Waits,
+    /// How many ways there were.
     ways_mean: f64,
     scheduling: Option<[Pace; 2]>,
 }
@@ -127,15 +130,26 @@ fn measure(args: &WhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<Row
     let _crowd = Crowd::join(&dial(&asked, &data)?, &folder.join("nodes"), nodes, &KINDS)?;
     load::submit(&asked, CLIENTS, args.jobs as usize, &|number| job(args.seed, number as u64))?;
     let client = Client::new(&asked)?;
-    status_is(&client, "jobs run", |status| {
-        status.pending == 0 || status.devices_held * 10 >= status.devices * 9
-    })?;
-    note(&format!("{policy}: {} questions", 2 * args.questions));
-    let (alone, _) = ask(&client, args, false)?;
-    let (ways, ways_mean) = ask(&client, args, true)?;
+    let before = Sums::read(&client)?;
+    settle(&client, args)?;
+    note(&format!("{policy}: {} questions", 3 * args.questions));
+    let (first, _) = ask(&client, args, (false, false))?;
+    let (ways, ways_mean) = ask(&client, args, (true, false))?;
+    let (all, _) = ask(&client, args, (true, true))?;
     let scheduling = (args.load > 0).then(|| both(&asked, &client, args, folder)).transpose()?;
-    let plan_ms = Sums::read(&client)?.mean_ms(&Sums::none(), "plan");
-    Ok(Row { policy: policy.to_owned(), jobs: args.jobs, plan_ms, alone, ways, ways_mean, scheduling })
+    let plan_ms = Sums::read(&client)?;
+    let plan_ms = plan_ms.mean_ms(&before, "plan").or_else(|| plan_ms.mean_ms(&Sums::none(), "plan"));
+    Ok(Row { policy: policy.to_owned(), jobs: args.jobs, plan_ms, first, ways, all, ways_mean, scheduling })
+}
+
+/// Waits for a plan that knows all jobs, two rounds at most: some policies plan at beats only, others at each event.
+fn settle(client: &Client, args: &WhatIfArgs) -> anyhow::Result<()> {
+    let plans = || client.get::<StatusView>("/v1/status", &[]).map(|status| status.plans);
+    let (before, watch) = (plans()?, Stopwatch::start());
+    while plans()? == before && watch.seconds() < 2.0 * f64::from(args.round) {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// One of the jobs. The same seed and number give the same one.
@@ -161,10 +175,10 @@ fn job(seed: u64, number: u64) -> JobRequest {
 }
 
 /// Asks about as many jobs, one after another; also how many ways there were in the mean.
-fn ask(client: &Client, args: &WhatIfArgs, alternatives: bool) -> anyhow::Result<(Waits, f64)> {
+fn ask(client: &Client, args: &WhatIfArgs, wanted: (bool, bool)) -> anyhow::Result<(Waits, f64)> {
     let (mut each_s, mut cut, mut ways) = (Vec::new(), 0, 0);
     for number in 0..u64::from(args.questions) {
-        let question = about(job(args.seed ^ 0xa5c, number), alternatives);
+        let question = about(job(args.seed ^ 0xa5c, number), wanted);
         let watch = Stopwatch::start();
         let told: WhatIfView = client.post("/v1/what-if", &question)?;
         each_s.push(watch.seconds());
@@ -179,8 +193,10 @@ fn ask(client: &Client, args: &WhatIfArgs, alternatives: bool) -> anyhow::Result
     ))
 }
 
-fn about(job: JobRequest, alternatives: bool) -> WhatIf {
-    WhatIf { job: Some(job), alternatives: Some(alternatives), ..WhatIf::default() }
+/// A question about a job, with other ways to ask for it or not, and with intervals or not.
+fn about(job: JobRequest, (alternatives, intervals): (bool, bool)) -> WhatIf {
+    let (alternatives, intervals) = (Some(alternatives), Some(intervals));
+    WhatIf { job: Some(job), alternatives, intervals, ..WhatIf::default() }
 }
 
 /// How fast the server schedules alone, and while people ask.
@@ -222,7 +238,7 @@ fn pester(person: &Client, seed: u64, stop: &AtomicBool, answers: &AtomicUsize, 
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        match person.post::<WhatIfView>("/v1/what-if", &about(job(seed ^ 0xbee, number), true)) {
+        match person.post::<WhatIfView>("/v1/what-if", &about(job(seed ^ 0xbee, number), (true, true))) {
             Ok(_) => answers.fetch_add(1, Ordering::Relaxed),
             Err(_) => {
                 std::thread::sleep(PAUSE);
@@ -262,19 +278,31 @@ fn quantile_ms(each_s: &mut [f64], part: f64) -> f64 {
 }
 
 fn table(rows: &[Row]) -> comfy_table::Table {
-    let head =
-        ["policy", "plan", "alone p50", "max", "plans", "cut", "all ways p50", "max", "plans", "cut", "ways"];
+    let head = [
+        "policy",
+        "plan",
+        "first p50",
+        "max",
+        "plans",
+        "ways",
+        "all ways p50",
+        "max",
+        "intervals p50",
+        "max",
+        "cut",
+    ];
     let mut table = output::table(&head, 1);
     let ms = |ms: f64| format!("{ms:.1} ms");
+    let none = || "–".to_owned();
     for row in rows {
-        let plans = |waits: &Waits| {
-            row.plan_ms.map_or_else(|| "–".into(), |plan| format!("{:.0}", waits.p50_ms / plan))
-        };
-        let waits = |waits: &Waits| [ms(waits.p50_ms), ms(waits.max_ms), plans(waits), waits.cut.to_string()];
-        let mut cells = vec![row.policy.clone(), row.plan_ms.map_or_else(|| "–".into(), ms)];
-        cells.extend(waits(&row.alone));
-        cells.extend(waits(&row.ways));
-        cells.push(format!("{:.1}", row.ways_mean));
+        let plans = row.plan_ms.map_or_else(none, |plan| format!("{:.0}", row.first.p50_ms / plan));
+        let both = |waits: &Waits| [ms(waits.p50_ms), ms(waits.max_ms)];
+        let cut = row.first.cut + row.ways.cut + row.all.cut;
+        let mut cells = vec![row.policy.clone(), row.plan_ms.map_or_else(none, ms)];
+        cells.extend(both(&row.first));
+        cells.extend([plans, format!("{:.1}", row.ways_mean)]);
+        cells.extend(both(&row.ways).into_iter().chain(both(&row.all)));
+        cells.push(cut.to_string());
         table.add_row(cells);
     }
     table
