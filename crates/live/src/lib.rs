@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod api;
 pub mod auth;
+mod background;
 pub mod board;
 pub mod ca;
 pub mod changes;

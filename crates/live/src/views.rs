@@ -397,6 +397,8 @@ pub struct WhatIfRow {
     pub delays: Vec<DelayView>,
     /// Whether there was not enough work left to know it all.
     pub cut: bool,
+    /// Whether even its start is only about right, because too much happens before it.
+    pub rough: bool,
 }
 
 /// What a job would cost another.

@@ -64,7 +64,7 @@ impl State {
             let profile = |other: &JobIdx| self.specs[other.index()].profile;
             let company = working.iter().filter(|other| *other != job).map(profile).collect();
             self.set_pace(*job, &company);
-            if self.belief.learns() {
+            if self.belief.measures() {
                 self.watch(*job, company);
             }
         }
@@ -105,7 +105,7 @@ impl State {
     /// A job is known to have done so many steps by now: learns how fast it was since it was last heard of.
     pub(super) fn measure(&mut self, job: JobIdx, steps: f64) {
         let now = self.now;
-        if !self.belief.learns() || self.specs[job.index()].training.is_some() {
+        if !self.belief.measures() || self.specs[job.index()].training.is_some() {
             return;
         }
         let fresh = || Stint { since: now, steps, company: SmallVec::new(), until: None };
