@@ -44,7 +44,7 @@ impl Kind {
 }
 
 /// Every key that scripts may rely on.
-const KEYS: [(&str, Kind); 28] = [
+const KEYS: [(&str, Kind); 29] = [
     ("policy", Kind::Text),
     ("trace", Kind::Text),
     ("cluster", Kind::Text),
