@@ -43,7 +43,7 @@ class Cluster:
         self.until(lambda: self.nodes()[0]["state"] == "up", "the node is up again")
 
     def start_agent(self) -> None:
-        line = ["agent", "--server", f"https://{self.listen}", "--join-token", ".yard/join-token", "--data", "agent", "--name", "h200"]
+        line = ["agent", "--server", f"https://{self.listen}", "--join-token", ".yard/join-token", "--data", str(self.folder / "agent"), "--name", "h200"]
         self.agent = self.spawn(line, "agent.log")
 
     def spawn(self, line: list[str], log: str) -> subprocess.Popen[bytes]:
@@ -116,7 +116,7 @@ class Cluster:
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
-        subprocess.run(["pkill", "-f", "keeper --dir"], check=False)
+        subprocess.run(["pkill", "-f", f"keeper --dir {self.folder}"], check=False)
 
 
 def switching(events: list[dict], job: int) -> tuple[int, float]:

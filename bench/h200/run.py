@@ -162,44 +162,54 @@ def queue() -> None:
 
 
 def spread() -> None:
-    """How much the pace of one and the same job differs from run to run: without a scheduler, and guaranteed in a queue."""
-    for model in os.environ.get("SPREAD_MODELS", "encoder lstm").split():
-        rows = [spread_row("no scheduler", bare_paces(model, 5))]
-        for name, sharing in (("guaranteed, pairs plain", "plain"), ("guaranteed, pairs MPS", "mps")):
-            rows.append(spread_row(name, queued_paces(model, sharing, 5)))
+    """How much the pace of one and the same job differs: without a scheduler, and guaranteed right after a pair of others.
+
+    One run of each way in each round, so that all of them meet a machine whose pace changes. `wide` waits for the card,
+    `encoder` and `lstm` for the processor.
+    """
+    rounds = int(os.environ.get("SPREAD_ROUNDS", "5"))
+    for model in os.environ.get("SPREAD_MODELS", "wide encoder lstm").split():
+        paces: dict[str, list[float]] = {"no scheduler": [], "guaranteed, pairs plain": [], "guaranteed, pairs MPS": []}
+        cluster = Cluster(*sharing("plain"))
+        for at in range(rounds):
+            paces["no scheduler"].append(bare_pace(model))
+            for name, how in (("guaranteed, pairs plain", "plain"), ("guaranteed, pairs MPS", "mps")):
+                cluster.again(*sharing(how))
+                paces[name].append(guaranteed_pace(cluster, model))
+            say(f"{model}, round {at + 1}: " + ", ".join(f"{name} {1000 * found[-1]:.2f}" for name, found in paces.items()))
+        cluster.end()
         say("### One job again and again\n")
-        table([f"`{model}`", "runs", "ms a step, least", "middle", "most"], rows)
+        rows = [spread_row(name, found, paces["no scheduler"]) for name, found in paces.items()]
+        table([f"`{model}`", "runs", "ms a step, least", "middle", "most", "slower, by the middle"], rows)
 
 
-def spread_row(name: str, paces: list[float]) -> list[object]:
+def sharing(how: str) -> list[str]:
+    return ["--policy", "lucid", "--round", "0s", "--sharing", how]
+
+
+def spread_row(name: str, paces: list[float], alone_s: list[float]) -> list[object]:
     found = sorted(1000 * pace for pace in paces)
-    return [name, len(found), f"{found[0]:.2f}", f"{statistics.median(found):.2f}", f"{found[-1]:.2f}"]
+    slower = statistics.median(paces) / statistics.median(alone_s) - 1
+    return [name, len(found), f"{found[0]:.2f}", f"{statistics.median(found):.2f}", f"{found[-1]:.2f}", f"{100 * slower:.1f} %"]
 
 
-def bare_paces(model: str, count: int) -> list[float]:
-    paces = []
-    for _ in range(count):
-        folder = Path(tempfile.mkdtemp(prefix="yard-h200-"))
-        line = [sys.executable, str(JOB), model, "--steps", str(steps(model, 4)), "--talk", "--times", str(folder)]
-        subprocess.run(line, env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, check=True)
-        paces.append(median_step(folder / "times"))
-    return paces
+def bare_pace(model: str) -> float:
+    folder = Path(tempfile.mkdtemp(prefix="yard-h200-"))
+    line = [sys.executable, str(JOB), model, "--steps", str(steps(model, 4)), "--talk", "--times", str(folder)]
+    subprocess.run(line, env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, check=True)
+    return median_step(folder / "times")
 
 
-def queued_paces(model: str, sharing: str, count: int) -> list[float]:
-    """Guaranteed jobs among others that run in pairs."""
-    cluster = Cluster("--policy", "lucid", "--round", "0s", "--sharing", sharing)
-    ids = []
-    for at in range(2 * count):
-        guaranteed = at % 2 == 0
-        name = model if guaranteed else "mlp"
-        options = ("--env", f"PYTHONPATH={PACKAGE}") + (("--class", "guaranteed") if guaranteed else ())
-        job = cluster.submit(f"{name}-{at}", name, "--steps", str(steps(name, 4)), "--talk", "--times", str(cluster.folder), options=options)
-        ids += [job] if guaranteed else []
+def guaranteed_pace(cluster: Cluster, model: str) -> float:
+    """A guaranteed job that is submitted while others run. It would go before those that wait, so they must have begun."""
+    options = ("--env", f"PYTHONPATH={PACKAGE}")
+    submit = lambda name, more: cluster.submit(name, name, "--steps", str(steps(name, 4)), "--talk", "--times", str(cluster.folder), options=(*options, *more))
+    others = [submit("mlp", ()) for _ in range(2)]
+    begun = lambda views: all(views[job]["state"] in ("running", "succeeded") for job in others)
+    cluster.until(lambda: begun(cluster.jobs()), "the others have begun", 120)
+    job = submit(model, ("--class", "guaranteed"))
     cluster.wait()
-    paces = [median_step(cluster.folder / str(job)) for job in ids]
-    cluster.end()
-    return paces
+    return median_step(cluster.folder / str(job))
 
 
 def drain(cluster: Cluster, seconds: float) -> tuple[float, float, dict[int, float], int]:

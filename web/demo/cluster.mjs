@@ -75,7 +75,7 @@ function arrive(world, t) {
   const kinds = wants < 0.4 ? ['h200', 'h100'] : wants < 0.7 ? ['h100', 'a100'] : wants < 0.9 ? ['a100', 'h100'] : gpus <= 4 ? ['l40s', 'a100'] : ['a100', 'h200'];
   const job = {
     id, name: `${model}-${String(1 + Math.floor(random() * 40)).padStart(2, '0')}`, user, tenant, state: 'pending', reason: null, gpus, kind: null,
-    nodes: [], priority: random() < 0.08 ? 10 : 0, deadline: random() < 0.16 ? t + length * (1.3 + random() * 2) : null, promise: null, earliest: null,
+    nodes: [], frozen: [], priority: random() < 0.08 ? 10 : 0, deadline: random() < 0.16 ? t + length * (1.3 + random() * 2) : null, promise: null, earliest: null,
     submitted_at: t, started_at: null, ended_at: null, executed_s: 0, idle_s: null, step: 0, steps, checkpointed: null, rate: null,
     starts: 0, preemptions: 0, migrations: 0, failures: 0, exit_code: null, estimate: null,
   };
@@ -98,7 +98,17 @@ function place(world, t) {
   if (left.length < tried.length) world.waiting = [...left, ...world.waiting.slice(TRIED)];
 }
 
+/** How many devices of each kind are idle: most jobs that are tried find none, and that should cost nothing. */
+function idleOf(world) {
+  if (!world.idle) {
+    world.idle = {};
+    for (const node of world.nodes) for (const device of node.devices) world.idle[device.kind] = (world.idle[device.kind] ?? 0) + 1;
+  }
+  return world.idle;
+}
+
 function put(world, t, job, kind) {
+  if (idleOf(world)[kind] < job.gpus) return false;
   const places = [];
   let left = job.gpus;
   const free = world.nodes
@@ -115,6 +125,7 @@ function put(world, t, job, kind) {
   }
   if (left > 0) return false;
   for (const { devices } of places) for (const device of devices) device.jobs.push(job.id);
+  world.idle[kind] -= job.gpus;
   Object.assign(job, { state: 'running', kind, started_at: t, starts: 1, places, end: t + job.length });
   job.nodes = places.map(({ node, devices }) => `${node.name}[${devices.map((device) => device.index).join(',')}]`);
   const placement = places.map(({ node, devices }) => ({ node: node.name, devices: devices.map((device) => device.index) }));
@@ -130,6 +141,7 @@ function finish(world, t) {
     const job = world.running[0];
     if (!job || job.end > t) break;
     world.running.shift();
+    world.idle[job.kind] += job.gpus;
     for (const { devices } of job.places) for (const device of devices) device.jobs = device.jobs.filter((id) => id !== job.id);
     const state = job.fails ? 'failed' : 'succeeded';
     const step = job.fails ? Math.round(job.steps * 0.4) : job.steps;
@@ -193,7 +205,7 @@ function mishaps(world) {
 /** A job loses its devices some seconds before now. */
 function stop(world, job, ago, outcome, reason) {
   for (const { devices } of job.places) for (const device of devices) Object.assign(device, { jobs: [], busy: 0, temperature_c: 33, power_w: 74 });
-  Object.assign(job, { state: 'suspended', kind: null, nodes: [], reason, executed_s: Math.max(0, world.now - ago - job.started_at), preemptions: outcome === 'frozen' ? 1 : 0 });
+  Object.assign(job, { state: 'suspended', kind: null, frozen: outcome === 'frozen' ? job.nodes : [], nodes: [], reason, executed_s: Math.max(0, world.now - ago - job.started_at), preemptions: outcome === 'frozen' ? 1 : 0 });
   say(world, world.now - ago - 6, 'stopping', job, { why: outcome === 'frozen' ? 'preempted' : 'lost', to: [] });
   say(world, world.now - ago, 'stopped', job, { outcome });
   world.events.sort((a, b) => a.time - b.time).forEach((event, n) => { event.id = (n + 1) * 1048576; });

@@ -40,6 +40,7 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
     [/^\/v1\/what-if$/, (_, __, body) => (body.job ? whatIf(now, open) : nodeGoes(now, open, body))],
     [/^\/v1\/jobs$/, () => ({ jobs: world.jobs })],
     [/^\/v1\/jobs\/(\w+)$/, ([, id]) => ({ ...find(id), request: request(find(id)) })],
+    [/^\/v1\/jobs\/(\w+)\/progress$/, ([, id]) => ({ points: pace(find(id), now) })],
     [/^\/v1\/jobs\/(\w+)\/explain$/, ([, id]) => explain(find(id), reason(find(id)), prices, open)],
   ];
   const server = createServer(async (req, res) => {
@@ -119,6 +120,16 @@ function whatIf(now, open) {
       way('no deadline', 8, 'h100', 'h100-08', 4200, 7200, {}),
     ],
   };
+}
+
+/** Evenly faster and slower, with a pause in the middle. */
+function pace(job, now) {
+  if (job.started_at === null || !job.step) return [];
+  const [from, length] = [job.started_at, (job.ended_at ?? now) - job.started_at];
+  let step = 0;
+  const each = Array.from({ length: 100 }, (_, n) => (n === 55 ? 0 : 1 + 0.12 * Math.sin(n / 3) - (n > 70 ? 0.25 : 0)));
+  const sum = each.reduce((a, b) => a + b, 0);
+  return each.map((part, n) => ({ time: from + (length * n) / 99, step: Math.round(step += (part / sum) * job.step), start: n < 55 ? 1 : 2 }));
 }
 
 function nodeGoes(now, open, { drain, fail }) {

@@ -1,8 +1,9 @@
 // Pictures of every page in both themes, on the made-up cluster. Usage: node screenshots/take.mjs [folder] [page…]
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { demo } from '../demo/server.mjs';
 import { browser } from './browser.mjs';
 import { shrink } from './shrink.mjs';
@@ -23,6 +24,8 @@ const PAGES = {
   node: '#/nodes/h200-04',
   teams: '#/teams',
   'what-if': '#/what-if',
+  'what-if-node': '#/what-if?about=node&node=h100-08',
+  'what-if-history': '#/what-if?about=history',
   simulations: '#/simulations',
 };
 
@@ -41,7 +44,28 @@ function simulate() {
   const run = (...args) => execFileSync(yard, args, { cwd, maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
   writeFileSync(join(cwd, 'day.csv'), run('trace', 'gen', '--preset', 'gavel', '--jobs', '400', '--rate', '14', '--seed', '1'));
   writeFileSync(join(cwd, 'report.json'), run('sim', '--trace', 'day.csv', '--cluster', 'h100:12x8,a100:12x4', '--policy', 'fifo,tiresias,srtf', '-o', 'json', '--events', 'run.jsonl'));
-  return ['report.json', 'run.jsonl.fifo', 'run.jsonl.srtf'].map((name) => join(cwd, name));
+  writeFileSync(join(cwd, 'teams.csv'), withTeams(readFileSync(join(cwd, 'day.csv'), 'utf8')));
+  run('sim', '--trace', 'teams.csv', '--cluster', 'h100:8x8,a100:8x4', '--policy', 'fifo,tiresias,max-min', '--html', 'report.html');
+  return ['report.json', 'run.jsonl.fifo', 'run.jsonl.srtf', 'report.html'].map((name) => join(cwd, name));
+}
+
+/** The trace with a team for each job. */
+function withTeams(trace) {
+  const names = ['vision', 'language', 'vision', 'speech', 'robotics', 'language', 'vision'];
+  const [head, ...rows] = trace.trim().split('\n').filter((line) => !line.startsWith('#'));
+  return [`${head},tenant`, ...rows.map((row, n) => `${row},${names[n % 7]}`), ''].join('\n');
+}
+
+/** The file that `yard sim --html` wrote: its beginning, and the devices at a time. */
+async function shootReport(page, theme) {
+  await page.goto(pathToFileURL(simulated[3]).href);
+  await page.waitForTimeout(600);
+  await shoot(page, `report-${theme}`);
+  await page.getByRole('group', { name: 'Colour by' }).getByRole('button', { name: 'team' }).click();
+  await page.getByText('Who held which devices when').nth(1).click();
+  await page.getByRole('region', { name: 'tiresias', exact: true }).evaluate((panel) => scrollTo(0, panel.offsetTop - 70));
+  await page.waitForTimeout(400);
+  await shoot(page, `report-devices-${theme}`);
 }
 
 const chrome = await browser();
@@ -57,15 +81,23 @@ for (const theme of ['light', 'dark']) {
   for (const [name, hash] of Object.entries(PAGES)) {
     if (only.length > 0 && !only.includes(name)) continue;
     await page.goto(`${url}/${hash}`);
-    if (name === 'simulations' && simulated.length > 0) await page.setInputFiles('input[type=file]', simulated);
+    if (name === 'simulations' && simulated.length > 0) await page.setInputFiles('input[type=file]', simulated.slice(0, 3));
     if (name === 'what-if') {
       for (const [label, text] of [['Devices', '8'], ['How long it takes', '2h'], ['Deadline', '2h']]) await page.getByLabel(label, { exact: true }).fill(text);
       await page.getByLabel('h100').check();
       await page.click('.form button');
     }
+    if (name === 'what-if-node') await page.getByRole('button', { name: 'Ask' }).click();
+    if (name === 'what-if-history') {
+      await page.getByLabel('More nodes').fill('h100:2x8');
+      await page.getByRole('button', { name: 'Compare another' }).click();
+      await page.getByLabel('Policy').nth(1).fill('srtf');
+      await page.getByRole('button', { name: 'Ask' }).click();
+    }
     await page.waitForTimeout(900);
     await shoot(page, `${name}-${theme}`);
   }
+  if (simulated.length > 0 && (only.length === 0 || only.includes('report'))) await shootReport(page, theme);
   await page.setViewportSize({ width: 390, height: 780 });
   if (only.length === 0 || only.includes('phone')) {
     await page.goto(`${url}/#/jobs?state=open`);

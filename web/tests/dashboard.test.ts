@@ -192,6 +192,38 @@ test('markup in names, reasons and logs is text', async () => {
   expect(await page.locator('img[src=x], main b').count()).toBe(0);
 });
 
+test('markup in what admins and users give as reasons is text', async () => {
+  const evil = '<img src=x onerror=document.title=1><b>bold';
+  const id = await server.submit(ada, 'cancelled', 'sleep 600', { gpus: 0 });
+  await server.call('POST', `/v1/jobs/${id}/cancel`, ada, { reason: evil });
+  await server.call('POST', '/v1/nodes/bench/drain', server.admin, { reason: evil });
+  const page = await enter(server.admin);
+  await go(page, `#/jobs/${id}`);
+  await page.getByRole('region', { name: 'How it ended' }).getByText(evil).first().waitFor();
+  await go(page, '#/jobs');
+  await page.getByTitle(evil).first().waitFor();
+  await go(page, '#/nodes');
+  await page.getByText(evil).waitFor();
+  await go(page, '#/nodes/bench');
+  await page.getByText(evil).waitFor();
+  expect(await page.locator('img[src=x], main dd b').count()).toBe(0);
+  await server.call('POST', '/v1/nodes/bench/resume', server.admin, {});
+});
+
+test('a job that says how far it is shows how fast it went', async () => {
+  // What the training-side package says, line by line.
+  const source = `const s = require('net').connect(process.env.YARD_SOCKET); let n = 0; const say = (it) => s.write(JSON.stringify(it) + '\\n');
+    say({ hello: { rank: 0 } }); setInterval(() => { say({ progress: { step: ++n, total: 12 } }); if (n === 12) s.end(() => process.exit(0)); }, 500);`;
+  const id = await server.submit(ada, 'steps', '', { gpus: 0, command: [process.execPath, '-e', source] });
+  const page = await enter(ada);
+  await go(page, `#/jobs/${id}`);
+  const progress = page.getByRole('region', { name: 'Progress' });
+  await progress.getByRole('img', { name: /^Steps per second: steps\/s [\d.]+$/ }).waitFor();
+  await page.locator('.page-head .state-succeeded').waitFor();
+  const { points } = await server.get<{ points: { step: number; start: number }[] }>(`/v1/jobs/${id}/progress`);
+  expect(points[points.length - 1]).toMatchObject({ step: 12, start: 1 });
+});
+
 test('what the simulator wrote is opened, compared and scrubbed through', async () => {
   writeFileSync(server.file('t.csv'), 'job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,10,2,50\n3,20,1,500\n');
   const report = server.run('sim', '--trace', 't.csv', '--cluster', 'a100:1x4,v100:2x2', '--policy', 'fifo,srtf', '-o', 'json', '--events', 'e.jsonl');

@@ -25,6 +25,9 @@ pub struct Belief {
     beside: BTreeMap<(ProfileId, ProfileId, KindId), f64>,
     /// What was learned of speeds alone; none where speeds are given and not learned.
     learned: Option<Learned>,
+    /// Whether nothing is learned any more; in a forecast, where what is believed is true.
+    #[serde(skip)]
+    fixed: bool,
 }
 
 /// Steps a second alone, by profile and shape: as first guessed, and as measured.
@@ -61,6 +64,16 @@ impl Belief {
     /// Whether measurements change it.
     pub fn learns(&self) -> bool {
         self.learned.is_some()
+    }
+
+    /// The same belief, which says of new jobs what it knows and learns nothing more.
+    pub(crate) fn fixed(self) -> Belief {
+        Belief { fixed: true, ..self }
+    }
+
+    /// Whether measurements change it now.
+    pub(crate) fn measures(&self) -> bool {
+        self.learns() && !self.fixed
     }
 
     /// Whether nothing is believed.

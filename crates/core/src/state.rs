@@ -10,7 +10,7 @@ use crate::belief::Belief;
 use crate::book::Book;
 use crate::cluster::{Kinds, Nodes};
 use crate::engine::{After, FirstFits, Stint, Trainee};
-use crate::ids::{JobId, JobIdx, LeaseId, PlanId};
+use crate::ids::{JobId, JobIdx, LeaseId, PlanId, ProfileId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
 use crate::promise::Plan;
@@ -19,7 +19,7 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 7;
+pub const STATE_VERSION: u32 = 8;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,6 +133,8 @@ pub struct State {
     pub(crate) belief: Arc<Belief>,
     /// Stretches of work that are being measured, where the belief learns.
     pub(crate) stints: BTreeMap<JobIdx, Stint>,
+    /// Profiles of which something was learned since the last plan.
+    pub(crate) learned_of: BTreeSet<ProfileId>,
     /// What jobs that train are known by.
     pub(crate) trainees: BTreeMap<JobIdx, Trainee>,
     #[serde(skip)]
@@ -196,6 +198,7 @@ impl State {
             nodes: Arc::default(),
             belief: Arc::default(),
             stints: BTreeMap::new(),
+            learned_of: BTreeSet::new(),
             trainees: BTreeMap::new(),
             first_fits: FirstFits::default(),
             prices: Arc::default(),

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use yard_core::units::Time;
+
 use crate::changes::Changes;
+use crate::pace::{Pace, PacePoint};
 use crate::views::{JobView, NodeView, StatusView};
 
 /// The read model.
@@ -10,6 +13,8 @@ use crate::views::{JobView, NodeView, StatusView};
 pub struct Board {
     /// Jobs that are not over, and those that ended since the start, up to a limit; older ones are in the history.
     pub jobs: BTreeMap<u64, JobView>,
+    /// How far those of them were when that say so.
+    pub paces: BTreeMap<u64, Pace>,
     /// All nodes by name.
     pub nodes: BTreeMap<String, NodeView>,
     /// The whole at a glance.
@@ -18,4 +23,14 @@ pub struct Board {
     pub alive: u64,
     /// What of it changed of late.
     pub changes: Changes,
+}
+
+impl Board {
+    /// Keeps how far a job is, where it says so.
+    pub(crate) fn pace(&mut self, now: Time, job: &JobView) {
+        if let Some(step) = job.step.filter(|_| job.starts > 0) {
+            let point = PacePoint { time: now.secs(), step, start: job.starts };
+            self.paces.entry(job.id).or_default().tell(point);
+        }
+    }
 }

@@ -67,6 +67,7 @@ fn word(reason: Reason) -> &'static str {
         Reason::Stopping => "stopping",
         Reason::Capacity => "capacity",
         Reason::Gang => "gang",
+        Reason::Topology => "topology",
         Reason::Priority => "priority",
         Reason::Share => "share",
         Reason::Nodes => "nodes",
@@ -86,7 +87,10 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
         Reason::Stopping => "The job was told to stop and is saving its work.".into(),
         Reason::Capacity => format!("Not enough devices are free: {kinds}."),
-        Reason::Gang => format!("Enough devices do not lie together, or there are too few in all: {kinds}."),
+        Reason::Gang => format!("All that is up, were it free, would not hold it: {kinds}."),
+        Reason::Topology => {
+            format!("Enough devices are free, but do not lie together as it needs them: {kinds}.")
+        }
         Reason::Priority => {
             let ahead = told.n_ahead;
             let jobs = plural(ahead, "job in front holds or gets", "jobs in front hold or get");
@@ -226,6 +230,7 @@ mod tests {
             Reason::Share,
             Reason::Held,
             Reason::Gang,
+            Reason::Topology,
             Reason::Dependency,
             Reason::Running,
             Reason::Price,
@@ -237,7 +242,8 @@ mod tests {
             1 job in front holds or gets the devices it could use: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             Devices are shared by turns and it is another's; its part is 25 % of the time.
             The job is held back for another 30 s: until its begin time, or after a failure.
-            Enough devices do not lie together, or there are too few in all: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            All that is up, were it free, would not hold it: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Enough devices are free, but do not lie together as it needs them: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             It comes after other jobs and starts once jobs 4, 5 succeed.
             The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.
             At these prices the devices do more for other jobs: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).

@@ -3,8 +3,7 @@
 //! is followed by a rest ten times as long, and one that breaks down by none at all until the next start.
 //!
 //! What was foretold is compared with what happens, and the intervals that are shown are those that would have held nine
-//! times in ten of late (`record`). That record begins anew with each start of the server; the past does not, it is in
-//! the store.
+//! times in ten of late (`record`). That record is kept with each snapshot, and the past is in the store.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +20,7 @@ use yard_core::job::{JobRun, JobSpec, JobState};
 use yard_core::policy::Placer;
 use yard_core::units::{Span, Time};
 
+use crate::background::give_way;
 use crate::board::Board;
 use crate::driver::clock::Stopwatch;
 use crate::planner::MakePolicy;
@@ -46,6 +46,7 @@ const LIMITS: Limits = Limits {
     steps_max: 50_000,
     plans_max: 5_000,
     work_max: u64::MAX,
+    exact_max: Limits::EXACT,
     horizon: Span::from_whole_secs(30 * 86_400),
 };
 
@@ -115,6 +116,17 @@ impl Forecaster {
         }
     }
 
+    /// The record of how estimates turned out, to be kept.
+    pub(crate) fn keep(&self) -> Arc<Mutex<Record>> {
+        self.record.clone()
+    }
+
+    /// Goes on with a record that was kept. What became of jobs that are gone was not seen.
+    pub(crate) fn remember(&self, mut record: Record, lives: impl Fn(JobId) -> bool) {
+        record.retain(lives);
+        *self.record() = record;
+    }
+
     fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,6 +167,7 @@ impl Forecaster {
         took.store(BUSY, Ordering::Release);
         let thread = std::thread::Builder::new().name("yard-forecast".into());
         let started = thread.spawn(move || {
+            give_way();
             let watch = Stopwatch::start();
             let told = catch_unwind(AssertUnwindSafe(|| told(&state, &past, &how, &make, seq)));
             match told {

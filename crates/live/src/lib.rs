@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod api;
 pub mod auth;
+mod background;
 pub mod board;
 pub mod ca;
 pub mod changes;
@@ -19,6 +20,7 @@ mod likeness;
 pub mod listen;
 pub mod metrics;
 pub mod offers;
+pub mod pace;
 mod past;
 mod planner;
 pub mod replay;

@@ -26,6 +26,9 @@ pub struct JobView {
     pub kind: Option<String>,
     /// Where it runs: `node[device,…]`, one for each node.
     pub nodes: Vec<String>,
+    /// Where it lies frozen, likewise.
+    #[serde(default)]
+    pub frozen: Vec<String>,
     /// Its priority.
     pub priority: i32,
     /// When it should be done.
@@ -394,6 +397,8 @@ pub struct WhatIfRow {
     pub delays: Vec<DelayView>,
     /// Whether there was not enough work left to know it all.
     pub cut: bool,
+    /// Whether even its start is only about right, because too much happens before it.
+    pub rough: bool,
 }
 
 /// What a job would cost another.

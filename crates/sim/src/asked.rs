@@ -3,12 +3,13 @@
 
 use yard_core::forecast::Limits;
 use yard_core::forecast::interval::{Estimate, Interval};
+use yard_core::forecast::record::What;
 use yard_core::forecast::what_if::{Asker, Told};
 use yard_core::job::JobSpec;
 use yard_core::message::Input;
 use yard_core::{Engine, State, Time};
 
-use crate::estimates::{How, holds, past};
+use crate::estimates::{How, past};
 use crate::random::Random;
 use crate::record::JobRecord;
 use crate::run::{Outcome, Probe};
@@ -16,6 +17,8 @@ use crate::run::{Outcome, Probe};
 /// What was foretold of a job, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
+    /// When it was asked about.
+    pub at: Time,
     /// Jobs that were there.
     pub living: usize,
     /// What was foretold.
@@ -30,12 +33,11 @@ impl Asked {
         self.told.quiet.start == self.real.0
     }
 
-    /// Whether start and end were inside their intervals.
-    pub fn held(&self) -> (bool, bool) {
-        let estimate = self.told.estimate.unwrap_or(Estimate { start: None, end: None });
-        let inside =
-            |interval: Option<Interval>, time: Option<Time>| time.is_some_and(|time| holds(interval, time));
-        (inside(estimate.start, self.real.0), inside(estimate.end, self.real.1))
+    /// The intervals of start and end, with what became of them.
+    pub fn turned_out(&self) -> impl Iterator<Item = (What, Option<Interval>, Time)> {
+        let Estimate { start, end } = self.told.estimate.unwrap_or_default();
+        let start = self.real.0.map(|time| (What::Start, start, time));
+        start.into_iter().chain(self.real.1.map(|time| (What::End, end, time)))
     }
 }
 
@@ -73,15 +75,15 @@ fn asked(
         past: &past(state.now(), &jobs[..at], None, real),
         policy: how.policy,
         placer: how.placer,
-        limits: Limits::default(),
+        limits: Limits::QUESTION,
         work_left: u64::MAX,
+        stop: &|| false,
     };
     let sound = "a state of this version";
-    let without = asker.without().expect(sound);
-    let mut told = asker.with(spec, &without).expect(sound);
+    let (mut told, without) = asker.first(spec).expect(sound);
     if how.recurs {
         told.estimate = asker.estimate(spec, 1, &mut |below| random.below(below)).expect(sound);
     }
     let real = (real[at].first_start, real[at].end);
-    Asked { living: without.outlooks.len(), told, real }
+    Asked { at: now, living: without.outlooks.len(), told, real }
 }

@@ -15,59 +15,27 @@ use yard_core::message::Input;
 use yard_core::policy::{Placer, Policy};
 use yard_core::{Engine, Span, State, Time};
 
+use crate::held::Held;
 use crate::random::Random;
 use crate::record::JobRecord;
 use crate::run::{Outcome, Probe};
 
 /// How often the intervals held.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calibration {
     /// Instants at which the jobs were foretold and the estimates judged.
     pub instants: usize,
-    /// Jobs that waited for their first start then.
-    pub starts: usize,
-    /// Starts inside their interval.
-    pub starts_inside: usize,
-    /// Jobs that were there then.
-    pub ends: usize,
-    /// Ends inside their interval.
-    pub ends_inside: usize,
-    /// Starts and ends no later than their upper limit, which should hold 19 times in 20.
-    pub in_time: usize,
-    /// Starts and ends inside the interval as the runs gave it, before the record of earlier ones moved its limits.
-    pub raw_inside: usize,
-    /// Mean length of the intervals of ends, as a part of the mean time that was left.
-    pub width: f64,
+    /// First starts of jobs that waited for them then.
+    pub starts: Held,
+    /// Ends of jobs that were there then.
+    pub ends: Held,
+    /// Starts and ends whose interval was a point: they are always right where nothing is unknown.
+    pub sure: Held,
+    /// Starts and ends of the first two no later than their upper limit, which should hold 19 times in 20.
+    pub in_time: Held,
     /// Mean distance of the middle from the true end, as a part of the mean time that was left.
     pub error: f64,
 }
-
-impl Calibration {
-    /// The part of starts that were inside; none where hardly anybody waited.
-    pub fn starts_held(&self) -> Option<f64> {
-        (self.starts >= FEWEST).then(|| self.starts_inside as f64 / self.starts as f64)
-    }
-
-    /// The part of ends that were inside.
-    pub fn ends_held(&self) -> Option<f64> {
-        (self.ends >= FEWEST).then(|| self.ends_inside as f64 / self.ends as f64)
-    }
-
-    /// The part of both that were no later than their upper limit.
-    pub fn in_time(&self) -> Option<f64> {
-        let both = self.starts + self.ends;
-        (both > 0).then(|| self.in_time as f64 / both as f64)
-    }
-
-    /// The part of both that were inside before limits were moved.
-    pub fn raw_held(&self) -> Option<f64> {
-        let both = self.starts + self.ends;
-        (both > 0).then(|| self.raw_inside as f64 / both as f64)
-    }
-}
-
-/// With fewer, a part of them says nothing.
-const FEWEST: usize = 20;
 
 /// How forecasts are made. Whoever answers and places in them has to be new.
 pub struct How<'a> {
@@ -158,7 +126,7 @@ pub(crate) fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, r
 
 /// The estimates of all jobs that are there.
 fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> BTreeMap<JobId, Estimate> {
-    let limits = Limits::default();
+    let limits = Limits { exact_max: Limits::EXACT, ..Limits::default() };
     let runs: Vec<_> = (0..RUNS)
         .map(|nth| {
             let scenario = past.scenario(nth, state, limits.horizon, &mut |below| random.below(below));
@@ -179,39 +147,41 @@ struct Sums {
 impl Sums {
     fn add(&mut self, state: &State, raw: &BTreeMap<JobId, Estimate>, record: &Record, real: &[JobRecord]) {
         let (now, moves) = (state.now(), record.moves(state.now()));
+        let Calibration { starts, ends, sure, in_time, .. } = &mut self.all;
+        [&mut *starts, ends, sure, in_time].into_iter().for_each(Held::begin);
         for (job, raw) in raw {
             let (estimate, real) = (moves.moved(now, raw), &real[job.index()]);
-            if let Some(start) = real.first_start.filter(|start| *start > now) {
-                self.all.starts += 1;
-                self.all.starts_inside += self.count(estimate.start, raw.start, start) as usize;
-            }
+            let start = real.first_start.filter(|start| *start > now);
+            start.into_iter().for_each(|start| self.count(now, What::Start, estimate.start, start));
             if let Some(end) = real.end {
-                self.all.ends += 1;
-                self.all.ends_inside += self.count(estimate.end, raw.end, end) as usize;
+                self.count(now, What::End, estimate.end, end);
                 self.measure(now, estimate.end, end);
             }
         }
     }
 
-    /// Whether the interval held.
-    fn count(&mut self, interval: Option<Interval>, raw: Option<Interval>, time: Time) -> bool {
-        self.all.raw_inside += holds(raw, time) as usize;
-        let upper = interval.map(|interval| Interval { low: Time::ZERO, ..interval });
-        self.all.in_time += holds(upper, time) as usize;
-        holds(interval, time)
+    fn count(&mut self, now: Time, what: What, interval: Option<Interval>, time: Time) {
+        let Calibration { starts, ends, sure, in_time, .. } = &mut self.all;
+        let of_it = match what {
+            _ if interval.is_some_and(|interval| interval.is_sure()) => {
+                return sure.note(now, interval, time);
+            }
+            What::Start => starts,
+            What::End => ends,
+        };
+        of_it.note(now, interval, time);
+        in_time.note(now, interval.map(|interval| Interval { low: Time::ZERO, ..interval }), time);
     }
 
     fn measure(&mut self, now: Time, interval: Option<Interval>, end: Time) {
         self.left += (end - now).secs();
-        let Some(interval) = interval.filter(|interval| interval.high < Time::NEVER) else { return };
-        self.all.width += (interval.high - interval.low).secs();
-        self.all.error += (interval.mid.secs() - end.secs()).abs();
+        let known = interval.filter(|interval| interval.high < Time::NEVER);
+        self.all.error += known.map_or(0.0, |interval| (interval.mid.secs() - end.secs()).abs());
     }
 
     fn calibration(self, instants: usize) -> Calibration {
-        let left = self.left.max(f64::MIN_POSITIVE);
-        let Calibration { width, error, .. } = self.all;
-        Calibration { instants, width: width / left, error: error / left, ..self.all }
+        let error = self.all.error / self.left.max(f64::MIN_POSITIVE);
+        Calibration { instants, error, ..self.all }
     }
 }
 

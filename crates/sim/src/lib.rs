@@ -13,6 +13,7 @@ pub mod faults;
 pub mod follow;
 pub mod fuzz;
 pub mod happened;
+pub mod held;
 pub mod learned;
 pub mod lending;
 mod memory;

@@ -1,7 +1,7 @@
 // The device map of the live cluster: nodes and devices as tiles and cells, coloured by who holds them.
 
 import { Palette, ranked } from './colors';
-import { byName, percent } from './format';
+import { percent } from './format';
 import { teamOf, type Store } from './store';
 import type { Job, Node } from './types';
 import type { Cell, Spot, Tile } from '../parts/map-layout';
@@ -25,10 +25,25 @@ export function palette(jobs: Iterable<Job>, by: By): Palette {
   return new Palette(ranked(weights));
 }
 
+/** Where jobs lie frozen: node and device, as `node[3]`, to the jobs that do. */
+export function frozenAt(jobs: Iterable<Job>): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  for (const job of jobs) {
+    for (const place of job.frozen) {
+      const match = /^(.*)\[([\d,]+)\]$/.exec(place);
+      for (const device of match?.[2]!.split(',') ?? []) {
+        const at = `${match![1]}[${device}]`;
+        found.set(at, [...(found.get(at) ?? []), job.id]);
+      }
+    }
+  }
+  return found;
+}
+
 /** Nodes by kind; kinds with most devices first. A node with two kinds stands in both. */
 export function groups(store: Store, by: By, colors: Palette, frozen: Map<string, number[]>): Group[] {
   const found = new Map<string, Group & { known: number; sum: number }>();
-  for (const node of [...store.nodes.values()].sort((a, b) => byName(a.name, b.name))) {
+  for (const node of store.nodesByName()) {
     const kinds = new Map<string, Cell[]>();
     for (const device of node.devices) {
       const cells = kinds.get(device.kind) ?? [];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { frozenAt, holding, series, stretches } from './spans';
+import { holding, series, stretches } from './spans';
 import { fact } from './testing';
 
 const PLACE = { gpus: 4, kind: 'h100', placement: [{ node: 'a', devices: [0, 1, 2, 3] }] };
@@ -29,11 +29,4 @@ test('counts over time are those of a walk over all stretches', () => {
     const at = (held: boolean) => list.filter((s) => holding(s.doing) === held && s.from <= time && (s.to === null || s.to > time)).length;
     expect(values, `at ${time}`).toEqual([at(false), at(true)]);
   }
-});
-
-test('a frozen job lies where it ran, until it goes on or ends', () => {
-  const facts = [fact(0, 'submitted', 1), fact(1, 'granted', 1, PLACE), fact(2, 'started', 1), fact(3, 'stopped', 1, { outcome: 'frozen' })];
-  expect([...frozenAt(stretches(facts), () => true)]).toEqual([['a[0]', [1]], ['a[1]', [1]], ['a[2]', [1]], ['a[3]', [1]]]);
-  expect(frozenAt(stretches(facts), () => false).size).toBe(0);
-  expect(frozenAt(stretches([...facts, fact(4, 'granted', 1, PLACE)]), () => true).size).toBe(0);
 });

@@ -94,18 +94,6 @@ function outcome(outcome: string | undefined): string | null {
   return null;
 }
 
-/** Where jobs lie frozen: `node` and device, as `node[3]`, to the jobs that do. */
-export function frozenAt(list: Stretch[], still: (job: number) => boolean): Map<string, number[]> {
-  const found = new Map<string, number[]>();
-  for (const stretch of list) {
-    if (stretch.doing !== 'frozen' || stretch.to !== null || !still(stretch.job)) continue;
-    for (const { node, devices } of stretch.places) {
-      for (const device of devices) found.set(`${node}[${device}]`, [...(found.get(`${node}[${device}]`) ?? []), stretch.job]);
-    }
-  }
-  return found;
-}
-
 export interface Point { time: number; values: number[] }
 
 /** How much there was of each series over time: a value for each stretch, at `steps` even times. */

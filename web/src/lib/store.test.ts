@@ -44,3 +44,13 @@ test('what a job has held grows while it runs', () => {
   expect([1, 2].map((id) => store.ran(store.jobs.get(id)!, 1030))).toEqual([80, 50]);
   expect(store.ran(job({ id: 9, state: 'running', executed_s: 5 }), 1030)).toBe(5);
 });
+
+test('nodes come as people count, also those that join later', () => {
+  const store = new Store();
+  store.apply(change({ nodes: [node('n10', []), node('n2', [])] }));
+  expect(store.nodesByName().map(({ name }) => name)).toEqual(['n2', 'n10']);
+  store.apply(change({ nodes: [node('n3', []), { ...node('n10', []), state: 'down' }] }));
+  expect(store.nodesByName().map(({ name, state }) => `${name} ${state}`)).toEqual(['n2 up', 'n3 up', 'n10 down']);
+  store.apply(change({ whole: true, nodes: [node('n1', [])] }));
+  expect(store.nodesByName().map(({ name }) => name)).toEqual(['n1']);
+});

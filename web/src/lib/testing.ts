@@ -4,7 +4,7 @@ import type { Device, Fact, Job, Node } from './types';
 
 export function job(more: Partial<Job> = {}): Job {
   return {
-    id: 1, name: 'train', user: 'ada', tenant: null, state: 'pending', reason: null, gpus: 1, kind: null, nodes: [], priority: 0,
+    id: 1, name: 'train', user: 'ada', tenant: null, state: 'pending', reason: null, gpus: 1, kind: null, nodes: [], frozen: [], priority: 0,
     deadline: null, promise: null, earliest: null, submitted_at: 0, started_at: null, ended_at: null, executed_s: 0, idle_s: null,
     step: null, steps: null, checkpointed: null, rate: null, starts: 0, preemptions: 0, migrations: 0, failures: 0, exit_code: null,
     estimate: null, ...more,

@@ -1,5 +1,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
+/** Something that takes a while to work out: after what is there already was shown. Until then, and while it is worked out
+ *  anew, what it was before. */
+export function useLater<T>(work: () => T, when: unknown[]): T | null {
+  const [done, setDone] = useState<{ value: T } | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setDone({ value: work() }));
+    return () => clearTimeout(timer);
+  }, when);
+  return done && done.value;
+}
+
 /** A number that grows when something changed, but not more often than each so many milliseconds. */
 export function useTurn(what: unknown, ms: number): number {
   const [turn, setTurn] = useState(0);

@@ -13,6 +13,8 @@ export interface Job {
   gpus: number;
   kind: string | null;
   nodes: string[];
+  /** Where it lies frozen. */
+  frozen: string[];
   priority: number;
   deadline: number | null;
   promise: number | null;
@@ -126,6 +128,9 @@ export interface Explanation {
   prices: Record<string, number>;
   ways?: { kind: string; gpus: number; rate: number; price: number | null; held: boolean }[];
 }
+
+/** How far a job was at a time, and which of its starts that was. */
+export interface PacePoint { time: number; step: number; start: number }
 
 export interface Me { user: string; scope: string }
 

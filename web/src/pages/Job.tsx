@@ -60,7 +60,7 @@ function Shown({ job, error, again }: { job: JobView; error: string | null; agai
       <div class="job">
         <div class="stack">
           <Why job={job} />
-          {job.steps !== null && job.starts > 0 && <Panel title="Progress"><Rate job={job} now={now} /></Panel>}
+          {job.steps !== null && job.starts > 0 && <Panel title="Progress"><Rate job={job} /></Panel>}
         </div>
         <div class="stack">
           <Panel title="At a glance"><Glance job={job} now={now} /></Panel>

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { palette } from '../lib/cells';
-import { ago, byName, percent, plural } from '../lib/format';
+import { ago, percent, plural } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
 import { useClock, useStore } from '../lib/store';
 import type { Node } from '../lib/types';
@@ -20,7 +20,7 @@ export function Nodes({ route }: { route: Route }) {
   const q = (route.query.get('q') ?? '').toLowerCase();
   const state = route.query.get('state') ?? '';
   const sort = route.query.get('sort') ?? '';
-  const nodes = order([...store.nodes.values()].filter((node) => fits(node, q, state)), sort);
+  const nodes = order(store.nodesByName().filter((node) => fits(node, q, state)), sort);
   const colors = palette(store.jobs.values(), 'user');
   const admin = store.me?.scope === 'admin';
   const columns: Column<Node>[] = [
@@ -63,6 +63,7 @@ function fits(node: Node, q: string, state: string): boolean {
   return q.split(/\s+/).every((word) => text.includes(word));
 }
 
+/** Nodes come in the order of their names, and equal ones stay in it. */
 function order(nodes: Node[], sort: string): Node[] {
   const name = sort.replace(/^-/, '');
   const keys: Record<string, (node: Node) => number> = {
@@ -71,9 +72,11 @@ function order(nodes: Node[], sort: string): Node[] {
     busy: (node) => busy(node) ?? -1,
     hot: (node) => hottest(node) ?? -1,
   };
-  const key = keys[name] ?? (() => 0);
-  const sign = sort.startsWith('-') ? -1 : 1;
-  return nodes.sort((a, b) => sign * (key(a) - key(b) || byName(a.name, b.name)));
+  const key = keys[name];
+  const back = sort.startsWith('-');
+  if (!key) return back ? nodes.reverse() : nodes;
+  const worth = new Map(nodes.map((node) => [node, key(node)]));
+  return nodes.sort((a, b) => (back ? -1 : 1) * (worth.get(a)! - worth.get(b)!));
 }
 
 function held(node: Node): number {

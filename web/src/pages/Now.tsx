@@ -2,14 +2,14 @@
 
 import { useMemo } from 'preact/hooks';
 import { useGet } from '../lib/ask';
-import { groups, palette, tell, type By, type Group } from '../lib/cells';
+import { frozenAt, groups, palette, tell, type By, type Group } from '../lib/cells';
 import { atRisk } from '../lib/filter';
 import { useFacts } from '../lib/facts';
 import { ago, count, percent, plural, short } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
-import { frozenAt, holding, series, stretches, type Stretch } from '../lib/spans';
+import { holding, series, stretches, type Stretch } from '../lib/spans';
 import { holds, isOver, useClock, useStore, type Store } from '../lib/store';
-import { useTurn } from '../lib/turn';
+import { useLater, useTurn } from '../lib/turn';
 import type { Job } from '../lib/types';
 import { Bar, Empty, Failed, Panel } from '../parts/bits';
 import { Chart } from '../parts/Chart';
@@ -23,8 +23,8 @@ export function Now({ route }: { route: Route }) {
   const colors = palette(open, by);
   const turn = useTurn(open.map((job) => `${job.id}${job.state}`).join(), 3000);
   const facts = useFacts(turn, store.me?.user ?? null);
-  const past = useMemo(() => stretches(facts ?? []), [facts]);
-  const frozen = useMemo(() => frozenAt(past, (id) => store.jobs.get(id)?.state === 'suspended'), [past, turn]);
+  const past = useLater(() => stretches(facts ?? []), [facts]);
+  const frozen = useMemo(() => frozenAt(open), [turn]);
   const kinds = groups(store, by, colors, frozen);
   const devices = kinds.reduce((sum, kind) => sum + kind.total, 0);
   return (
@@ -47,7 +47,7 @@ export function Now({ route }: { route: Route }) {
         </Panel>
         <div class="now-side">
           <Queue open={open} />
-          <Past past={past} open={open} turn={turn} />
+          <Past past={past ?? []} open={open} turn={turn} />
           <Risk open={open} />
           <Prices store={store} />
         </div>

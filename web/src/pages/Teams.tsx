@@ -1,6 +1,6 @@
 // Who has how much: shares now and over time, how even they are, device-hours, waiting and deadlines, by team or owner.
 
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import * as api from '../lib/api';
 import { Palette } from '../lib/colors';
 import { useFacts } from '../lib/facts';
@@ -9,7 +9,7 @@ import { link, setQuery, type Route } from '../lib/route';
 import { stretches, type Stretch } from '../lib/spans';
 import { isOver, teamOf, useStore } from '../lib/store';
 import { evennessOverTime, heldOverTime, teams, type Team } from '../lib/teams';
-import { useTurn } from '../lib/turn';
+import { useLater, useTurn } from '../lib/turn';
 import type { Fact, Job } from '../lib/types';
 import { Empty, Panel } from '../parts/bits';
 import { Chart } from '../parts/Chart';
@@ -30,7 +30,7 @@ export function Teams({ route }: { route: Route }) {
   const colors = new Palette(names);
   const turn = useTurn(jobs.filter((job) => !isOver(job)).map((job) => `${job.id}${job.state}`).join(), 5000);
   const facts = useFacts(turn, store.me?.user ?? null);
-  const past = useMemo(() => overTime(facts ?? [], store.jobs, nameOf, names.slice(0, SHOWN), store.now()), [facts, turn, byOwner, all.length]);
+  const past = useLater(() => overTime(facts ?? [], store.jobs, nameOf, names.slice(0, SHOWN), store.now()), [facts, turn, byOwner, all.length]);
   const devices = store.status?.devices ?? 0;
   return (
     <div class="page">

@@ -1,19 +1,21 @@
-// How far a job is and how fast it goes, as far as this page has watched it.
+// How far a job is, and how fast it went since it began or the server did.
 
-import { useRef } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
+import { useGet } from '../lib/ask';
 import { count, percent, short, span } from '../lib/format';
-import type { Job } from '../lib/types';
+import { rates } from '../lib/pace';
+import { useTurn } from '../lib/turn';
+import type { Job, PacePoint } from '../lib/types';
 import { Bar } from './bits';
 import { Chart } from './Chart';
 
-const KEPT = 600;
+/** Fewer say too little to be drawn. */
+const LEAST = 4;
 
-export function Rate({ job, now }: { job: Job; now: number }) {
-  const seen = useRef<{ time: number; values: number[] }[]>([]);
-  const last = seen.current[seen.current.length - 1];
-  if (job.rate !== null && (!last || last.values[0] !== job.rate)) {
-    seen.current = [...seen.current, { time: now, values: [job.rate] }].slice(-KEPT);
-  }
+export function Rate({ job }: { job: Job }) {
+  const turn = useTurn(`${job.step} ${job.state}`, 3000);
+  const { value } = useGet<{ points: PacePoint[] }>(`/v1/jobs/${job.id}/progress`, turn);
+  const points = useMemo(() => rates(value?.points ?? []), [value]);
   const steps = job.steps ?? 0;
   const part = steps > 0 ? (job.step ?? 0) / steps : 0;
   const left = job.rate && job.rate > 0 ? (steps - (job.step ?? 0)) / job.rate : null;
@@ -28,7 +30,7 @@ export function Rate({ job, now }: { job: Job; now: number }) {
         {job.rate !== null && <>, {short(job.rate)} steps/s</>}
         {left !== null && left > 0 && <>, {span(left)} left at this speed</>}
       </p>
-      {seen.current.length > 2 && <Chart label="Steps per second" points={seen.current} series={[{ name: 'steps/s', hue: 'hue-0' }]} height={110} />}
+      {(value?.points.length ?? 0) >= LEAST && <Chart label="Steps per second" points={points} series={[{ name: 'steps/s', hue: 'hue-0' }]} height={120} />}
     </div>
   );
 }

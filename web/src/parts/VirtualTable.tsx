@@ -2,7 +2,7 @@
 // screen readers: each row says which of how many it is.
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Column<T> {
   name: string;
@@ -30,17 +30,15 @@ const MORE = 8;
 
 export function VirtualTable<T>({ label, rows, columns, id, open, sort, setSort, pressed }: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
+  // The first row in sight, and as many as a window has room for: neither asks the browser how large the table is,
+  // which it would have to work out there and then.
+  const [top, setTop] = useState(0);
+  const [tall, setTall] = useState(window.innerHeight);
   const [active, setActive] = useState(-1);
-  const look = () => {
-    const element = box.current!;
-    setView({ top: element.scrollTop, height: element.clientHeight });
-  };
-  useLayoutEffect(() => {
-    look();
-    const watcher = new ResizeObserver(look);
-    watcher.observe(box.current!);
-    return () => watcher.disconnect();
+  useEffect(() => {
+    const look = () => setTall(window.innerHeight);
+    window.addEventListener('resize', look);
+    return () => window.removeEventListener('resize', look);
   }, []);
   useEffect(() => {
     if (active < 0) return;
@@ -49,8 +47,8 @@ export function VirtualTable<T>({ label, rows, columns, id, open, sort, setSort,
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + 2 * ROW > element.scrollTop + element.clientHeight) element.scrollTop = top + 2 * ROW - element.clientHeight;
   }, [active]);
-  const first = Math.max(0, Math.floor(view.top / ROW) - MORE);
-  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / ROW) + MORE);
+  const first = Math.max(0, Math.min(top, rows.length - Math.ceil(tall / ROW)) - MORE);
+  const last = Math.min(rows.length, top + Math.ceil(tall / ROW) + MORE);
   const key = (event: KeyboardEvent) => {
     const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
     const move = moves[event.key];
@@ -62,7 +60,7 @@ export function VirtualTable<T>({ label, rows, columns, id, open, sort, setSort,
     else if (row && event.target === box.current) pressed?.(row, event.key);
   };
   return (
-    <div class={`scroll ${open ? '' : 'is-still'}`} ref={box} onScroll={look} tabIndex={0} onKeyDown={key} role="region" aria-label={label}>
+    <div class={`scroll ${open ? '' : 'is-still'}`} ref={box} onScroll={() => setTop(Math.floor(box.current!.scrollTop / ROW))} tabIndex={0} onKeyDown={key} role="region" aria-label={label}>
       <table aria-rowcount={rows.length + 1}>
         <thead>
           <tr aria-rowindex={1}>

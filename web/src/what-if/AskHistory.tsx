@@ -1,7 +1,6 @@
 // The jobs of the last days once more, under another policy, round or cluster, beside how it was.
 
 import { useState } from 'preact/hooks';
-import { byName } from '../lib/format';
 import { NO_CHANGE, replayQuestion, type ChangeFields } from '../lib/question';
 import { useStore } from '../lib/store';
 import type { Replay } from '../lib/types';
@@ -12,16 +11,17 @@ import { Replayed } from './Replayed';
 const CHANGES_MAX = 8;
 
 export function AskHistory() {
-  const { nodes, status } = useStore();
+  const here = useStore();
+  const { status } = here;
   const [last, setLast] = useState('7d');
   const [changes, setChanges] = useState<ChangeFields[]>([NO_CHANGE]);
   const { answer, error, busy, ask } = useAsking<Replay>('/v1/what-if/history', () => replayQuestion(last, changes));
   const set = (at: number, change: Partial<ChangeFields>) => setChanges(changes.map((one, n) => (n === at ? { ...one, ...change } : one)));
   const hints: [keyof ChangeFields, string, string][] = [
-    ['policy', 'Policy', status ? `as now: ${status.policy}` : 'as now'],
-    ['round', 'Round', status ? `as now: ${status.round_s}s` : 'as now'],
-    ['add', 'With nodes more', 'h100:2x8'],
-    ['remove', 'Without the nodes', [...nodes.keys()].sort(byName)[0] ?? 'node-1'],
+    ['policy', 'Policy', status?.policy ?? 'as now'],
+    ['round', 'Round', status ? `${status.round_s}s` : 'as now'],
+    ['add', 'More nodes', 'h100:2x8'],
+    ['remove', 'Fewer nodes', here.nodesByName()[0]?.name ?? 'node-1'],
   ];
   return (
     <>
@@ -30,7 +30,7 @@ export function AskHistory() {
           <label>The last<input value={last} placeholder="7d" onInput={(event) => setLast(event.currentTarget.value)} /></label>
           {changes.map((change, at) => (
             <fieldset key={at} class="form change">
-              <legend>{changes.length > 1 ? `Change ${at + 1}` : 'Once more, but'}</legend>
+              <legend>{changes.length > 1 ? `Change ${at + 1}` : 'Once more, but with'}</legend>
               {hints.map(([name, label, hint]) => <label key={name}>{label}<input value={change[name]} placeholder={hint} onInput={(event) => set(at, { [name]: event.currentTarget.value })} /></label>)}
               {changes.length > 1 && <button type="button" class="small quiet" onClick={() => setChanges(changes.filter((_, n) => n !== at))}>Leave it out</button>}
             </fieldset>

@@ -1,7 +1,7 @@
 // Who would be hit if a node were drained or failed. Nothing happens to it.
 
 import { useState } from 'preact/hooks';
-import { byName, plural, span } from '../lib/format';
+import { plural, span } from '../lib/format';
 import { nodeQuestion, type NodeFields } from '../lib/question';
 import { store, useStore } from '../lib/store';
 import type { WhatIf, WhatIfRow } from '../lib/types';
@@ -10,8 +10,7 @@ import { Delays } from '../parts/Ways';
 import { useAsking } from './asking';
 
 export function AskNode({ node }: { node: string | null }) {
-  const { nodes } = useStore();
-  const names = [...nodes.keys()].sort(byName);
+  const names = useStore().nodesByName().map((node) => node.name);
   const [fields, setFields] = useState<NodeFields>({ node: node ?? names[0] ?? '', what: 'drain', evict: false, at: '' });
   const { answer, error, busy, ask } = useAsking<WhatIf>('/v1/what-if', () => nodeQuestion(fields, store.now()));
   const set = (change: Partial<NodeFields>) => setFields({ ...fields, ...change });

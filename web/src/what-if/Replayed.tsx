@@ -9,9 +9,9 @@ interface Measure { key: keyof Figures; name: string; write: (value: number) => 
 
 const TOTALS: Measure[] = [
   { key: 'avg_queue_s', name: 'mean waiting', write: span },
-  { key: 'p90_queue_s', name: '90 %', write: span },
+  { key: 'p90_queue_s', name: 'waiting, 90 %', write: span },
   { key: 'avg_jct_s', name: 'mean completion', write: span },
-  { key: 'p99_jct_s', name: '99 %', write: span },
+  { key: 'p99_jct_s', name: 'completion, 99 %', write: span },
   { key: 'makespan_s', name: 'makespan', write: span },
   { key: 'deadline_met', name: 'deadlines met', write: count, more: true },
   { key: 'preemptions', name: 'preemptions', write: count },
@@ -51,16 +51,15 @@ function known(measures: Measure[], all: Figures[]): Measure[] {
 }
 
 function Totals({ rows }: { rows: ReplayRow[] }) {
-  const measures = known(TOTALS, rows.map((row) => row.run));
   return (
     <div class="wide-table" tabIndex={0}>
       <table class="replay">
-        <thead><tr><th scope="col">In all</th>{measures.map(({ key, name }) => <th key={key} scope="col" class="num">{name}</th>)}</tr></thead>
+        <thead><tr><th scope="col">In all</th>{rows.map((row, n) => <th key={n} scope="col" class="num"><b>{row.label}</b><small class="below">{row.run.policy} on {row.run.cluster}</small></th>)}</tr></thead>
         <tbody>
-          {rows.map((row, n) => (
-            <tr key={n}>
-              <th scope="row">{row.label}<small class="below">{row.run.policy} on {row.run.cluster}</small></th>
-              {measures.map((measure) => <Value key={measure.key} measure={measure} of={row.run} by={row.against_baseline} />)}
+          {known(TOTALS, rows.map((row) => row.run)).map((measure) => (
+            <tr key={measure.key}>
+              <th scope="row">{measure.name}</th>
+              {rows.map((row, n) => <Value key={n} measure={measure} of={row.run} by={row.against_baseline} judged={n > 1} />)}
             </tr>
           ))}
         </tbody>
@@ -69,12 +68,13 @@ function Totals({ rows }: { rows: ReplayRow[] }) {
   );
 }
 
-function Value({ measure: { key, write, more }, of, by }: { measure: Measure; of: Figures; by: Difference | null }) {
+/** `judged`: whether more or less is good or bad; what was recorded only differs. */
+function Value({ measure: { key, write, more }, of, by, judged }: { measure: Measure; of: Figures; by: Difference | null; judged: boolean }) {
   const value = of[key];
   const change = by?.[key] ?? 0;
   const text = signed(change, write);
-  const part = value !== null && value - change > 0 ? signed(change / (value - change), percent) : '';
-  const tone = change < 0 === !more ? 'good' : 'bad';
+  const part = key !== 'utilization' && value !== null && value - change > 0 ? signed(change / (value - change), percent) : '';
+  const tone = !judged ? '' : change < 0 === !more ? 'good' : 'bad';
   return <td class="num">{value === null ? '–' : write(value)}{text !== '' && <small class={`below ${tone}`}>{text}{part && `, ${part}`}</small>}</td>;
 }
 
@@ -96,7 +96,7 @@ function Teams({ baseline, alternatives }: { baseline: ReplayRow; alternatives: 
               <tr key={team.team}>
                 <th scope="row">{team.team}</th>
                 <td class="num">{count(team.jobs)}</td>
-                {measures.map((measure) => <Value key={measure.key} measure={measure} of={team} by={team.against_baseline} />)}
+                {measures.map((measure) => <Value key={measure.key} measure={measure} of={team} by={team.against_baseline} judged />)}
               </tr>
             ))}
           </tbody>

@@ -145,7 +145,8 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
     }
     let late = if row.in_time == Some(false) { ", too late" } else { "" };
     let none = if row.cut { "not known" } else { "not within weeks" };
-    let told = |quiet, interval| within(quiet, interval, now, none);
+    let about = if row.rough && row.start.is_some() { "~" } else { "" };
+    let told = |quiet, interval| format!("{about}{}", within(quiet, interval, now, none));
     (told(row.start, row.start_interval), told(row.end, row.end_interval) + late)
 }
 

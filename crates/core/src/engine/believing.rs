@@ -1,6 +1,7 @@
 //! What the engine believes of speeds, what it learns of them from reports, and where that shows: in how fast it
 //! takes its jobs to be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ impl State {
             let profile = |other: &JobIdx| self.specs[other.index()].profile;
             let company = working.iter().filter(|other| *other != job).map(profile).collect();
             self.set_pace(*job, &company);
-            if self.belief.learns() {
+            if self.belief.measures() {
                 self.watch(*job, company);
             }
         }
@@ -104,7 +105,7 @@ impl State {
     /// A job is known to have done so many steps by now: learns how fast it was since it was last heard of.
     pub(super) fn measure(&mut self, job: JobIdx, steps: f64) {
         let now = self.now;
-        if !self.belief.learns() || self.specs[job.index()].training.is_some() {
+        if !self.belief.measures() || self.specs[job.index()].training.is_some() {
             return;
         }
         let fresh = || Stint { since: now, steps, company: SmallVec::new(), until: None };
@@ -118,7 +119,20 @@ impl State {
         let (spec, at) = (self.specs[job.index()].clone(), self.way(job));
         let belief = Arc::make_mut(&mut self.belief);
         self.dirty |= belief.observe(spec.profile, &spec.shapes[at], other, made.max(0.0) / span.secs());
-        self.believe_anew(spec.profile);
+        if spec.profile != ProfileId::default() {
+            self.learned_of.insert(spec.profile);
+            self.follow(job);
+        }
+    }
+
+    /// A job goes by what is believed of its profile now.
+    fn follow(&mut self, job: JobIdx) {
+        let spec = &self.specs[job.index()];
+        let speeds = self.belief.speeds(spec.profile, &spec.shapes);
+        if spec.speeds[..] != speeds[..] {
+            self.change_spec(job, |spec| spec.speeds = speeds.into());
+            self.changed.touched.push(job);
+        }
     }
 
     /// How much a job computes. Beside another, one that never says how far it is, is measured by it.
@@ -155,15 +169,21 @@ impl State {
         }
     }
 
-    /// What was learned of a profile shows in the specs of its jobs.
-    fn believe_anew(&mut self, profile: ProfileId) {
-        let follows = |spec: &JobSpec| spec.profile == profile && spec.training.is_none();
+    /// What was learned since the last plan shows in the specs of all jobs of those profiles. Not with each
+    /// measurement: many jobs of few profiles would be written anew whenever one of them says something.
+    pub(super) fn believe_anew(&mut self) {
+        let profiles = std::mem::take(&mut self.learned_of);
+        if profiles.is_empty() {
+            return;
+        }
+        let follows = |spec: &JobSpec| spec.training.is_none() && profiles.contains(&spec.profile);
         let rows = self.rows.values().copied().filter(|row| follows(&self.specs[row.index()]));
-        let rows: Vec<JobIdx> = rows.filter(|_| profile != ProfileId::default()).collect();
+        let rows: Vec<JobIdx> = rows.collect();
         // Jobs of a profile have few lists of shapes among them, if many copies of each.
-        let mut known: Vec<Ways> = Vec::new();
+        let mut known: BTreeMap<ProfileId, Vec<Ways>> = BTreeMap::new();
         for row in rows {
-            let shapes = &self.specs[row.index()].shapes;
+            let (profile, shapes) = (self.specs[row.index()].profile, &self.specs[row.index()].shapes);
+            let known = known.entry(profile).or_default();
             let same = known.iter().find(|(list, _)| Arc::ptr_eq(list, shapes) || list == shapes);
             let speeds = match same {
                 Some((_, speeds)) => speeds.clone(),
@@ -174,8 +194,7 @@ impl State {
                 }
             };
             if self.specs[row.index()].speeds != speeds {
-                let spec = &mut Arc::make_mut(&mut self.specs)[row.index()];
-                *spec = Arc::new(JobSpec { speeds, ..(**spec).clone() });
+                self.change_spec(row, |spec| spec.speeds = speeds);
                 self.changed.touched.push(row);
             }
         }

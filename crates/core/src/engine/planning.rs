@@ -81,6 +81,7 @@ impl Engine {
     /// Asks for a plan; a plan still in the making is superseded. What it was told counts as news again.
     fn ask(&mut self, out: &mut Vec<Effect>) {
         let state = &mut self.state;
+        state.believe_anew();
         state.ledger.plans += 1;
         let plan = PlanId(state.ledger.plans);
         let news = std::mem::take(&mut state.changed);

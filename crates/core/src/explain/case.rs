@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
                 Mode::Ordered { .. } => Reason::Policy,
             }
         } else if has(&|need| nodes.free(need.kind) >= need.devices) {
-            Reason::Gang
+            Reason::Topology
         } else if fractions {
             Reason::Share
         } else if self.fits(&self.without_those_in_front()) {

@@ -34,8 +34,10 @@ pub enum Reason {
     Stopping,
     /// No kind that it may use has enough free devices, and nobody in front of it has them.
     Capacity,
-    /// It is larger than all that is up, or there are enough free devices that do not lie together.
+    /// It is larger than all that is up.
     Gang,
+    /// Enough devices are free, and they do not lie together as it must have them.
+    Topology,
     /// Devices that it could use are held by jobs in front of it, or go to those first.
     Priority,
     /// Time is shared, and it is another's turn.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{Forecast, Outlook};
 use crate::ids::JobId;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Runs that make an estimate unless said otherwise.
 pub const RUNS: usize = 19;
@@ -22,7 +22,15 @@ pub struct Interval {
     pub high: Time,
 }
 
+/// Intervals up to this are points: beats and rounding move things by as much.
+const SURE: Span = Span::from_whole_secs(2);
+
 impl Interval {
+    /// Whether it is a point, more or less: no run saw it otherwise.
+    pub fn is_sure(&self) -> bool {
+        self.high < Time::NEVER && self.high - self.low <= SURE
+    }
+
     /// Whether it holds an instant.
     pub fn holds(&self, time: Time) -> bool {
         (self.low..=self.high).contains(&time)

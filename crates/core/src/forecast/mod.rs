@@ -6,16 +6,24 @@
 //! in time; a job that is not over by then is said to start or end at a time that is not known. How earlier estimates
 //! turned out (`record`) makes intervals wider or narrower, and a scenario may hold a job that was not submitted:
 //! what would become of it, and of the others because of it.
+//!
+//! A run is exact, round by round, until the job that is asked about has begun, or so much work was done
+//! (`Limits::exact_max`); from then on rounds grow with the distance (`rough`), and what they decide is to within the
+//! length of one.
 
 pub mod interval;
 pub mod past;
 pub mod record;
+mod rough;
 pub mod what_if;
 mod world;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use crate::Engine;
+use crate::allocation::{Allocation, Shares};
+use crate::belief::Belief;
 use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
@@ -23,6 +31,7 @@ use crate::message::{Effect, Event, Input, NodeChange, Why};
 use crate::policy::{Placer, Policy};
 use crate::state::{RestoreError, State};
 use crate::units::{Span, Time};
+use rough::Rough;
 use world::World;
 
 /// One way in which things may go.
@@ -40,6 +49,8 @@ pub struct Scenario {
     pub only_asked: bool,
     /// When it begins, where that is later than the state; nothing happened in between.
     pub at: Time,
+    /// From when on rounds grow, where that is given: two runs are alike only if theirs do from the same time on.
+    pub rough_from: Option<Time>,
 }
 
 /// How far a forecast goes.
@@ -49,17 +60,32 @@ pub struct Limits {
     pub steps_max: u64,
     /// Plans of the policy, which may be dear.
     pub plans_max: u64,
-    /// Both together: steps, and for each plan one more for each eighth job that it is about, which is about what it
-    /// costs.
+    /// Both together, as `work_of` counts them.
     pub work_max: u64,
+    /// Work after which rounds grow; or sooner, when the job that is asked about has begun. The most there is: never.
+    pub exact_max: u64,
     /// Time from now on.
     pub horizon: Span,
+}
+
+impl Limits {
+    /// How far one run for a question goes, so that an answer takes a fraction of a second where a thousand jobs are.
+    pub const QUESTION: Limits = Limits {
+        steps_max: 100_000,
+        plans_max: 10_000,
+        work_max: 400_000,
+        exact_max: 60_000,
+        horizon: Span::from_whole_secs(30 * 86_400),
+    };
+
+    /// Work after which rounds grow in runs for estimates of all jobs.
+    pub const EXACT: u64 = 20_000;
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         let horizon = Span::from_whole_secs(180 * 86_400);
-        Limits { steps_max: 200_000, plans_max: 20_000, work_max: u64::MAX, horizon }
+        Limits { steps_max: 200_000, plans_max: 20_000, work_max: u64::MAX, exact_max: u64::MAX, horizon }
     }
 }
 
@@ -85,6 +111,8 @@ pub struct Forecast {
     pub cut: bool,
     /// The work it took, as limits count it.
     pub work: u64,
+    /// From when on it is to within the length of its rounds, which grow.
+    pub rough_from: Option<Time>,
 }
 
 /// What would become of a job that is asked about, beside its outlook.
@@ -98,8 +126,15 @@ pub struct Asked {
     pub refused: Option<(String, Option<Time>)>,
 }
 
-/// A plan costs as much as a step for so many jobs.
-const PLAN_JOBS: u64 = 8;
+/// Shares of an answer that cost as much as a step; and where it was solved for, and has a price, so many times more.
+const SHARES: u64 = 8;
+const SOLVED: u64 = 5;
+
+/// What a plan costs, in steps: by its answer, since a policy that answers for what changed takes as long as that.
+fn work_of(answer: &Allocation) -> u64 {
+    let (Shares::All(shares) | Shares::Changed(shares)) = &answer.shares;
+    shares.len() as u64 / SHARES * if answer.certificate.is_some() { SOLVED } else { 1 }
+}
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
 const IDLE_ROUNDS_MAX: u32 = 64;
@@ -112,19 +147,37 @@ pub fn run(
     scenario: &Scenario,
     limits: Limits,
 ) -> Result<Forecast, RestoreError> {
+    run_until(state, placer, policy, scenario, limits, &|| false)
+}
+
+/// The same, or until it is told to stop: it is cut off then.
+pub fn run_until(
+    state: &State,
+    placer: Box<dyn Placer>,
+    policy: &mut dyn Policy,
+    scenario: &Scenario,
+    limits: Limits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Forecast, RestoreError> {
     let mut state = state.clone();
     state.now = state.now.max(scenario.at);
+    if state.belief.learns() {
+        state.belief = Arc::new(Belief::clone(&state.belief).fixed());
+    }
     let engine = Engine::restore(state, placer)?;
     let mut run = Run::new(engine, policy, scenario, limits);
     // Whoever answered plans is not here: one that is being made is asked for again.
     let settings = run.engine.settings().clone();
     run.step(Input::Begin(Box::new(settings)));
     scenario.asked.iter().for_each(|(spec, steps)| run.ask(spec, *steps));
-    while let Some(now) = run.next_time() {
+    let mut stopped = false;
+    while let Some(now) = run.next_time().filter(|_| !stopped) {
         run.happen(now);
+        stopped = stop();
     }
-    let cut = run.open > 0 && !run.told() && run.goes_on();
-    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work })
+    let cut = run.open > 0 && !run.told() && (stopped || run.goes_on());
+    let rough_from = run.rough.from();
+    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work, rough_from })
 }
 
 struct Run<'a> {
@@ -145,6 +198,7 @@ struct Run<'a> {
     work: u64,
     limits: Limits,
     idle_rounds: u32,
+    rough: Rough,
 }
 
 impl<'a> Run<'a> {
@@ -170,6 +224,7 @@ impl<'a> Run<'a> {
             work: 0,
             limits,
             idle_rounds: 0,
+            rough: Rough::new(engine.settings().round, scenario.rough_from),
             engine,
         }
     }
@@ -188,6 +243,13 @@ impl<'a> Run<'a> {
     fn told(&self) -> bool {
         let over = |asked: &Asked| asked.refused.is_some() || self.outlooks[&asked.job].end.is_some();
         self.only_asked && self.asked.as_ref().is_some_and(over)
+    }
+
+    /// Whether what follows need not be exact.
+    fn is_tired(&self) -> bool {
+        let begun = |asked: &Asked| self.outlooks[&asked.job].start.is_some();
+        let known = self.limits.exact_max < u64::MAX && self.asked.as_ref().is_some_and(begun);
+        known || self.work >= self.limits.exact_max
     }
 
     fn spent(&self) -> bool {
@@ -219,6 +281,7 @@ impl<'a> Run<'a> {
     /// engine's own tick.
     fn happen(&mut self, now: Time) {
         self.now = now;
+        self.engine.state.settings.round = self.rough.round(&self.engine, now, self.is_tired());
         while let Some(report) = self.world.next_due(now) {
             self.step(Input::Report(report));
         }
@@ -252,8 +315,8 @@ impl<'a> Run<'a> {
                 match effect {
                     Effect::Plan { plan, view } => {
                         self.plans += 1;
-                        self.work += view.active().count() as u64 / PLAN_JOBS;
                         let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
+                        self.work += answer.as_ref().map_or(0, work_of);
                         inputs.push_back(Input::Planned { plan, answer });
                     }
                     Effect::Execute(command) => self.world.execute(&self.engine, &command),

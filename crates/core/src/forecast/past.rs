@@ -9,8 +9,7 @@ use crate::job::JobSpec;
 use crate::state::State;
 use crate::units::{Span, Time};
 
-/// Most jobs that come in one scenario, and never more than came: where more comes than can be done, a forecast would
-/// have no end.
+/// Most jobs that come in one scenario: where more comes than can be done, a forecast would have no end.
 const ARRIVALS_MAX: usize = 2_000;
 
 /// Jobs of the same owner, or of the same owner and size, that say enough of the next one; with fewer all jobs do.
@@ -126,7 +125,7 @@ impl Past {
         let since = first + Span(draw(known.0));
         let begin = self.arrivals.partition_point(|(time, _)| *time <= since);
         let mut coming = Vec::new();
-        for at in begin..begin + ARRIVALS_MAX.min(self.arrivals.len()) {
+        for at in begin..begin + ARRIVALS_MAX {
             // Where the past ends it begins again.
             let (time, spec) = &self.arrivals[at % self.arrivals.len()];
             let turns = (at / self.arrivals.len()) as u64;

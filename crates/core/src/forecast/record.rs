@@ -1,29 +1,33 @@
 //! How estimates turned out, and what follows for the next ones. Runs that draw the future from the past know nothing
 //! of a future that is unlike it; what happened to earlier estimates does. Each limit of an interval is moved by what
 //! would have made it hold 19 times in 20 of late (split conformal prediction: Vovk et al., "Algorithmic learning in a
-//! random world", 2005, on the logarithm of the time to go, so that a factor is learned): wider where jobs came too
-//! early or too late, narrower where the interval held too often.
+//! random world", 2005; of both limits as in Romano et al., "Conformalized quantile regression", NeurIPS 2019; on the
+//! logarithm of the time to go, so that a factor is learned): wider where jobs came too early or too late, narrower
+//! where the interval held too often.
 //!
-//! Starts and ends are apart, and so are near and far ones: an estimate for the next minute says nothing of one for the
-//! next day. Memory is bounded, and the same estimates and outcomes give the same limits.
+//! Outcomes are compared with their like (`Class`): starts and ends are apart, near ones and far ones (an estimate for
+//! the next minute says nothing of one for the next day), and those that were sure, a point rather than an interval,
+//! from the others: they are right as long as jobs take as long as they say, which says nothing of those that may
+//! wait for who comes. Memory is bounded, and the same estimates and outcomes give the same limits.
 
 use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
 
 use super::interval::{Estimate, Interval};
 use crate::ids::JobId;
 use crate::units::{Span, Time};
 
-/// Outcomes that are kept for each kind of estimate and distance.
+/// Outcomes that are kept of each class.
 const KEPT_MAX: usize = 300;
 /// Estimates that wait for their outcome.
 const OPEN_MAX: usize = 50_000;
-/// With so many outcomes the worst of them is the limit that holds 19 times in 20.
+/// With so many outcomes the worst of them is the limit that holds 19 times in 20; with fewer no limit moves inwards.
 const ENOUGH: usize = 19;
 /// With fewer than so many nothing is moved.
 const LEAST: usize = 5;
-/// The part of outcomes that each limit should hold: more than 19 in 20, since jobs are early or late together and a
-/// record of many is worth that of fewer.
-const HELD: f64 = 0.965;
+/// The part of outcomes that each limit should hold.
+const HELD: f64 = 0.95;
 /// Added to each time to go, in seconds: below it, factors mean nothing.
 const FLOOR: f64 = 10.0;
 /// A limit is moved by e^5 at most, some 150 times.
@@ -32,7 +36,7 @@ const MOVE_MAX: f64 = 5.0;
 const DISTANCES: u32 = 8;
 
 /// What is foretold of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum What {
     /// When it first gets devices.
     Start,
@@ -40,16 +44,38 @@ pub enum What {
     End,
 }
 
+/// Estimates that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Class {
+    what: What,
+    /// Whether it was a point.
+    sure: bool,
+    distance: u32,
+}
+
+impl Class {
+    fn of(now: Time, what: What, interval: &Interval) -> Class {
+        Class { what, sure: interval.is_sure(), distance: distance(interval.mid - now) }
+    }
+
+    /// Whether they differ in distance at most.
+    fn is_near(&self, other: &Class) -> bool {
+        (self.what, self.sure) == (other.what, other.sure)
+    }
+}
+
 /// How estimates turned out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The first estimate of a job for each distance, until it turns out.
-    open: BTreeMap<(JobId, What, u32), Told>,
-    closed: BTreeMap<(What, u32), VecDeque<Off>>,
+    /// The first estimate of a job in each class, until it turns out.
+    #[serde(with = "crate::belief::rows")]
+    open: BTreeMap<(JobId, Class), Told>,
+    #[serde(with = "crate::belief::rows")]
+    closed: BTreeMap<Class, VecDeque<Off>>,
 }
 
 /// An estimate, as logarithms of the time to go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Told {
     at: Time,
     low: f64,
@@ -58,7 +84,7 @@ struct Told {
 }
 
 /// By how much an outcome was outside of each limit; below zero: inside.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Off {
     early: f64,
     late: Option<f64>,
@@ -72,7 +98,7 @@ impl Told {
 }
 
 impl Record {
-    /// Estimates were made, as the runs gave them. A job counts once for each distance.
+    /// Estimates were made, as the runs gave them. A job counts once in each class.
     pub fn note<'a>(&mut self, now: Time, told: impl IntoIterator<Item = (&'a JobId, &'a Estimate)>) {
         for (job, estimate) in told {
             // Who has begun waits for no start.
@@ -90,14 +116,14 @@ impl Record {
         if self.open.len() < OPEN_MAX {
             let high = (interval.high < Time::NEVER).then(|| log(interval.high - now));
             let told = Told { at: now, low: log(interval.low - now), high };
-            self.open.entry((job, what, distance(interval.mid - now))).or_insert(told);
+            self.open.entry((job, Class::of(now, what, &interval))).or_insert(told);
         }
     }
 
     /// What was foretold happened.
     pub fn happened(&mut self, now: Time, job: JobId, what: What) {
-        for (distance, told) in self.take(job, what) {
-            let kept = self.closed.entry((what, distance)).or_default();
+        for (class, told) in self.take(job, what) {
+            let kept = self.closed.entry(class).or_default();
             if kept.len() == KEPT_MAX {
                 kept.pop_front();
             }
@@ -110,38 +136,50 @@ impl Record {
         self.take(job, what);
     }
 
-    fn take(&mut self, job: JobId, what: What) -> Vec<(u32, Told)> {
-        let found = self.open.range((job, what, 0)..(job, what, DISTANCES));
-        let found: Vec<_> = found.map(|((.., distance), told)| (*distance, *told)).collect();
-        found.iter().for_each(|(distance, _)| _ = self.open.remove(&(job, what, *distance)));
+    /// Waits only for what becomes of these jobs.
+    pub fn retain(&mut self, wanted: impl Fn(JobId) -> bool) {
+        self.open.retain(|(job, _), _| wanted(*job));
+    }
+
+    fn take(&mut self, job: JobId, what: What) -> Vec<(Class, Told)> {
+        let first = Class { what, sure: false, distance: 0 };
+        let last = Class { what, sure: true, distance: DISTANCES };
+        let found = self.open.range((job, first)..(job, last));
+        let found: Vec<_> = found.map(|((_, class), told)| (*class, *told)).collect();
+        found.iter().for_each(|(class, _)| _ = self.open.remove(&(job, *class)));
         found
     }
 
     /// By how much to move limits now.
     pub fn moves(&self, now: Time) -> Moves {
-        let mut offs: BTreeMap<(What, u32), Vec<Off>> = BTreeMap::new();
-        for (key, closed) in &self.closed {
-            offs.entry(*key).or_default().extend(closed);
+        let mut offs: BTreeMap<Class, Vec<Off>> = BTreeMap::new();
+        for (class, closed) in &self.closed {
+            offs.entry(*class).or_default().extend(closed);
         }
         // What has not happened by its upper limit is known to be late already.
-        for ((_, what, distance), told) in &self.open {
+        for ((_, class), told) in &self.open {
             let off = told.off(now);
             if off.late.is_some_and(|late| late > 0.0) {
-                offs.entry((*what, *distance)).or_default().push(off);
+                offs.entry(*class).or_default().push(off);
             }
         }
-        let of = |what| offs.range((what, 0)..(what, DISTANCES)).flat_map(|(_, offs)| offs.iter().copied());
-        let all = [What::Start, What::End].map(|what| (what, shift(&of(what).collect::<Vec<_>>())));
+        let all = |class: &Class| {
+            let alike = offs.iter().filter(|(other, _)| other.is_near(class));
+            shift(&alike.flat_map(|(_, offs)| offs.iter().copied()).collect::<Vec<_>>())
+        };
+        let kinds = [What::Start, What::End].into_iter().flat_map(|what| [(what, false), (what, true)]);
+        let kinds = kinds.map(|(what, sure)| Class { what, sure, distance: 0 });
+        let all = kinds.map(|class| ((class.what, class.sure), all(&class)));
         let near = offs.iter().filter(|(_, offs)| offs.len() >= ENOUGH);
-        Moves { near: near.map(|(key, offs)| (*key, shift(offs))).collect(), all: all.into() }
+        Moves { all: all.collect(), near: near.map(|(class, offs)| (*class, shift(offs))).collect() }
     }
 }
 
-/// By how much limits are moved, for each distance of which enough is known, and for all others together.
+/// By how much limits are moved, for each class of which enough is known, and for those of all distances together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moves {
-    near: BTreeMap<(What, u32), (f64, f64)>,
-    all: BTreeMap<What, (f64, f64)>,
+    near: BTreeMap<Class, (f64, f64)>,
+    all: BTreeMap<(What, bool), (f64, f64)>,
 }
 
 impl Moves {
@@ -155,7 +193,8 @@ impl Moves {
         if interval.high <= now {
             return interval;
         }
-        let known = self.near.get(&(what, distance(interval.mid - now))).or_else(|| self.all.get(&what));
+        let class = Class::of(now, what, &interval);
+        let known = self.near.get(&class).or_else(|| self.all.get(&(class.what, class.sure)));
         let (early, late) = known.copied().unwrap_or_default();
         // A limit that is not moved stays as it was, to the last bit.
         let by = |time: Time, by: f64| if by == 0.0 { time } else { now + unlog(log(time - now) + by) };
@@ -171,14 +210,19 @@ fn shift(offs: &[Off]) -> (f64, f64) {
     (early, quantile(offs.iter().filter_map(|off| off.late).collect()))
 }
 
-/// What all but a twentieth are at most; of few, the largest.
+/// What all but a twentieth of the next ones are at most: the (n + 1) · 0.95-th of n, between two of them in
+/// proportion; the next one is as likely to be in any place among them. Of few, the largest, and none inwards.
 fn quantile(mut offs: Vec<f64>) -> f64 {
     if offs.len() < LEAST {
         return 0.0;
     }
     offs.sort_by(f64::total_cmp);
-    let rank = libm::ceil((offs.len() + 1) as f64 * HELD) as usize;
-    offs[rank.min(offs.len()) - 1].clamp(-MOVE_MAX, MOVE_MAX)
+    let place = (offs.len() + 1) as f64 * HELD - 1.0;
+    let last = offs.len() - 1;
+    let (at, part) = (libm::floor(place) as usize, place - libm::floor(place));
+    let (below, above) = (offs[at.min(last)], offs[(at + 1).min(last)]);
+    let off = (below + part * (above - below)).clamp(-MOVE_MAX, MOVE_MAX);
+    if offs.len() < ENOUGH { off.max(0.0) } else { off }
 }
 
 fn distance(left: Span) -> u32 {

@@ -169,6 +169,7 @@ fn asker(state: &State, preempt: bool, steps: u64, ask: impl FnOnce(&mut what_if
         placer: &|| Box::new(First),
         limits: Limits::default(),
         work_left: steps,
+        stop: &|| false,
     });
 }
 
@@ -176,8 +177,7 @@ fn asker(state: &State, preempt: bool, steps: u64, ask: impl FnOnce(&mut what_if
 fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::Told {
     let mut told = what_if::Told::default();
     asker(state, preempt, steps, |asker| {
-        let without = asker.without().expect("a state");
-        told = asker.with(job, &without).expect("a state");
+        told = asker.first(job).expect("a state").0;
     });
     told
 }
@@ -186,7 +186,7 @@ fn asked(state: &State, preempt: bool, job: &JobSpec, steps: u64) -> what_if::To
 fn hit(state: &State, at: f64, change: NodeChange) -> Vec<(u64, Option<f64>, u32, bool)> {
     let mut hits = Vec::new();
     asker(state, false, 1_000, |asker| {
-        let without = asker.without().expect("a state");
+        let without = asker.without(None).expect("a state");
         hits = asker.nodes(&[(Time::from_secs(at), change)], &without).expect("a state").hits;
     });
     hits.iter().map(|hit| (hit.job.0, hit.delay.map(Span::secs), hit.stops, hit.late)).collect()

@@ -3,14 +3,15 @@
 //! long as they say; if that is so, they are exact. Further runs, in which jobs like those of the past come and take as
 //! long as such jobs did, make an interval of it.
 //!
-//! Nothing changes: all of it happens to copies. Work is bounded over all runs together; what
-//! was asked first is answered first, and an answer for which too little was left says so.
+//! Nothing changes: all of it happens to copies. Work is bounded over all runs together; what was asked first is
+//! answered first, and an answer for which too little was left says so. Runs that are compared have rounds that grow
+//! from the same time on; runs for an interval have them from the first, since they need not be exact.
 
 use std::collections::BTreeMap;
 
 use super::interval::{Estimate, RUNS, estimates};
 use super::past::{Draw, Past};
-use super::{Forecast, Limits, Outlook, Scenario, run};
+use super::{Forecast, Limits, Outlook, Scenario, run_until};
 use crate::cluster::Placement;
 use crate::ids::JobId;
 use crate::job::JobSpec;
@@ -38,6 +39,8 @@ pub struct Asker<'a> {
     pub limits: Limits,
     /// Work that is left for all runs together, as limits count it.
     pub work_left: u64,
+    /// Whether to stop now, whatever is left to do.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// What would become of a job.
@@ -55,6 +58,8 @@ pub struct Told {
     pub estimate: Option<Estimate>,
     /// Whether work ran out before all was known.
     pub cut: bool,
+    /// From when on it is not exact though nobody else comes, but to within the length of rounds that grow.
+    pub rough_from: Option<Time>,
 }
 
 /// What a job costs another.
@@ -71,27 +76,50 @@ pub struct Hit {
 }
 
 impl Asker<'_> {
-    /// How things go without anybody new.
-    pub fn without(&mut self) -> Result<Forecast, RestoreError> {
-        self.run(Scenario::default())
+    /// What would become of a job, if nobody else comes; and how things go without it.
+    pub fn first(&mut self, job: &JobSpec) -> Result<(Told, Forecast), RestoreError> {
+        let with = self.come(job, None)?;
+        let without = self.without(with.rough_from.or(Some(Time::NEVER)))?;
+        Ok((self.told(with, &without), without))
     }
 
-    /// What would become of a job, if nobody else comes.
+    /// The same of another job, beside how things go without it.
     pub fn with(&mut self, job: &JobSpec, without: &Forecast) -> Result<Told, RestoreError> {
+        // Where rounds never grew, they need not now.
+        let with = self.come(job, without.rough_from.or(Some(Time::NEVER)))?;
+        Ok(self.told(with, without))
+    }
+
+    /// How things go without anybody new; `rough_from`: as in the run that it is compared with.
+    pub fn without(&mut self, rough_from: Option<Time>) -> Result<Forecast, RestoreError> {
+        self.run(Scenario { rough_from, ..Scenario::default() })
+    }
+
+    /// How things go if a job comes.
+    fn come(&mut self, job: &JobSpec, rough_from: Option<Time>) -> Result<Forecast, RestoreError> {
         let asked = Some((Box::new(job.clone()), job.steps));
-        let forecast = self.run(Scenario { asked, ..Scenario::default() })?;
-        let hits = self.hits(&forecast, without);
-        let Some(asked) = forecast.asked else { return Ok(Told { cut: true, ..Told::default() }) };
-        let quiet = forecast.outlooks.get(&asked.job).copied().unwrap_or_default();
-        let cut = forecast.cut || without.cut;
-        Ok(Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut })
+        self.run(Scenario { asked, rough_from, ..Scenario::default() })
+    }
+
+    fn told(&self, with: Forecast, without: &Forecast) -> Told {
+        let (hits, rough_from) = (self.hits(&with, without), with.rough_from);
+        let Some(asked) = with.asked else { return Told { cut: true, ..Told::default() } };
+        let quiet = with.outlooks.get(&asked.job).copied().unwrap_or_default();
+        let cut = with.cut || without.cut;
+        Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut, rough_from }
     }
 
     /// What would become of the jobs if this happened to nodes.
     pub fn nodes(&mut self, nodes: &[(Time, NodeChange)], without: &Forecast) -> Result<Told, RestoreError> {
-        let forecast = self.run(Scenario { nodes: nodes.to_vec(), ..Scenario::default() })?;
+        let rough_from = without.rough_from;
+        let forecast = self.run(Scenario { nodes: nodes.to_vec(), rough_from, ..Scenario::default() })?;
         let hits = self.hits(&forecast, without);
-        Ok(Told { hits, cut: forecast.cut || without.cut, ..Told::default() })
+        Ok(Told {
+            hits,
+            cut: forecast.cut || without.cut,
+            rough_from: forecast.rough_from,
+            ..Told::default()
+        })
     }
 
     /// When it would start and end, with those who may come; none where there is not enough work left.
@@ -106,9 +134,11 @@ impl Asker<'_> {
         let limits = self.limits;
         self.limits.work_max = limits.work_max.min(self.work_left / among.max(1) / RUNS as u64);
         while runs.len() < RUNS && self.limits.work_max > 0 {
-            let scenario = self.past.scenario(runs.len(), self.state, self.limits.horizon, draw);
+            // Not the first, in which nobody comes: that is the quiet run, and here all have to be alike.
+            let scenario = self.past.scenario(runs.len() + 1, self.state, self.limits.horizon, draw);
             let asked = Some((Box::new(job.clone()), self.past.steps_of(job, draw)));
-            let forecast = self.run(Scenario { asked, only_asked: true, ..scenario })?;
+            let rough_from = Some(self.at);
+            let forecast = self.run(Scenario { asked, only_asked: true, rough_from, ..scenario })?;
             runs.extend(forecast.asked.map(|asked| one(asked.job, &forecast.outlooks)));
         }
         self.limits = limits;
@@ -144,7 +174,8 @@ impl Asker<'_> {
     fn run(&mut self, scenario: Scenario) -> Result<Forecast, RestoreError> {
         let work_max = self.limits.work_max.min(self.work_left);
         let (limits, scenario) = (Limits { work_max, ..self.limits }, Scenario { at: self.at, ..scenario });
-        let forecast = run(self.state, (self.placer)(), &mut *(self.policy)(), &scenario, limits)?;
+        let (placer, mut policy) = ((self.placer)(), (self.policy)());
+        let forecast = run_until(self.state, placer, &mut *policy, &scenario, limits, self.stop)?;
         self.work_left = self.work_left.saturating_sub(forecast.work);
         Ok(forecast)
     }

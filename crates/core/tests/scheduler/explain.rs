@@ -57,7 +57,7 @@ fn too_few_free_devices_with_nobody_in_front_is_a_matter_of_capacity() {
 #[test]
 fn devices_that_lie_apart_do_not_help_a_gang() {
     let script = "mode skip; submit 2 1; end 0; submit 1; submit 2@node";
-    check("a:2 b:2", script, 3, Reason::Gang, &[fewer(0, 1)]);
+    check("a:2 b:2", script, 3, Reason::Topology, &[fewer(0, 1)]);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn remove(world: &mut World, told: &Explained) {
             told.ahead.iter().for_each(|ahead| world.step(Input::Cancel(ahead.job)));
         }
         // Too few devices, or none in one place, or none at all: a large node for everybody who waits.
-        Reason::Capacity | Reason::Gang | Reason::Nodes => {
+        Reason::Capacity | Reason::Gang | Reason::Topology | Reason::Nodes => {
             let waits = |job: &u64| !world.running().contains(job);
             let waiting: Vec<u64> = (0..world.engine.next_job().0).filter(waits).collect();
             waiting.into_iter().for_each(|job| add_node(world, job));

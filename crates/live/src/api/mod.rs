@@ -17,6 +17,7 @@ mod logs;
 mod me;
 mod names;
 mod nodes;
+mod pace;
 mod queue;
 mod replay;
 mod tokens;
@@ -132,6 +133,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::cancel))
         .routes(routes!(explain::explain))
+        .routes(routes!(pace::progress))
         .routes(routes!(logs::logs))
         .routes(routes!(what_if::what_if))
         .routes(routes!(replay::replay))

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json as Answer;
 use axum::extract::State;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
+use crate::background::{give_way, workers};
 use crate::handle::{Ask, Refusal, Who};
 use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
@@ -34,22 +36,37 @@ pub(super) async fn what_if(
     Ok(Answer(answered(site, question, asker, turn).await?))
 }
 
-/// Works the answer out on a thread that may take its time. Who asks again before it is done waits, even if they gave
-/// up on the first answer.
+/// Works the answer out on a thread that may take its time and gives way to all others. Who asks again before it is done
+/// waits, even if they gave up on the first answer.
 async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> Result<WhatIfView, Refusal> {
+    let broken = || Refusal::Unavailable("the question could not be answered; see the server's log".into());
+    let place = turn.place().await;
+    let (tells, told) = oneshot::channel();
     let work = move || {
-        let _turn = turn;
-        let told = question.answer()?;
-        Ok(view(&question, &told, &who, &site.board()))
+        give_way();
+        let answer = question.answer(&|| site.stop.is_cancelled());
+        let answer = answer.map(|told| view(&question, &told, &who, &site.board()));
+        drop((place, turn));
+        // Who asked may have gone.
+        let _ = tells.send(answer);
     };
-    let broken =
-        |_| Err(Refusal::Unavailable("the question could not be answered; see the server's log".into()));
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(broken)
+    let started = std::thread::Builder::new().name("yard-what-if".into()).spawn(work);
+    started.map_err(|error| Refusal::Unavailable(format!("there is no thread for the question: {error}")))?;
+    told.await.unwrap_or_else(|_| Err(broken()))
 }
 
-/// Who is being answered.
-#[derive(Clone, Debug, Default)]
-pub struct Asking(Arc<Mutex<BTreeSet<String>>>);
+/// Who is being answered, and who works at it: fewer, so that scheduling has a processor to itself.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    users: Arc<Mutex<BTreeSet<String>>>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Asking {
+    fn default() -> Asking {
+        Asking { users: Arc::default(), places: Arc::new(Semaphore::new(workers())) }
+    }
+}
 
 /// The right to be answered, until it is dropped.
 pub(super) struct Turn(Asking, String);
@@ -57,7 +74,7 @@ pub(super) struct Turn(Asking, String);
 impl Asking {
     /// One question a user, and a few in all.
     pub(super) fn turn(&self, user: &str) -> Result<Turn, Problem> {
-        let mut asking = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asking = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if asking.len() >= ASKING_MAX {
             return Err(Problem::later(1.0, "too many questions are being answered; try again in a moment"));
         }
@@ -69,9 +86,16 @@ impl Asking {
     }
 }
 
+impl Turn {
+    /// Waits for the time to work at it. None: questions are answered no longer, which does not happen.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.places.clone().acquire_owned().await.ok()
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0.users.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
 }
 

@@ -61,6 +61,7 @@ impl Record {
             gpus: request.gpus.or(request.min_gpus).unwrap_or(1),
             kind: None,
             nodes: Vec::new(),
+            frozen: Vec::new(),
             priority: request.priority,
             deadline: request.deadline,
             promise: None,
@@ -159,6 +160,7 @@ impl Record {
         view.executed_s = run.executed_at(now).secs();
         (view.starts, view.preemptions) = (run.starts, run.preemptions);
         (view.migrations, view.failures) = (run.migrations, run.failures);
+        view.frozen = run.home.as_deref().map_or_else(Vec::new, |home| places(engine, home));
         match &self.held {
             Some((_, placement)) => {
                 self.view.gpus = placement.devices();

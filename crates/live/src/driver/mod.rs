@@ -26,15 +26,16 @@ mod turn;
 mod what_if;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use tokio::sync::{broadcast, mpsc};
-use yard_core::Engine;
+use yard_core::forecast::record::Record as Estimates;
 use yard_core::gang::Gangs;
 use yard_core::ids::{AgentId, JobId};
 use yard_core::policy::{Cadence, Placer};
 use yard_core::units::Span;
+use yard_core::{Engine, State};
 
 use self::agents::Agents;
 use self::clock::Clock;
@@ -46,7 +47,7 @@ use crate::board::Board;
 use crate::forecaster::Forecaster;
 use crate::handle::{Ask, Handle, Reply};
 use crate::planner::{Answer, MakePolicy, Planner};
-use crate::store::{Derived, Store, StoreError};
+use crate::store::{Derived, Store, StoreError, pack};
 
 /// Asks that may wait before who asks has to.
 const ASKS_WAITING_MAX: usize = 16_384;
@@ -95,10 +96,18 @@ pub struct Driver {
     ending: Option<(Span, Vec<Reply<()>>)>,
 }
 
-/// A state made ready to be stored.
+/// A state made ready to be stored, and how estimates turned out by then.
 struct Packed {
     seq: u64,
     bytes: std::io::Result<Vec<u8>>,
+    estimates: std::io::Result<Vec<u8>>,
+}
+
+impl Packed {
+    fn new(seq: u64, state: &State, estimates: &Mutex<Estimates>) -> Packed {
+        let estimates = pack(&*estimates.lock().unwrap_or_else(PoisonError::into_inner));
+        Packed { seq, bytes: pack(state), estimates }
+    }
 }
 
 /// What wakes the driver.

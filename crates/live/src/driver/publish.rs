@@ -26,10 +26,12 @@ impl Driver {
         board.changes.begin(now.0);
         for mut view in views {
             board.changes.job(view.id);
+            board.pace(now, &view);
             view.estimate = board.jobs.get(&view.id).and_then(|known| known.estimate);
             board.jobs.insert(view.id, view);
         }
         for view in ended {
+            board.pace(now, &view);
             if board.jobs.get(&view.id).is_none_or(|known| known.ended_at.is_none()) {
                 self.ended.push_back(view.id);
             }
@@ -39,6 +41,7 @@ impl Driver {
         while self.ended.len() > self.config.limits.ended {
             let oldest = self.ended.pop_front();
             oldest.and_then(|job| board.jobs.remove(&job));
+            oldest.and_then(|job| board.paces.remove(&job));
         }
         for node in nodes {
             board.changes.node(&node.name);

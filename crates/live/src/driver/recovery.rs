@@ -67,6 +67,7 @@ pub(super) fn recover(
     driver.replay()?;
     driver.load_agents()?;
     driver.load_past()?;
+    driver.load_estimates()?;
     Ok(driver)
 }
 
@@ -170,6 +171,14 @@ impl Driver {
             if let Some(view) = row.summary.filter(|view| view.state == "succeeded") {
                 self.forecaster.took(&spec, self.work_of(&spec, &view));
             }
+        }
+        Ok(())
+    }
+
+    /// How estimates turned out.
+    fn load_estimates(&mut self) -> Result<(), StoreError> {
+        if let Some(record) = self.store.estimates()? {
+            self.forecaster.remember(record, |job| self.engine.job(job).is_some());
         }
         Ok(())
     }

@@ -10,7 +10,6 @@ use yard_core::units::{Span, Time};
 use super::{Driver, Packed, Sources};
 use crate::handle::{Ask, Refusal, Reply};
 use crate::planner::Answer;
-use crate::store::pack;
 
 /// Asks that one transaction holds at most.
 const TURN_MAX: usize = 2_048;
@@ -164,8 +163,9 @@ impl Driver {
             return;
         }
         let (seq, state, packed) = (self.seq, self.engine.state().clone(), self.packed.clone());
+        let estimates = self.forecaster.keep();
         let thread = std::thread::Builder::new().name("yard-snapshot".into());
-        let started = thread.spawn(move || drop(packed.send(Packed { seq, bytes: pack(&state) })));
+        let started = thread.spawn(move || drop(packed.send(Packed::new(seq, &state, &estimates))));
         self.packing = started.is_ok();
     }
 
@@ -174,10 +174,15 @@ impl Driver {
         // Tried again after as many inputs, whatever came of it.
         self.snapshot = packed.seq;
         let path = self.store.path().to_owned();
-        let bytes = packed.bytes.map_err(|source| crate::store::StoreError::Io { path, source });
+        let io = |source| crate::store::StoreError::Io { path: path.clone(), source };
         let events = self.config.limits.events;
+        let bytes = packed.bytes.map_err(io);
         if let Err(error) = bytes.and_then(|bytes| self.store.write_snapshot(packed.seq, &bytes, events)) {
             tracing::warn!(%error, "no snapshot was written; a restart takes longer");
+        }
+        let estimates = packed.estimates.map_err(io);
+        if let Err(error) = estimates.and_then(|record| self.store.write_estimates(&record)) {
+            tracing::warn!(%error, "how estimates turned out was not kept; that is learned anew after a restart");
         }
     }
 
@@ -211,7 +216,7 @@ impl Driver {
     fn end(&mut self, sources: &mut Sources) {
         sources.asks.close();
         self.flush_derived();
-        self.keep_snapshot(Packed { seq: self.seq, bytes: pack(self.engine.state()) });
+        self.keep_snapshot(Packed::new(self.seq, self.engine.state(), &self.forecaster.keep()));
         let gone = || Refusal::Unavailable("the scheduler is shutting down; try again in a moment".into());
         let replies = self.ending.take().map(|(_, replies)| replies).unwrap_or_default();
         replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));

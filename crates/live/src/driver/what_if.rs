@@ -27,6 +27,7 @@ impl Driver {
             moves: self.forecaster.moves(self.engine.now()),
             how,
             make,
+            intervals: asked.intervals.unwrap_or(true),
             seed: self.seq,
         })
     }

@@ -6,7 +6,10 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use yard_core::forecast::record::Record;
 use yard_core::state::{STATE_VERSION, State};
 
 use super::{Store, StoreError};
@@ -14,15 +17,15 @@ use super::{Store, StoreError};
 /// How many are kept.
 const KEPT: u32 = 2;
 
-/// A state as it is stored.
-pub(crate) fn pack(state: &State) -> std::io::Result<Vec<u8>> {
+/// A state as it is stored, or the record of estimates that goes with it.
+pub(crate) fn pack(known: &impl Serialize) -> std::io::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Vec::new(), Compression::fast());
-    serde_json::to_writer(&mut out, state)?;
+    serde_json::to_writer(&mut out, known)?;
     out.flush()?;
     out.finish()
 }
 
-fn unpack(bytes: &[u8]) -> Result<State, String> {
+fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut text = Vec::new();
     ZlibDecoder::new(bytes).read_to_end(&mut text).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())
@@ -47,6 +50,23 @@ impl Store {
         self.sql(written)
     }
 
+    /// Keeps the packed record of how estimates turned out, instead of the last one.
+    pub fn write_estimates(&mut self, record: &[u8]) -> Result<(), StoreError> {
+        let insert = "INSERT OR REPLACE INTO estimates VALUES(0, ?1)";
+        self.sql(self.db.execute(insert, [record]).map(drop))
+    }
+
+    /// The record of how estimates turned out. None where none was kept, or by a version that kept another.
+    pub fn estimates(&self) -> Result<Option<Record>, StoreError> {
+        let kept = self.db.query_row("SELECT record FROM estimates", [], |row| row.get::<_, Vec<u8>>(0));
+        let Some(bytes) = self.sql(kept.optional())? else { return Ok(None) };
+        let record = unpack(&bytes);
+        if let Err(error) = &record {
+            tracing::warn!(error, "how estimates turned out cannot be read; that is learned anew");
+        }
+        Ok(record.ok())
+    }
+
     /// The newest state that can be read, with the number of the last input it holds. None where none was saved.
     pub fn snapshot(&self) -> Result<Option<(u64, State)>, StoreError> {
         let text = "SELECT seq, version, state FROM snapshots ORDER BY seq DESC";
@@ -59,7 +79,7 @@ impl Store {
                 let (path, known) = (self.path.clone(), STATE_VERSION);
                 return Err(StoreError::OtherScheduler { path, found, known });
             }
-            match unpack(&state) {
+            match unpack::<State>(&state) {
                 Ok(state) => return Ok(Some((seq, state))),
                 Err(error) => {
                     tracing::warn!(seq, error, "a snapshot cannot be read; trying the one before");

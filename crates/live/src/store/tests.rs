@@ -3,6 +3,7 @@
 use yard_core::Engine;
 use yard_core::Settings;
 use yard_core::cluster::Kinds;
+use yard_core::ids::JobId;
 use yard_core::message::Input;
 use yard_core::units::Time;
 
@@ -78,4 +79,28 @@ fn two_snapshots_are_kept_with_the_journal_behind_the_older() {
     assert_eq!(store.snapshot().unwrap().unwrap().0, 4, "the older one will do");
     store.db.execute("UPDATE snapshots SET state = x'00'", []).unwrap();
     assert!(matches!(store.snapshot(), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn how_estimates_turned_out_is_kept_and_may_be_lost() {
+    use yard_core::forecast::interval::{Estimate, Interval};
+    use yard_core::forecast::record::{Record, What};
+    let dir = Scratch::new();
+    let mut store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.estimates().unwrap(), None);
+    let at = Time::from_secs;
+    let mut record = Record::default();
+    for job in 0..30 {
+        let end = Some(Interval { low: at(90.0), mid: at(100.0), high: at(110.0) });
+        record.note(at(0.0), [(&JobId(job), &Estimate { start: None, end })]);
+        if job < 20 {
+            record.happened(at(150.0), JobId(job), What::End);
+        }
+    }
+    for record in [Record::default(), record] {
+        store.write_estimates(&pack(&record).unwrap()).unwrap();
+        assert_eq!(store.estimates().unwrap(), Some(record));
+    }
+    store.db.execute("UPDATE estimates SET record = x'00'", []).unwrap();
+    assert_eq!(store.estimates().unwrap(), None);
 }

@@ -24,7 +24,8 @@ pub(crate) fn view(question: &Question, told: &[Told], who: &Who, board: &Board)
             let deadline = way.spec().and_then(|spec| spec.deadline);
             let row = row(told, deadline, who, &board.jobs);
             // A job whose estimate is missing is one for which there was no work left.
-            let untold = way.spec().is_some() && told.estimate.is_none() && told.refused.is_none();
+            let told_all = !question.intervals || way.spec().is_none() || told.estimate.is_some();
+            let untold = !told_all && told.refused.is_none();
             WhatIfRow { label: way.label.clone(), gpus, nodes, kind, cut: row.cut || untold, ..row }
         })
         .collect();
@@ -58,6 +59,7 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobV
         stopped: told.hits.iter().filter(|hit| hit.stops > 0).count(),
         delays: told.hits.iter().filter_map(delay).take(NAMED_MAX).collect(),
         cut: told.cut,
+        rough: told.rough_from.is_some_and(|from| told.quiet.start.is_none_or(|start| start > from)),
         ..WhatIfRow::default()
     }
 }

@@ -1,10 +1,12 @@
-//! What would become of a job that is not submitted yet, or of all jobs if a node went. The driver hands over a copy of what it knows and goes on; the
-//! question is answered on another thread, from the copy alone, and nothing of it is ever kept. Work is bounded
-//! (`WORK_MAX`): the job as it was asked for is answered first, then the other ways to ask for it, and what there was
-//! no work left for says so.
+//! What would become of a job that is not submitted yet, or of all jobs if a node went. The driver hands over a copy of
+//! what it knows and goes on; the question is answered on another thread, from the copy alone, and nothing of it is ever
+//! kept. Work is bounded (`WORK_MAX`): the job as it was asked for is answered first, then the other ways to ask for it,
+//! then the intervals, and what there was no work left for says so.
 
 mod alternatives;
 mod answer;
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,7 +19,7 @@ use yard_core::forecast::what_if::{Asker, Told};
 use yard_core::job::JobSpec;
 use yard_core::message::NodeChange;
 use yard_core::state::RestoreError;
-use yard_core::units::{Span, Time};
+use yard_core::units::Time;
 
 pub(crate) use alternatives::ways;
 pub(crate) use answer::view;
@@ -28,19 +30,12 @@ use crate::handle::Refusal;
 use crate::planner::MakePolicy;
 use crate::request::JobRequest;
 
-/// Seconds of work for all runs of one question together. How much work that is, the first of it says: a policy that
-/// solves a program at each round is a hundred times as dear as one that sorts jobs.
-const WORK_S: f64 = 2.0;
-const TRIED: u64 = 2_000;
-const WORK_MAX: u64 = 20_000_000;
+/// Work for all runs of one question together, as `Limits` counts it: counted, so that the same question to the same
+/// state has the same answer on every machine.
+const WORK_MAX: u64 = 1_000_000;
 
-/// How far one run goes.
-const LIMITS: Limits = Limits {
-    steps_max: 50_000,
-    plans_max: 5_000,
-    work_max: TRIED,
-    horizon: Span::from_whole_secs(30 * 86_400),
-};
+/// The longest that it may take all the same: a policy may be dearer than it looks.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What somebody asks: about a job, or about a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -51,6 +46,9 @@ pub struct WhatIf {
     /// Whether to look at other ways to ask for it too: fewer or more devices, other kinds, no deadline. They are
     /// where nothing is said.
     pub alternatives: Option<bool>,
+    /// Whether to say by how much others who come may change it, which takes several times as long. It is said where
+    /// nothing is said here.
+    pub intervals: Option<bool>,
     /// A node that takes nothing new.
     pub drain: Option<String>,
     /// Whether jobs on it are asked to save and go elsewhere.
@@ -103,6 +101,8 @@ pub struct Question {
     pub(crate) make: MakePolicy,
     /// The job as it was asked for, then other ways.
     pub(crate) ways: Vec<Way>,
+    /// Whether with intervals, which cost more than all else.
+    pub(crate) intervals: bool,
     /// Where draws begin: the same question to the same state has the same answer.
     pub(crate) seed: u64,
 }
@@ -114,35 +114,54 @@ impl std::fmt::Debug for Question {
 }
 
 impl Question {
-    /// The answer for each way.
-    pub(crate) fn answer(&self) -> Result<Vec<Told>, Refusal> {
-        let broken = |error| Refusal::Unavailable(format!("the state cannot be run forward: {error}"));
+    /// The answer for each way, or as much of it as is known when it has to `stop`.
+    pub(crate) fn answer(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Told>, Refusal> {
         let (policy, placer) = (|| (self.make)(), || (self.how.placer)());
+        let watch = Stopwatch::start();
         let mut asker = Asker {
             state: &self.state,
             at: self.at,
             past: &self.past,
             policy: &policy,
             placer: &placer,
-            limits: LIMITS,
-            work_left: TRIED,
+            limits: Limits::QUESTION,
+            work_left: WORK_MAX,
+            stop: &|| stop() || watch.took() > PATIENCE,
         };
-        pace(&mut asker, self.ways.len() as u64).map_err(broken)?;
-        let without = asker.without().map_err(broken)?;
-        let told = self.ways.iter().map(|way| match &way.change {
-            Change::Job(spec) => asker.with(spec, &without),
-            Change::Nodes(nodes) => asker.nodes(nodes, &without),
-        });
-        let mut told: Vec<Told> = told.collect::<Result<_, _>>().map_err(broken)?;
-        for (at, (way, told)) in self.ways.iter().zip(&mut told).enumerate() {
+        self.tell(&mut asker)
+            .map_err(|error| Refusal::Unavailable(format!("the state cannot be run forward: {error}")))
+    }
+
+    fn tell(&self, asker: &mut Asker<'_>) -> Result<Vec<Told>, RestoreError> {
+        let Some((first, others)) = self.ways.split_first() else { return Ok(Vec::new()) };
+        let (first, without) = match &first.change {
+            Change::Job(spec) => asker.first(spec)?,
+            Change::Nodes(nodes) => {
+                let without = asker.without(None)?;
+                (asker.nodes(nodes, &without)?, without)
+            }
+        };
+        let mut told = vec![first];
+        for way in others.iter().filter_map(Way::spec) {
+            told.push(asker.with(way, &without)?);
+        }
+        if self.intervals {
+            self.estimate(asker, &mut told)?;
+        }
+        Ok(told)
+    }
+
+    /// The intervals, with what work is left.
+    fn estimate(&self, asker: &mut Asker<'_>, told: &mut [Told]) -> Result<(), RestoreError> {
+        for (at, (way, told)) in self.ways.iter().zip(told).enumerate() {
             let Some(spec) = way.spec().filter(|_| told.refused.is_none()) else { continue };
             // The same draws for each way: what differs is the way.
             let mut draws = Draws(self.seed);
             let among = (self.ways.len() - at) as u64;
-            let estimate = asker.estimate(spec, among, &mut |below| draws.below(below)).map_err(broken)?;
+            let estimate = asker.estimate(spec, among, &mut |below| draws.below(below))?;
             told.estimate = estimate.map(|estimate| self.moves.moved(self.at, &estimate));
         }
-        Ok(told)
+        Ok(())
     }
 
     /// Where a placement is, as `node[device,…]`, and its kind.
@@ -156,14 +175,4 @@ impl Question {
         let kind = placement.0.first().map(|slice| kinds.name(nodes.get(slice.node).spec.kind).to_owned());
         (placement.0.iter().map(named).collect(), kind)
     }
-}
-
-/// Sets how far runs go by how long the first steps of one take. Half of the work is for the quiet runs.
-fn pace(asker: &mut Asker<'_>, ways: u64) -> Result<(), RestoreError> {
-    let watch = Stopwatch::start();
-    let tried = asker.without()?;
-    let seconds = watch.took().as_secs_f64().max(1e-3);
-    asker.work_left = ((tried.work as f64 / seconds * WORK_S) as u64).clamp(TRIED, WORK_MAX);
-    asker.limits.work_max = asker.work_left / 2 / (ways + 1);
-    Ok(())
 }

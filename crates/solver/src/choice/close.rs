@@ -122,9 +122,14 @@ impl Search {
     fn run(&mut self) -> f64 {
         let mut layer = vec![State { key: 0, forgone: self.begun, way: 0 }];
         for at in 0..self.rows.len() {
-            layer = self.step(at, &layer);
-            self.layers.push(layer.clone());
+            let next = self.step(at, &layer);
+            let before = std::mem::replace(&mut layer, next);
+            // The first is where every selection begins.
+            if at > 0 {
+                self.layers.push(before);
+            }
         }
+        self.layers.push(layer);
         self.end().map_or(self.cap, |(_, least)| least.min(self.cap)).min(self.dropped)
     }
 
@@ -162,17 +167,19 @@ impl Search {
     }
 
     /// Keeps as many states as are allowed, the most promising.
-    fn trim(&mut self, mut states: Vec<State>, at: usize) -> Vec<State> {
+    fn trim(&mut self, states: Vec<State>, at: usize) -> Vec<State> {
         if states.len() <= self.width {
             return states;
         }
-        let order = |state: &State| self.comes_to(state, at);
-        states.sort_by(|a, b| order(a).total_cmp(&order(b)).then(a.key.cmp(&b.key)));
-        let dropped = order(&states[self.width]);
-        self.dropped = self.dropped.min(dropped);
-        states.truncate(self.width);
-        states.sort_by_key(|state| state.key);
-        states
+        let order = |a: &(f64, u64), b: &(f64, u64)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        let each: Vec<(f64, u64)> =
+            states.iter().map(|state| (self.comes_to(state, at), state.key)).collect();
+        let mut mixed = each.clone();
+        let first_out = *mixed.select_nth_unstable_by(self.width, order).1;
+        self.dropped = self.dropped.min(first_out.0);
+        // No two have the same key, so that exactly as many as may stay come before the first that may not.
+        let stays = states.into_iter().zip(each).filter(|(_, one)| order(one, &first_out).is_lt());
+        stays.map(|(state, _)| state).collect()
     }
 
     /// The best state after all rows, and what it comes to.

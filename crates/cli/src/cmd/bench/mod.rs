@@ -1,5 +1,5 @@
 //! `yard bench`: how fast a market of any size is solved, and how near the optimum; likewise fits of speed models,
-//! Sia's and Pollux's assignments, deadlines that are promised, and a live server with many agents.
+//! Sia's and Pollux's assignments, deadlines that are promised, and a live server with many agents or many questions.
 
 mod fit;
 mod instance;
@@ -46,6 +46,8 @@ enum Bench {
     Pollux(pollux::PolluxArgs),
     /// Submissions and rounds where many jobs were promised their deadlines
     Promises(promises::PromisesArgs),
+    /// Ask a server what would become of jobs, while many wait and run
+    WhatIf(live::what_if::WhatIfArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
 }
@@ -102,6 +104,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Bench::Sia(args) => (sia::measure(args)?, args.output),
         Bench::Pollux(args) => (pollux::measure(args)?, args.output),
         Bench::Promises(args) => (promises::measure(args)?, args.output),
+        Bench::WhatIf(args) => return live::what_if::run(args, out),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {

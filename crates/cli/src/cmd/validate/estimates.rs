@@ -2,10 +2,17 @@
 //! share of starts and ends inside the 90 % intervals is compared with 0.9, and those before the upper limit with 0.95.
 //! Who comes later is not known to the forecast, and in a second pass neither is how long jobs take: they say up to
 //! three times too much or too little. The first half of the instants teaches, the second is judged.
+//!
+//! Too often is as wrong as too rarely: such an interval could be shorter. A share may be off by 0.05, and by two
+//! standard errors more, since estimates of one instant are right or wrong together. Intervals that are points, as
+//! where who comes later cannot matter and lengths are known, are right or wrong and counted apart.
+//!
+//! How intervals are made was chosen on traces of seed 1 and on the 60 jobs; `SEED` was never looked at for it.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use yard_sim::held::Held;
 use yard_sim::random::Random;
 use yard_sim::trace::{self, Arrivals, GenSpec, Preset};
 
@@ -17,43 +24,69 @@ const INSTANTS: usize = 40;
 
 const POLICIES: [&str; 4] = ["fifo", "las", "srtf", "max-min"];
 
-/// What should hold nine times in ten, and how far from that is good enough; and 19 times in 20.
-const HELD: (f64, f64) = (0.9, 0.05);
-const IN_TIME: (f64, f64) = (0.95, 0.05);
+/// The seed of the traces, which is none with which the method was chosen.
+const SEED: u64 = 4_711;
+
+/// What should hold nine times in ten, 19 times in 20, and always; and how far from that is good enough.
+const HELD: f64 = 0.9;
+const IN_TIME: f64 = 0.95;
+const SLACK: f64 = 0.05;
+
+/// With fewer, a share of them says nothing.
+const FEWEST: usize = 20;
 
 pub(super) fn estimates(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
-    for (name, plan) in traces(data)? {
+    for (name, plan) in traces(data, SEED)? {
         for choice in &plan.choices {
             for (off, figures) in [(None, EXACT), (Some(3.0), WRONG)] {
                 let told = plan.calibrate(choice, INSTANTS, off, true)?;
-                let held = [told.starts_held(), told.ends_held(), told.in_time()];
                 let run = format!("{}, {name}", choice.name);
-                let figures = figures.into_iter().zip([HELD, HELD, IN_TIME]).zip(held);
-                checks.extend(
-                    figures.filter_map(|((figure, goal), held)| Some(check(&run, figure, goal, held?))),
-                );
+                let wanted = [
+                    (&told.starts, HELD, SLACK),
+                    (&told.ends, HELD, SLACK),
+                    (&told.in_time, IN_TIME, SLACK),
+                    (&told.sure, 1.0, 0.01),
+                ];
+                let figures = figures.into_iter().zip(wanted);
+                checks.extend(figures.filter_map(|(figure, (held, wanted, slack))| {
+                    share("estimates", &run, figure, held, (wanted, slack))
+                }));
             }
         }
     }
     Ok(Some(checks))
 }
 
+/// The share of intervals that held, where there are enough of them; with how many they were and how long, beside the
+/// time that was left.
+pub(super) fn share(
+    suite: &'static str,
+    run: &str,
+    figure: &'static str,
+    held: &Held,
+    (wanted, slack): (f64, f64),
+) -> Option<Check> {
+    let run = format!("{run}; {} of width {:.2}", held.count(), held.width());
+    let tolerance = (slack + held.error()) / wanted;
+    (held.count() >= FEWEST).then(|| Check::new(suite, &run, figure, wanted, held.part(), tolerance))
+}
+
 /// A steady one that keeps its cluster busy; one with long tails; one that comes in bursts; and Tiresias' 60 jobs,
 /// after which nobody comes.
-fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Plan)>> {
+fn traces(data: &Path, seed: u64) -> anyhow::Result<Vec<(&'static str, Plan)>> {
     let policies = POLICIES.join(",");
     let generated = |spec: GenSpec, cluster: &str| {
         let mut text = Vec::new();
         trace::write(&trace::generate(&spec), &mut text)?;
         planned(&text, cluster, &policies)
     };
-    let steady = GenSpec { jobs: 400, arrivals: Arrivals::Rate(5.8), preset: Preset::Uniform, seed: 1 };
-    let tails = GenSpec { jobs: 400, arrivals: Arrivals::Rate(20.0), preset: Preset::Philly, seed: 1 };
+    let steady = GenSpec { jobs: 400, arrivals: Arrivals::Rate(5.8), preset: Preset::Uniform, seed };
+    let tails = GenSpec { jobs: 400, arrivals: Arrivals::Rate(20.0), preset: Preset::Philly, seed };
     let mut traces = vec![
         ("steady", generated(steady, "gpu:8x8")?),
         ("long tails", generated(tails, "gpu:16x8")?),
-        ("bursts", planned(bursts(20).as_bytes(), "gpu:4x8", &policies)?),
+        ("bursts", planned(bursts(20, seed).as_bytes(), "gpu:4x8", &policies)?),
     ];
     let tiresias = data.join("traces/tiresias/60_job.csv");
     if tiresias.is_file() {
@@ -63,8 +96,8 @@ fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Plan)>> {
 }
 
 /// Twenty jobs within minutes, then nobody for hours.
-fn bursts(times: u64) -> String {
-    let mut random = Random::new(7);
+fn bursts(times: u64, seed: u64) -> String {
+    let mut random = Random::new(seed ^ 6);
     let mut text = String::from("job_id,submit_s,gpus,duration_s\n");
     for burst in 0..times {
         let at = burst * 20_000 + random.below(10_000);
@@ -87,17 +120,13 @@ pub(super) fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Res
     Ok(planned?.0)
 }
 
-const EXACT: [&str; 3] = ["starts inside", "ends inside", "before the upper limit"];
-const WRONG: [&str; 3] = [
+const EXACT: [&str; 4] = ["starts inside", "ends inside", "before the upper limit", "points that are right"];
+const WRONG: [&str; 4] = [
     "starts inside, durations ×⅓–3",
     "ends inside, durations ×⅓–3",
     "before the upper limit, durations ×⅓–3",
+    "points that are right, durations ×⅓–3",
 ];
-
-/// Too often is no fault: where the future does not matter, the interval is a point that is always right.
-fn check(run: &str, figure: &'static str, (wanted, slack): (f64, f64), held: f64) -> Check {
-    Check::new("estimates", run, figure, wanted, held, slack / wanted).or_higher()
-}
 
 #[cfg(test)]
 mod tests {
@@ -115,9 +144,9 @@ mod tests {
         let plan = planned(text.as_bytes(), "gpu:2x8", policies).unwrap();
         for choice in &plan.choices {
             let told = plan.calibrate(choice, 1, None, false).unwrap();
-            assert!(told.ends > 35 && told.ends == told.ends_inside, "{}: {told:?}", choice.name);
-            assert_eq!(told.starts, told.starts_inside, "{}: {told:?}", choice.name);
-            assert!(told.width == 0.0 && told.error < 1e-3, "{}: {told:?}", choice.name);
+            assert!(told.sure.count() > 35 && told.sure.part() == 1.0, "{}: {told:?}", choice.name);
+            assert_eq!((told.starts.count(), told.ends.count()), (0, 0), "{}: {told:?}", choice.name);
+            assert!(told.sure.width() == 0.0 && told.error < 1e-3, "{}: {told:?}", choice.name);
         }
     }
 }

@@ -184,8 +184,7 @@ impl Mps {
         names.iter().for_each(|name| self.end(name));
     }
 
-    /// A part begins that goes to its cards without MPS: idle daemons there end first, since they may cost it speed
-    /// (on an H200 a job that was alone ran 14 % slower while one was left over).
+    /// A part begins that goes to its cards without MPS: idle daemons there end first, since they may cost it speed.
     pub(crate) fn vacate(&mut self, devices: &[String]) {
         for card in devices {
             let here = |(name, daemon): &(&String, &Daemon)| is_of(card, name) && daemon.parts.is_empty();

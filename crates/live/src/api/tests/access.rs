@@ -4,7 +4,7 @@ use crate::clock::now_us;
 /// These say nothing private, or ask for a secret of their own.
 const PUBLIC: [&str; 5] = ["/", "/assets/{file}", "/healthz", "/readyz", "/v1/openapi.json"];
 
-async fn routes(world: &World) -> Vec<(String, String)> {
+pub(super) async fn routes(world: &World) -> Vec<(String, String)> {
     let document = world.call("GET", "/v1/openapi.json", None, "").await.json();
     let paths = document["paths"].as_object().unwrap().clone();
     let each = |(path, methods): (String, Value)| {
@@ -15,16 +15,17 @@ async fn routes(world: &World) -> Vec<(String, String)> {
     paths.into_iter().flat_map(each).collect()
 }
 
-fn concrete(path: &str) -> String {
-    path.replace("{id}", "2").replace("{name}", "node-1")
+pub(super) fn concrete(path: &str) -> String {
+    path.replace("{id}", "2").replace("{name}", "node-1").replace("{file}", "app.js")
 }
 
 /// A body that would be accepted, so that only the token is at fault.
-fn body(path: &str) -> String {
+pub(super) fn body(path: &str) -> String {
     match path {
         "/v1/jobs" => train("fine"),
         "/v1/what-if" => format!(r#"{{"job":{}}}"#, train("fine")),
         "/v1/what-if/history" => r#"{"history_s":60}"#.into(),
+        "/v1/nodes/drain" => r#"{"kind":"h100","count":1}"#.into(),
         "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
         "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
         _ => String::new(),

@@ -25,6 +25,7 @@ async fn every_route_is_documented() {
         /v1/jobs/{id}/cancel post
         /v1/jobs/{id}/explain get
         /v1/jobs/{id}/logs get
+        /v1/jobs/{id}/progress get
         /v1/join post
         /v1/me get
         /v1/nodes get

@@ -5,6 +5,7 @@ mod bodies;
 mod document;
 mod events;
 mod flood;
+mod grid;
 mod jobs;
 mod replay;
 mod secrets;
@@ -191,6 +192,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         gpus: 1,
         kind: None,
         nodes: Vec::new(),
+        frozen: Vec::new(),
         priority: 0,
         deadline: None,
         promise: None,
@@ -257,7 +259,7 @@ fn board() -> Board {
     let (nodes, status) = (BTreeMap::from([("node-1".into(), node)]), Some(status));
     let mut changes = Changes::default();
     changes.begin(now_us());
-    Board { jobs, nodes, status, alive: now_us(), changes }
+    Board { jobs, paces: BTreeMap::new(), nodes, status, alive: now_us(), changes }
 }
 
 /// A driver that answers as a real one would, without deciding anything.

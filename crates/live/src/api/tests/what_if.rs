@@ -31,7 +31,17 @@ pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
     let ways = ways(&who.user, request, &kinds, &Blank, &Offers::default(), others)?;
     let how = Estimating { every: Span::ZERO, placer };
     let (past, moves) = Default::default();
-    Ok(Question { state: engine.state().clone(), at: Time::ZERO, past, moves, how, make, ways, seed: 1 })
+    Ok(Question {
+        state: engine.state().clone(),
+        at: Time::ZERO,
+        past,
+        moves,
+        how,
+        make,
+        ways,
+        intervals: true,
+        seed: 1,
+    })
 }
 
 fn body(more: &str) -> String {

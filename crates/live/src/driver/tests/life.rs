@@ -24,12 +24,16 @@ async fn a_job_runs_and_everybody_can_see_it() {
     rig.until("progress", |board| board.jobs[&0].checkpointed == Some(4)).await;
     let view = rig.job(0).unwrap();
     assert_eq!((view.step, view.steps), (Some(5), Some(20)));
+    let told = rig.look(|board| board.paces[&0].points.clone());
+    assert_eq!(told.iter().map(|point| (point.step, point.start)).collect::<Vec<_>>(), [(5, 1)]);
     agent.end(part, How::Finished, Some(0)).await;
     agent.forget_of(part).await;
     let view = rig.until_state(0, "succeeded").await;
     assert_eq!((view.exit_code, view.starts, view.failures, view.step), (Some(0), 1, 0, Some(20)));
     assert!(view.ended_at.unwrap() >= view.started_at.unwrap());
     assert!(rig.look(|board| board.nodes["n1"].devices[0].jobs.is_empty()));
+    let (last, step) = rig.look(|board| (board.paces[&0].points.last().copied(), board.jobs[&0].step));
+    assert_eq!(last.map(|point| point.step), step, "the end of it stays to be seen");
     let names: Vec<_> = rig.events_of(0, "ended").await.into_iter().map(|event| event.event).collect();
     assert_eq!(names, ["submitted", "granted", "started", "ended"]);
     let status = rig.look(|board| board.status.clone()).unwrap();
@@ -66,6 +70,27 @@ async fn a_job_may_be_withdrawn_in_every_state() {
     rig.until_state(done, "succeeded").await;
     assert!(matches!(rig.cancel("ann", done).await, Err(Refusal::Conflict(_))));
     assert!(matches!(rig.cancel("ann", 99).await, Err(Refusal::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_frozen_job_says_where_it_lies_until_it_goes_on() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 2)]).await;
+    let id = rig.submit(job(0.0, 0)).await.id;
+    let part = agent.start_running().await;
+    assert!(rig.until_state(id, "running").await.frozen.is_empty());
+    let (who, node) = (Who { user: "root".into(), admin: true }, "n1".to_owned());
+    let ask = |reply| Ask::Drain { who, node, drain: true, evict: true, reason: None, reply };
+    rig.handle.ask(ask).await.unwrap();
+    agent.stop_of(part).await;
+    agent.end(part, How::Paused, None).await;
+    let view = rig.until_state(id, "suspended").await;
+    assert_eq!((view.frozen, view.nodes.is_empty()), (vec!["n1[0]".to_owned()], true));
+    rig.drain("n1", false).await.unwrap();
+    agent.forget_of(part).await;
+    agent.start().await;
+    let view = rig.until_state(id, "starting").await;
+    assert_eq!((view.nodes, view.frozen.is_empty()), (vec!["n1[0]".to_owned()], true));
 }
 
 #[tokio::test]

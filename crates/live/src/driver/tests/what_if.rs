@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::Store;
 use crate::what_if::{Question, WhatIf, view};
 
 impl Rig {
@@ -25,7 +26,7 @@ async fn a_question_is_answered_from_a_copy_and_changes_nothing() {
     agent.start_running().await;
     rig.until_state(first, "running").await;
     let question = rig.what_if(long(500.0)).await.unwrap();
-    let told = question.answer().unwrap();
+    let told = question.answer(&|| false).unwrap();
     let told = rig.look(|board| view(&question, &told, &who("ann"), board));
     let row = &told.rows[0];
     let (start, end) = (row.start.unwrap() - told.made_at, row.end.unwrap() - told.made_at);
@@ -74,7 +75,7 @@ async fn a_node_that_would_go_names_who_is_hit() {
         (WhatIf { evict: true, ..node(Some("n1"), None) }, "n1 drained, its jobs moved", vec![first, second]),
     ] {
         let question = rig.asked(asked).await.unwrap();
-        let told = question.answer().unwrap();
+        let told = question.answer(&|| false).unwrap();
         let told = rig.look(|board| view(&question, &told, &who("ann"), board));
         let row = &told.rows[0];
         assert_eq!((row.label.as_str(), row.stranded, row.cut), (label, hit.len(), false), "{row:?}");
@@ -85,4 +86,29 @@ async fn a_node_that_would_go_names_who_is_hit() {
     assert!(matches!(rig.asked(node(Some("n9"), None)).await, Err(Refusal::NotFound(_))));
     assert!(matches!(rig.asked(node(Some("n1"), Some("n1"))).await, Err(Refusal::Invalid { .. })));
     assert!(matches!(rig.asked(WhatIf::default()).await, Err(Refusal::Invalid { .. })));
+}
+
+#[tokio::test]
+async fn how_estimates_turned_out_outlives_the_server() {
+    let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
+    let foretells = |config: &mut Config| {
+        config.estimates = Some(crate::Estimating { every: Span(1_000), placer: placer.clone() });
+    };
+    let rig = Rig::with(foretells);
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let first = rig.submit(long(1_000.0)).await.id;
+    agent.start_running().await;
+    rig.until_state(first, "running").await;
+    rig.until("it is foretold", |board| board.jobs[&first].estimate.is_some()).await;
+    let part = agent.part_of(first).unwrap();
+    agent.end(part, yard_core::part::How::Finished, Some(0)).await;
+    rig.until_state(first, "succeeded").await;
+    let dir = rig.dir.clone();
+    rig.stop(&[]).await;
+    let record = Store::open(dir.path()).unwrap().estimates().unwrap().expect("it was kept");
+    assert_ne!(record, Default::default(), "something was learned");
+    let rig = Rig::at(dir.clone(), foretells);
+    rig.stop(&[]).await;
+    let again = Store::open(dir.path()).unwrap().estimates().unwrap();
+    assert_eq!(again, Some(record), "a server that saw nothing new knows as much as the last one");
 }

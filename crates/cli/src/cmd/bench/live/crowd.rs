@@ -26,15 +26,15 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// So many nodes, all of them connected.
-    pub(super) fn join(dial: &Dial, folder: &Path, nodes: usize) -> anyhow::Result<Crowd> {
+    /// So many nodes of these kinds in turn, all of them connected.
+    pub(super) fn join(dial: &Dial, folder: &Path, nodes: usize, kinds: &[&str]) -> anyhow::Result<Crowd> {
         // Each has a connection; asking for the limits raises what this process may open.
         listen::Limits::for_process();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.context("no threads can be started")?;
         let (sees, seen) = mpsc::unbounded_channel();
         let (finish, finishes) = watch::channel(false);
-        for node in runtime.block_on(connect(dial, folder, nodes))? {
+        for node in runtime.block_on(connect(dial, folder, nodes, kinds))? {
             runtime.spawn(node.serve(sees.clone(), finishes.clone()));
         }
         Ok(Crowd { _runtime: runtime, seen, finish })
@@ -53,15 +53,15 @@ impl Crowd {
     }
 }
 
-async fn connect(dial: &Dial, folder: &Path, nodes: usize) -> anyhow::Result<Vec<Pretend>> {
+async fn connect(dial: &Dial, folder: &Path, nodes: usize, kinds: &[&str]) -> anyhow::Result<Vec<Pretend>> {
     let places = Arc::new(Semaphore::new(JOINING));
     let mut joining = JoinSet::new();
     for number in 0..nodes {
         let (places, dial, name) = (places.clone(), dial.clone(), format!("node{number:04}"));
-        let folder = folder.join(&name);
+        let (folder, kind) = (folder.join(&name), kinds[number % kinds.len()].to_owned());
         joining.spawn(async move {
             let _place = places.acquire().await?;
-            Pretend::join(dial, &name, folder, KIND, DEVICES).await
+            Pretend::join(dial, &name, folder, &kind, DEVICES).await
         });
     }
     let mut connected = Vec::with_capacity(nodes);

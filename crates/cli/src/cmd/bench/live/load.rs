@@ -35,13 +35,16 @@ impl Submitted {
     }
 }
 
+/// The job of each number.
+pub(super) type Requests<'a> = &'a (dyn Fn(usize) -> JobRequest + Sync);
+
 /// Submits so many jobs from so many clients. Each has one connection and waits for each answer, so every job that
 /// counts is durable.
 pub(super) fn submit(
     server: &ServerArgs,
     clients: usize,
     jobs: usize,
-    request: &JobRequest,
+    request: Requests<'_>,
 ) -> anyhow::Result<Submitted> {
     let taken = AtomicUsize::new(0);
     let watch = Stopwatch::start();
@@ -61,7 +64,7 @@ fn submit_some(
     server: &ServerArgs,
     taken: &AtomicUsize,
     jobs: usize,
-    request: &JobRequest,
+    request: Requests<'_>,
 ) -> anyhow::Result<Vec<f64>> {
     let client = Client::new(server)?;
     let mut each_s = Vec::new();
@@ -71,7 +74,7 @@ fn submit_some(
             return Ok(each_s);
         }
         let watch = Stopwatch::start();
-        client.submit(request, &format!("bench-{number}"))?;
+        client.submit(&request(number), &format!("bench-{number}"))?;
         each_s.push(watch.seconds());
     }
 }

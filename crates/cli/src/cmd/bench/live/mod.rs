@@ -4,6 +4,7 @@
 mod crowd;
 mod load;
 mod process;
+pub(super) mod what_if;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,8 @@ fn cluster(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Re
     let asked = server.answers()?;
     note(&format!("{} agents join", args.agents));
     let watch = Stopwatch::start();
-    let mut crowd = Crowd::join(&dial(&asked, &data)?, &scratch.join("nodes"), args.agents as usize)?;
+    let mut crowd =
+        Crowd::join(&dial(&asked, &data)?, &scratch.join("nodes"), args.agents as usize, &[crowd::KIND])?;
     figures.put("join_s", json!(watch.seconds()));
     submissions(args, scratch, &asked, figures)?;
     rounds(args, &asked, &mut crowd, figures)?;
@@ -118,7 +120,7 @@ fn submissions(
 ) -> anyhow::Result<()> {
     note(&format!("{} clients submit {} jobs", args.clients, args.jobs));
     let before = load::fsyncs_per_second(scratch)?;
-    let submitted = load::submit(asked, args.clients as usize, args.jobs as usize, &job(1))?;
+    let submitted = load::submit(asked, args.clients as usize, args.jobs as usize, &|_| job(1))?;
     let fsyncs = f64::midpoint(before, load::fsyncs_per_second(scratch)?);
     put_submitted(&submitted, figures);
     figures.put("fsyncs_per_s", json!(fsyncs));
@@ -159,8 +161,8 @@ fn rounds(
     let seen = crowd::bursts(&crowd.orders(), (silence_s * 1e6) as u64);
     put_rounds(&seen, figures);
     figures.put("round_mean_ms", json!(after.mean_ms(&before, "round")));
-    figures.put("plan_mean_ms", json!(after.mean_ms(&Sums(String::new()), "plan")));
-    figures.put("commit_mean_ms", json!(after.mean_ms(&Sums(String::new()), "journal_commit")));
+    figures.put("plan_mean_ms", json!(after.mean_ms(&Sums::none(), "plan")));
+    figures.put("commit_mean_ms", json!(after.mean_ms(&Sums::none(), "journal_commit")));
     Ok(())
 }
 
@@ -176,6 +178,11 @@ fn put_rounds(seen: &[Burst], figures: &mut Figures) {
 struct Sums(String);
 
 impl Sums {
+    /// Nothing so far.
+    fn none() -> Sums {
+        Sums(String::new())
+    }
+
     fn read(client: &Client) -> anyhow::Result<Sums> {
         let mut text = String::new();
         client.stream("/metrics", &[], None)?.read_to_string(&mut text)?;
@@ -236,7 +243,7 @@ fn trivial(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Re
     let asked = up.answers()?;
     let client = Client::new(&asked)?;
     status_is(&client, "the agent joins", |status| status.nodes_up > 0)?;
-    load::submit(&asked, args.clients as usize, args.trivial as usize, &job(0))?;
+    load::submit(&asked, args.clients as usize, args.trivial as usize, &|_| job(0))?;
     status_is(&client, "all jobs end", |status| status.ended >= u64::from(args.trivial))?;
     figures.put("trivial_jobs", json!(args.trivial));
     figures.put("trivial_slots", json!(args.slots));

@@ -1,0 +1,309 @@
+//! `yard bench what-if`: how long who asks what would become of a job waits for the answer, on a real server where many
+//! jobs wait and run; beside it, how long one plan of the same state takes. And whether the server schedules as fast
+//! as before while ten people ask without pause.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde::Serialize;
+use serde_json::json;
+use yard_live::request::JobRequest;
+use yard_live::views::{NewToken, StatusView, WhatIfView};
+use yard_live::what_if::WhatIf;
+use yard_sim::random::Random;
+
+use super::crowd::Crowd;
+use super::load;
+use super::process::{Scratch, Yard};
+use super::{LISTEN, Sums, dial};
+use crate::client::{Client, ServerArgs};
+use crate::clock::Stopwatch;
+use crate::output::{self, Format, note};
+
+/// What the nodes are.
+const KINDS: [&str; 2] = ["h100", "a100"];
+/// Clients that submit the jobs, and people that ask at once.
+const CLIENTS: usize = 16;
+const ASKERS: usize = 10;
+/// How often somebody submits a job and cancels it again, while scheduling is measured.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What to measure.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  yard bench what-if\n  yard bench what-if --jobs 200 --nodes 16 --policy srtf --load 5 -o json\n\nNodes are pretend ones of 8 devices, of two kinds. Jobs take 10 minutes to 8 hours on 1, 2, 4 or 8 devices (70, 10,\n15 and 5 %); a quarter could do with half or twice as many, and half name a kind."
+)]
+pub(crate) struct WhatIfArgs {
+    /// Jobs that wait and run
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    jobs: u32,
+    /// Nodes that they are on
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    nodes: u32,
+    /// Who decides; may be given several times
+    #[arg(long, value_name = "NAME[:k=v]", default_values = ["market", "max-min", "fifo", "srtf"])]
+    policy: Vec<String>,
+    /// Questions; each is asked three times: for its first answer, with other ways to ask, and with intervals
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    questions: u32,
+    /// Length of a round, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    round: u32,
+    /// Also measure scheduling for so many seconds, alone and while ten people ask
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    load: u32,
+    /// The seed of jobs and questions
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where the servers keep their data meanwhile [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How to print the figures
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What came of one policy.
+#[derive(Serialize)]
+struct Row {
+    policy: String,
+    jobs: u32,
+    /// One plan of the server's policy, on average.
+    plan_ms: Option<f64>,
+    /// The first answer: the job as it is asked for.
+    first: Waits,
+    /// With the other ways to ask for it.
+    ways: Waits,
+    /// With intervals too.
+    all: Waits,
+    /// How many ways there were.
+    ways_mean: f64,
+    scheduling: Option<[Pace; 2]>,
+}
+
+/// How long answers took.
+#[derive(Serialize)]
+struct Waits {
+    p50_ms: f64,
+    max_ms: f64,
+    /// Answers in which not all could be said.
+    cut: usize,
+}
+
+/// How fast a server schedules.
+#[derive(Serialize)]
+struct Pace {
+    /// While people asked: how many answers they had, and how often they were told to wait.
+    answers: usize,
+    refused: usize,
+    submit_p50_ms: f64,
+    submit_p99_ms: f64,
+    plan_mean_ms: Option<f64>,
+    round_mean_ms: Option<f64>,
+}
+
+pub(in super::super) fn run(args: &WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let scratch = Scratch::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let rows = args.policy.iter().enumerate();
+    let rows = rows.map(|(at, policy)| measure(args, policy, &scratch.0.join(at.to_string())));
+    let rows: Vec<Row> = rows.collect::<anyhow::Result<_>>()?;
+    match args.output {
+        Format::Json => {
+            output::json(&json!({ "seed": args.seed, "round_s": args.round, "policies": rows }), out)
+        }
+        Format::Table => Ok(writeln!(out, "{}", table(&rows))?),
+    }
+}
+
+/// One policy on a server of its own.
+fn measure(args: &WhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<Row> {
+    std::fs::create_dir_all(folder)?;
+    let (data, round) = (folder.join("server"), args.round.to_string());
+    let options = ["--policy", policy, "--round", &round];
+    let mut server = Yard::start("server", &data, &[&LISTEN[..], &options[..]].concat())?;
+    let asked = server.answers()?;
+    note(&format!("{policy}: {} nodes join, {} jobs come", args.nodes, args.jobs));
+    let nodes = args.nodes as usize;
+    let _crowd = Crowd::join(&dial(&asked, &data)?, &folder.join("nodes"), nodes, &KINDS)?;
+    load::submit(&asked, CLIENTS, args.jobs as usize, &|number| job(args.seed, number as u64))?;
+    let client = Client::new(&asked)?;
+    let before = Sums::read(&client)?;
+    settle(&client, args)?;
+    note(&format!("{policy}: {} questions", 3 * args.questions));
+    let (first, _) = ask(&client, args, (false, false))?;
+    let (ways, ways_mean) = ask(&client, args, (true, false))?;
+    let (all, _) = ask(&client, args, (true, true))?;
+    let scheduling = (args.load > 0).then(|| both(&asked, &client, args, folder)).transpose()?;
+    let plan_ms = Sums::read(&client)?;
+    let plan_ms = plan_ms.mean_ms(&before, "plan").or_else(|| plan_ms.mean_ms(&Sums::none(), "plan"));
+    Ok(Row { policy: policy.to_owned(), jobs: args.jobs, plan_ms, first, ways, all, ways_mean, scheduling })
+}
+
+/// Waits for a plan that knows all jobs, two rounds at most: some policies plan at beats only, others at each event.
+fn settle(client: &Client, args: &WhatIfArgs) -> anyhow::Result<()> {
+    let plans = || client.get::<StatusView>("/v1/status", &[]).map(|status| status.plans);
+    let (before, watch) = (plans()?, Stopwatch::start());
+    while plans()? == before && watch.seconds() < 2.0 * f64::from(args.round) {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// One of the jobs. The same seed and number give the same one.
+fn job(seed: u64, number: u64) -> JobRequest {
+    let mut random = Random::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let gpus = match random.below(100) {
+        0..70 => 1,
+        70..80 => 2,
+        80..95 => 4,
+        _ => 8,
+    };
+    let elastic = random.below(4) == 0;
+    let kind = random.below(4) as usize;
+    JobRequest {
+        command: vec!["true".into()],
+        gpus: Some(gpus),
+        min_gpus: elastic.then_some(gpus.div_ceil(2)),
+        max_gpus: elastic.then_some(gpus * 2),
+        kinds: KINDS.get(kind).map(|kind| (*kind).to_owned()).into_iter().collect(),
+        duration_s: Some(libm::exp(libm::log(600.0) + libm::log(48.0) * random.unit())),
+        ..JobRequest::default()
+    }
+}
+
+/// Asks about as many jobs, one after another; also how many ways there were in the mean.
+fn ask(client: &Client, args: &WhatIfArgs, wanted: (bool, bool)) -> anyhow::Result<(Waits, f64)> {
+    let (mut each_s, mut cut, mut ways) = (Vec::new(), 0, 0);
+    for number in 0..u64::from(args.questions) {
+        let question = about(job(args.seed ^ 0xa5c, number), wanted);
+        let watch = Stopwatch::start();
+        let told: WhatIfView = client.post("/v1/what-if", &question)?;
+        each_s.push(watch.seconds());
+        cut += usize::from(told.cut);
+        ways += told.rows.len();
+        ensure!(!told.rows.is_empty(), "an answer has no rows");
+    }
+    let each = f64::from(args.questions);
+    Ok((
+        Waits { p50_ms: quantile_ms(&mut each_s, 0.5), max_ms: quantile_ms(&mut each_s, 1.0), cut },
+        ways as f64 / each,
+    ))
+}
+
+/// A question about a job, with other ways to ask for it or not, and with intervals or not.
+fn about(job: JobRequest, (alternatives, intervals): (bool, bool)) -> WhatIf {
+    let (alternatives, intervals) = (Some(alternatives), Some(intervals));
+    WhatIf { job: Some(job), alternatives, intervals, ..WhatIf::default() }
+}
+
+/// How fast the server schedules alone, and while people ask.
+fn both(asked: &ServerArgs, client: &Client, args: &WhatIfArgs, folder: &Path) -> anyhow::Result<[Pace; 2]> {
+    note("jobs come and go");
+    let alone = pace(client, args, 0)?;
+    note(&format!("and {ASKERS} people ask"));
+    let people = people(asked, client, folder)?;
+    let (stop, answers, refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let busy = std::thread::scope(|scope| {
+        for (number, person) in people.iter().enumerate() {
+            let (stop, answers, refused) = (&stop, &answers, &refused);
+            scope.spawn(move || pester(person, args.seed ^ number as u64, stop, answers, refused));
+        }
+        let busy = pace(client, args, 1);
+        stop.store(true, Ordering::Relaxed);
+        busy
+    })?;
+    let (answers, refused) = (answers.into_inner(), refused.into_inner());
+    ensure!(answers > 0, "nobody was answered while jobs came and went");
+    Ok([alone, Pace { answers, refused, ..busy }])
+}
+
+/// People who may ask: each has a token of their own.
+fn people(asked: &ServerArgs, client: &Client, folder: &Path) -> anyhow::Result<Vec<Client>> {
+    let person = |number: usize| {
+        let body = json!({ "user": format!("asker{number}"), "scope": "submit" });
+        let made: NewToken = client.post("/v1/tokens", &body)?;
+        let file = folder.join(format!("token{number}"));
+        output::write_whole(&file, made.secret.as_bytes())?;
+        Client::new(&ServerArgs { token_file: Some(file), ..asked.clone() })
+    };
+    (0..ASKERS).map(person).collect()
+}
+
+/// Asks without pause until it is told to stop; who is sent away asks again a little later.
+fn pester(person: &Client, seed: u64, stop: &AtomicBool, answers: &AtomicUsize, refused: &AtomicUsize) {
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        match person.post::<WhatIfView>("/v1/what-if", &about(job(seed ^ 0xbee, number), (true, true))) {
+            Ok(_) => answers.fetch_add(1, Ordering::Relaxed),
+            Err(_) => {
+                std::thread::sleep(PAUSE);
+                refused.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    }
+}
+
+/// Submits and cancels a job now and then, and looks at how long it and the plans take.
+fn pace(client: &Client, args: &WhatIfArgs, turn: u64) -> anyhow::Result<Pace> {
+    let (before, watch, mut each_s) = (Sums::read(client)?, Stopwatch::start(), Vec::new());
+    while watch.seconds() < f64::from(args.load) {
+        let number = each_s.len() as u64;
+        let one = Stopwatch::start();
+        let made = client.submit(&job(args.seed ^ 0xcafe, number), &format!("pace-{turn}-{number}"))?;
+        each_s.push(one.seconds());
+        client.order(&format!("/v1/jobs/{}/cancel", made.id), &json!({}))?;
+        std::thread::sleep(PAUSE);
+    }
+    let after = Sums::read(client)?;
+    Ok(Pace {
+        answers: 0,
+        refused: 0,
+        submit_p50_ms: quantile_ms(&mut each_s, 0.5),
+        submit_p99_ms: quantile_ms(&mut each_s, 0.99),
+        plan_mean_ms: after.mean_ms(&before, "plan"),
+        round_mean_ms: after.mean_ms(&before, "round"),
+    })
+}
+
+/// Milliseconds that this part of them took at most.
+fn quantile_ms(each_s: &mut [f64], part: f64) -> f64 {
+    each_s.sort_by(f64::total_cmp);
+    let at = (each_s.len() as f64 * part).ceil() as usize;
+    each_s.get(at.max(1) - 1).map_or(0.0, |seconds| seconds * 1e3)
+}
+
+fn table(rows: &[Row]) -> comfy_table::Table {
+    let head = [
+        "policy",
+        "plan",
+        "first p50",
+        "max",
+        "plans",
+        "ways",
+        "all ways p50",
+        "max",
+        "intervals p50",
+        "max",
+        "cut",
+    ];
+    let mut table = output::table(&head, 1);
+    let ms = |ms: f64| format!("{ms:.1} ms");
+    let none = || "–".to_owned();
+    for row in rows {
+        let plans = row.plan_ms.map_or_else(none, |plan| format!("{:.0}", row.first.p50_ms / plan));
+        let both = |waits: &Waits| [ms(waits.p50_ms), ms(waits.max_ms)];
+        let cut = row.first.cut + row.ways.cut + row.all.cut;
+        let mut cells = vec![row.policy.clone(), row.plan_ms.map_or_else(none, ms)];
+        cells.extend(both(&row.first));
+        cells.extend([plans, format!("{:.1}", row.ways_mean)]);
+        cells.extend(both(&row.ways).into_iter().chain(both(&row.all)));
+        cells.push(cut.to_string());
+        table.add_row(cells);
+    }
+    table
+}

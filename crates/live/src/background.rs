@@ -1,0 +1,40 @@
+//! Threads whose work can wait: forecasts and questions. Scheduling is never to wait for them, whatever else the machine
+//! does, so that the system runs them only where nobody else wants the processor.
+
+/// As low as threads go.
+const NICE: i32 = 19;
+
+/// Has this thread wait for all others from now on. A system that does not let it is no reason to stop.
+pub(crate) fn give_way() {
+    // On Linux this is about the calling thread alone, which may not take it back.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::warn!(%error, "forecasts and questions run at the same priority as scheduling");
+    }
+}
+
+/// Threads of this sort that may work at once: one processor is left to scheduling.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 19th number of proc_pid_stat(5), counted after the name.
+    fn nice() -> Option<i32> {
+        let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+        text.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
+    }
+
+    #[test]
+    fn only_the_thread_itself_gives_way() {
+        let before = nice();
+        let within = std::thread::spawn(|| {
+            give_way();
+            nice()
+        });
+        assert_eq!(within.join().unwrap(), Some(NICE));
+        assert_eq!(nice(), before);
+    }
+}
