@@ -145,6 +145,15 @@ async fn one_question_at_a_time_and_not_about_too_many_jobs() {
     assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::TOO_MANY_REQUESTS);
     drop(turn);
     assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::OK);
+    let other = world.site.asking.turn("eve").ok();
+    let past = other.as_ref().map(|turn| turn.past().ok());
+    let busy = ask(&world, &world.ada, body).await;
+    assert_eq!(
+        (busy.status, busy.headers["retry-after"].to_str().ok()),
+        (StatusCode::TOO_MANY_REQUESTS, Some("10"))
+    );
+    drop((past, other));
+    assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::OK);
     let many = world.past.jobs.lock().unwrap()[0].clone();
     *world.past.jobs.lock().unwrap() = vec![many; JOBS_MAX + 1];
     let told = ask(&world, &world.ada, body).await;
