@@ -224,6 +224,7 @@ impl Plan {
                 learned: self.learned.clone(),
                 courses: self.workload.courses.clone(),
                 said: None,
+                said_costs: None,
             },
             cluster: &self.cluster,
             settings: Settings {

@@ -1,6 +1,10 @@
 //! Threads whose work can wait: forecasts and questions. Scheduling is never to wait for them, whatever else the machine
 //! does, so that the system runs them only where nobody else wants the processor.
 
+use tokio::sync::oneshot;
+
+use crate::handle::Refusal;
+
 /// As low as threads go.
 const NICE: i32 = 19;
 
@@ -15,6 +19,22 @@ pub(crate) fn give_way() {
 /// Threads of this sort that may work at once: one processor is left to scheduling.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
+}
+
+/// Answers a question on a thread of its own, which gives way to all others and goes on if nobody waits any more.
+pub(crate) async fn answered<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let (tells, told) = oneshot::channel();
+    let work = move || {
+        give_way();
+        // Who asked may have gone.
+        let _ = tells.send(work());
+    };
+    let started = std::thread::Builder::new().name("yard-what-if".into()).spawn(work);
+    started.map_err(|error| Refusal::Unavailable(format!("there is no thread for the question: {error}")))?;
+    let broken = || Refusal::Unavailable("the question could not be answered; see the server's log".into());
+    told.await.unwrap_or_else(|_| Err(broken()))
 }
 
 #[cfg(test)]

@@ -166,6 +166,7 @@ impl Scenario {
                 learned: self.learned(),
                 courses: self.courses.clone(),
                 said: None,
+                said_costs: None,
             },
             cluster: &self.cluster,
             settings: settings.clone(),

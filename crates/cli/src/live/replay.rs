@@ -103,7 +103,13 @@ fn simulate(
     let keep = if detail { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
     let outcome = yard_sim::run(Simulation {
         jobs: &jobs,
-        speeds: Speeds { pairs: (*scene.belief).clone(), said: Some(said), ..Speeds::default() },
+        // The live scheduler knows nothing of what interruptions cost until a job has had one.
+        speeds: Speeds {
+            pairs: (*scene.belief).clone(),
+            said: Some(said),
+            said_costs: Some(Costs::default()),
+            ..Speeds::default()
+        },
         cluster,
         settings: scene.settings.clone(),
         policy,

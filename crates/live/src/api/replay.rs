@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
+use crate::background;
 use crate::handle::{Ask, Refusal, Who};
 use crate::replay::view::ReplayView;
 use crate::replay::{Asked, JOBS_MAX, Replay, Waiting, Watch, invalid};
@@ -33,23 +34,25 @@ pub(super) async fn replay(
     }
     replay.check()?;
     let turn = site.asking.turn(&caller.who.user)?;
+    let place = turn.past()?;
     let asked = gathered(&site, caller.who, replay).await?;
     let (jobs, runs, length) =
         (asked.rows.len(), asked.replay.alternatives.len() + 1, asked.replay.history_s);
     let watch = Watch::default();
     let _waiting = Waiting(watch.clone());
     let (replayer, watched) = (site.replayer.clone(), watch.clone());
-    let work = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        asked.answer(replayer.as_ref(), &watched)
+    let work = background::answered(move || {
+        let answer = asked.answer(replayer.as_ref(), &watched);
+        drop((place, turn));
+        answer
     });
-    match tokio::time::timeout(site.patience.mul_f64(WORK), work).await {
-        Ok(Ok(told)) => Ok(Answer(told?)),
-        Ok(Err(_)) => {
-            Err(Refusal::Unavailable("the question could not be answered; see the server's log".into())
-                .into())
+    let told = tokio::time::timeout(site.patience.mul_f64(WORK), work);
+    match site.stop.run_until_cancelled(told).await {
+        Some(Ok(told)) => Ok(Answer(told?)),
+        Some(Err(_)) => {
+            Err(too_long(watch.done.load(Ordering::Relaxed), (jobs * runs) as u64, length).into())
         }
-        Err(_) => Err(too_long(watch.done.load(Ordering::Relaxed), (jobs * runs) as u64, length).into()),
+        None => Err(Refusal::Unavailable("the server is shutting down; try again in a moment".into()).into()),
     }
 }
 

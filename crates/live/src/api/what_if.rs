@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json as Answer;
 use axum::extract::State;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
-use crate::background::{give_way, workers};
+use crate::background::{self, workers};
 use crate::handle::{Ask, Refusal, Who};
 use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
@@ -18,6 +18,9 @@ use crate::what_if::{Question, WhatIf, view};
 
 /// Questions that are answered at once, of all users together.
 const ASKING_MAX: usize = 4;
+
+/// Seconds after which to ask again about the past while it is being simulated for somebody else.
+const BUSY_S: f64 = 10.0;
 
 #[utoipa::path(post, path = "/v1/what-if", request_body = WhatIf, security(("token" = [])),
     responses((status = 200, body = WhatIfView, description = "Nothing happened"),
@@ -36,23 +39,17 @@ pub(super) async fn what_if(
     Ok(Answer(answered(site, question, asker, turn).await?))
 }
 
-/// Works the answer out on a thread that may take its time and gives way to all others. Who asks again before it is done
-/// waits, even if they gave up on the first answer.
+/// Works the answer out on a thread that may take its time. Who asks again before it is done waits, even if they gave
+/// up on the first answer.
 async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> Result<WhatIfView, Refusal> {
-    let broken = || Refusal::Unavailable("the question could not be answered; see the server's log".into());
     let place = turn.place().await;
-    let (tells, told) = oneshot::channel();
-    let work = move || {
-        give_way();
+    background::answered(move || {
         let answer = question.answer(&|| site.stop.is_cancelled());
         let answer = answer.map(|told| view(&question, &told, &who, &site.board()));
         drop((place, turn));
-        // Who asked may have gone.
-        let _ = tells.send(answer);
-    };
-    let started = std::thread::Builder::new().name("yard-what-if".into()).spawn(work);
-    started.map_err(|error| Refusal::Unavailable(format!("there is no thread for the question: {error}")))?;
-    told.await.unwrap_or_else(|_| Err(broken()))
+        answer
+    })
+    .await
 }
 
 /// Who is being answered, and who works at it: fewer, so that scheduling has a processor to itself.
@@ -60,11 +57,17 @@ async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> 
 pub struct Asking {
     users: Arc<Mutex<BTreeSet<String>>>,
     places: Arc<Semaphore>,
+    /// The past is simulated for one at a time, beside the others: it takes so long that they would have to wait.
+    past: Arc<Semaphore>,
 }
 
 impl Default for Asking {
     fn default() -> Asking {
-        Asking { users: Arc::default(), places: Arc::new(Semaphore::new(workers())) }
+        Asking {
+            users: Arc::default(),
+            places: Arc::new(Semaphore::new(workers())),
+            past: Arc::new(Semaphore::new(1)),
+        }
     }
 }
 
@@ -90,6 +93,12 @@ impl Turn {
     /// Waits for the time to work at it. None: questions are answered no longer, which does not happen.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.0.places.clone().acquire_owned().await.ok()
+    }
+
+    /// The right to have the past simulated.
+    pub(super) fn past(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let busy = "the past is being simulated for somebody else; try again in a moment";
+        self.0.past.clone().try_acquire_owned().map_err(|_| Problem::later(BUSY_S, busy))
     }
 }
 

@@ -1,6 +1,8 @@
 //! A replayer for tests that simulates nothing: with twice the devices jobs wait half as long.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use yard_core::Settings;
 use yard_core::cluster::{Kinds, NodeSpec};
@@ -74,4 +76,33 @@ impl Replayer for Still {
 
 fn figures(jobs: usize, wait_s: f64) -> Figures {
     Figures { jobs, finished: jobs, avg_queue_s: Some(wait_s), ..Figures::default() }
+}
+
+/// One that simulates until nobody waits for it.
+pub(crate) struct Endless;
+
+impl Replayer for Endless {
+    fn costs(&self) -> Costs {
+        Still.costs()
+    }
+
+    fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
+        Still.policy(spec)
+    }
+
+    fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
+        Still.nodes(spec)
+    }
+
+    fn recorded(&self, jobs: &[Recorded], scene: &Scene, groups: &Groups) -> Vec<Figures> {
+        Still.recorded(jobs, scene, groups)
+    }
+
+    fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String> {
+        watch.done.store(1, Ordering::Relaxed);
+        while !watch.is_stopped() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Still.run(scene, groups, detail, watch)
+    }
 }

@@ -115,7 +115,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
-fn quick(world: &World) -> Site {
+pub(super) fn quick(world: &World) -> Site {
     let site = &world.site;
     Site {
         handle: site.handle.clone(),

@@ -2,7 +2,7 @@ use yard_core::ids::JobId;
 
 use super::*;
 use crate::replay::JOBS_MAX;
-use crate::replay::testing::WAIT_S;
+use crate::replay::testing::{Endless, WAIT_S};
 use crate::store::Facts;
 
 pub(super) fn recorded(jobs: &[JobView], from: Time, to: Time, limit: usize) -> Vec<JobRow> {
@@ -145,9 +145,43 @@ async fn one_question_at_a_time_and_not_about_too_many_jobs() {
     assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::TOO_MANY_REQUESTS);
     drop(turn);
     assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::OK);
+    let other = world.site.asking.turn("eve").ok();
+    let past = other.as_ref().map(|turn| turn.past().ok());
+    let busy = ask(&world, &world.ada, body).await;
+    assert_eq!(
+        (busy.status, busy.headers["retry-after"].to_str().ok()),
+        (StatusCode::TOO_MANY_REQUESTS, Some("10"))
+    );
+    drop((past, other));
+    assert_eq!(ask(&world, &world.ada, body).await.status, StatusCode::OK);
     let many = world.past.jobs.lock().unwrap()[0].clone();
     *world.past.jobs.lock().unwrap() = vec![many; JOBS_MAX + 1];
     let told = ask(&world, &world.ada, body).await;
     assert_eq!((told.status, told.field()), (StatusCode::BAD_REQUEST, Some("history_s".into())));
     assert!(told.body.contains("yard trace export"), "{}", told.body);
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_given_up_and_so_is_what_nobody_waits_for() {
+    let mut world = world();
+    let short = Duration::from_millis(100);
+    let site = |patience| Site { patience, replayer: Arc::new(Endless), ..super::flood::quick(&world) };
+    let (hasty, patient) = (Arc::new(site(short)), Arc::new(site(Duration::from_secs(600))));
+    world.router = router(hasty.clone());
+    let body = r#"{"history_s":3600,"alternatives":[{"policy":"srtf"}]}"#;
+    let told = ask(&world, &world.ada, body).await;
+    assert_eq!((told.status, told.field()), (StatusCode::BAD_REQUEST, Some("history_s".into())));
+    assert!(told.body.contains("1 of 6 jobs were done") && told.body.contains("shorter"), "{}", told.body);
+    free_again(&hasty).await;
+    world.router = router(patient.clone());
+    assert!(tokio::time::timeout(short, ask(&world, &world.ada, body)).await.is_err(), "who asked went away");
+    free_again(&patient).await;
+}
+
+/// Waits until the work of a question has stopped: its place is free again.
+async fn free_again(site: &Site) {
+    let free = || site.asking.turn("ada").and_then(|turn| turn.past().map(drop)).is_ok();
+    while !free() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }

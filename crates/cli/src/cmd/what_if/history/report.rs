@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 use yard_live::replay::view::{Detail, ReplayRow, ReplayView};
 
-use crate::clock;
 use crate::output::human;
 use crate::report::{self, Report};
 use crate::results;
@@ -23,20 +22,16 @@ pub(super) fn html(told: &ReplayView) -> String {
 }
 
 fn settings(told: &ReplayView) -> Vec<(String, String)> {
-    let (window, recorded) = (&told.window, &told.recorded.run);
-    let jobs = format!(
-        "{} that ran and are over; {} from before and {} not over take part and do not count; {} left out",
-        window.jobs, window.carried, window.open, window.left_out
+    let recorded = &told.recorded.run.figures;
+    let really = format!(
+        "mean waiting {}, mean completion {}",
+        human(recorded.avg_queue_s),
+        human(recorded.avg_jct_s)
     );
-    let figures = &recorded.figures;
-    let really =
-        format!("mean waiting {}, mean completion {}", human(figures.avg_queue_s), human(figures.avg_jct_s));
-    let submitted = format!("from {} to {}", clock::written(window.from), clock::written(window.to));
     let clusters = std::iter::once(&told.baseline).chain(&told.alternatives);
     let clusters = clusters.map(|row| format!("{} {}", row.label, row.run.cluster)).collect::<Vec<_>>();
     let mut settings = vec![
-        ("submitted".to_owned(), submitted),
-        ("jobs".to_owned(), jobs),
+        ("jobs".to_owned(), super::tables::window(&told.window)),
         ("recorded".to_owned(), really),
         ("clusters".to_owned(), clusters.join("; ")),
     ];
@@ -55,9 +50,10 @@ fn jobs(detail: &Detail) -> Vec<report::Job> {
 }
 
 fn run(row: &ReplayRow, detail: &Detail) -> report::Run {
-    let Ok(Value::Object(summary)) = serde_json::to_value(&row.run) else {
+    let Ok(Value::Object(mut summary)) = serde_json::to_value(&row.run) else {
         unreachable!("a run is an object")
     };
+    summary.insert("policy".into(), row.label.clone().into());
     let jobs = detail.jobs.iter().zip(0..).filter_map(|(job, at)| {
         Some(report::JobRow {
             job: at,

@@ -18,7 +18,8 @@ pub(super) fn lines(told: &ReplayView) -> Vec<String> {
     lines
 }
 
-fn window(window: &WindowView) -> String {
+/// Which jobs it is about.
+pub(super) fn window(window: &WindowView) -> String {
     let jobs = |n: usize| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
     let (from, to) = (clock::written(window.from), clock::written(window.to));
     let more = [(window.carried, "from before"), (window.open, "not over yet")];
