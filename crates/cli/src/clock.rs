@@ -81,8 +81,12 @@ pub(crate) fn thread_cpu_seconds() -> Option<f64> {
 /// CPU seconds of the whole process so far, all threads together, where the system tells.
 pub(crate) fn cpu_seconds() -> Option<f64> {
     // Threads that have ended count here and not in the sum over threads that live.
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, after) = text.rsplit_once(')')?;
+    cpu_of(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The same of any process, from its proc_pid_stat(5).
+pub(crate) fn cpu_of(stat: &str) -> Option<f64> {
+    let (_, after) = stat.rsplit_once(')')?;
     let ticks = |at: usize| after.split_whitespace().nth(at)?.parse::<f64>().ok();
     // Fields 14 and 15 of proc_pid_stat(5), counted after the name; Linux reports them in hundredths.
     Some((ticks(11)? + ticks(12)?) / 100.0)

@@ -1,5 +1,9 @@
 //! What has been, and what may therefore be: scenarios drawn from the jobs that came and from how far they were from
 //! what they said. Who draws numbers is handed in.
+//!
+//! Who comes is drawn in stretches of the past, one after another, so that what came in bursts does again (the moving
+//! block bootstrap: Künsch, Annals of Statistics, 1989). All stretches of one scenario are of the same half of the
+//! past: how often jobs come is not known any better than halves of the past agree about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +15,10 @@ use crate::units::{Span, Time};
 
 /// Most jobs that come in one scenario: where more comes than can be done, a forecast would have no end.
 const ARRIVALS_MAX: usize = 2_000;
+
+/// Stretches that half of the past is made of, and most stretches of one scenario.
+const BLOCKS: u64 = 8;
+const BLOCKS_MAX: usize = 1_000;
 
 /// Jobs of the same owner, or of the same owner and size, that say enough of the next one; with fewer all jobs do.
 const ALIKE_MIN: usize = 20;
@@ -91,7 +99,7 @@ pub type Draw<'a> = &'a mut dyn FnMut(u64) -> u64;
 
 impl Past {
     /// One way in which things may go on from a state. Jobs that are here have as much to do as jobs like them had
-    /// (none has less than it has done); a stretch of the past comes once more, so that what came in bursts does again.
+    /// (none has less than it has done); stretches of the past come once more.
     /// In the first of several nobody comes: that may always be.
     pub fn scenario(&self, nth: usize, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
         let ratios = Ratios::new(&self.ratios);
@@ -119,26 +127,33 @@ impl Past {
     ) -> Vec<(Time, JobSpec, f64)> {
         let first = self.arrivals.first().map_or(now, |(time, _)| *time);
         let known = now - first;
-        if known == Span::ZERO {
+        let half = Span(known.0 / 2);
+        let block = Span(half.0 / BLOCKS);
+        if block == Span::ZERO {
             return Vec::new();
         }
-        let since = first + Span(draw(known.0));
-        let begin = self.arrivals.partition_point(|(time, _)| *time <= since);
-        let mut coming = Vec::new();
-        for at in begin..begin + ARRIVALS_MAX {
-            // Where the past ends it begins again.
-            let (time, spec) = &self.arrivals[at % self.arrivals.len()];
-            let turns = (at / self.arrivals.len()) as u64;
-            let shift = Span((now - since).0.saturating_add(known.0.saturating_mul(turns)));
-            let time = *time + shift;
-            if time > now + horizon {
+        let (from, mut at, mut coming) = (first + Span(draw(known.0 - half.0 + 1)), now, Vec::new());
+        for _ in 0..BLOCKS_MAX {
+            if at > now + horizon || coming.len() >= ARRIVALS_MAX {
                 break;
             }
-            let spec = moved(spec, shift);
-            let steps = ratios.drawn(&spec, 0.0, draw);
-            coming.push((time, spec, steps));
+            let since = from + Span(draw(half.0 - block.0 + 1));
+            for (time, spec) in self.came(since, since + block) {
+                let spec = moved(spec, at - since);
+                let steps = ratios.drawn(&spec, 0.0, draw);
+                coming.push((at + (*time - since), spec, steps));
+            }
+            at = at + block;
         }
+        coming.truncate(ARRIVALS_MAX);
+        coming.retain(|(time, ..)| *time <= now + horizon);
         coming
+    }
+
+    /// Who came after one instant, up to another.
+    fn came(&self, after: Time, until: Time) -> &[(Time, Arc<JobSpec>)] {
+        let place = |time: Time| self.arrivals.partition_point(|(came, _)| *came <= time);
+        &self.arrivals[place(after)..place(until)]
     }
 }
 

@@ -1,5 +1,5 @@
 //! Rounds that grow. What happens in a minute cannot be told to the second weeks ahead, and need not be: from some time
-//! on, a round is as long as may be while it is at most a part of the time since then. A day is then some hundred rounds,
+//! on, a round is as long as may be while it is at most a part of the time since then. A day is then some sixty rounds,
 //! where it were fourteen hundred of a minute. Each length is twice the one before, so that the beats of the longer are
 //! beats of the shorter too; devices that fall free between beats are given out as ever.
 //!
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::units::{Span, Time};
 
 /// A round is at most this part of the time since rounds began to grow.
-const PART: u64 = 16;
+const PART: u64 = 8;
 
 /// How rounds grow.
 pub(super) struct Rough {

@@ -143,19 +143,42 @@ fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
 }
 
 #[test]
-fn the_past_comes_again_from_somewhere_on_and_round_and_round() {
+fn the_past_comes_again_in_stretches_of_one_half() {
     let mut state = waiting(&[]);
     state.now = Time::from_secs(100.0);
     let at = |seconds: f64| (Time::from_secs(seconds), Arc::new(job(1, seconds)));
-    let past = Past { arrivals: vec![at(20.0), at(50.0), at(90.0)], ratios: Vec::new() };
-    // From 60 s on: 90 comes after 30 s, then the whole past of 80 s again.
-    let mut draw = |_: u64| 40_000_000;
-    let coming = past.scenario(1, &state, Span::from_whole_secs(100), &mut draw).arrivals;
+    let past = Past { arrivals: vec![at(20.0), at(50.0), at(58.0), at(90.0)], ratios: Vec::new() };
+    // Half of 80 s, from the first job on; stretches of 5 s, each from 48.5 s on: two come, after 1.5 s and no more.
+    let mut draws = [0].into_iter().chain(std::iter::repeat(28_500_000));
+    let coming =
+        past.scenario(1, &state, Span::from_whole_secs(12), &mut |_| draws.next().expect("endless")).arrivals;
     let times: Vec<_> = coming.iter().map(|(time, spec, steps)| (time.secs(), spec.steps, *steps)).collect();
-    assert_eq!(times, [(130.0, 90.0, 90.0), (140.0, 20.0, 20.0), (170.0, 50.0, 50.0)]);
+    assert_eq!(times, [(101.5, 50.0, 50.0), (106.5, 50.0, 50.0), (111.5, 50.0, 50.0)]);
     for (past, nth) in [(Past::default(), 1), (past, 0)] {
-        let nobody = past.scenario(nth, &state, Span::from_whole_secs(100), &mut draw);
+        let nobody = past.scenario(nth, &state, Span::from_whole_secs(100), &mut |_| 0);
         assert!(nobody.arrivals.is_empty());
+    }
+}
+
+#[test]
+fn rounds_grow_where_exactness_is_not_asked_for() {
+    // Twenty jobs of minutes, rounds of a second.
+    let mut state = waiting(&vec![job(2, 400.0); 20]);
+    let Settings { round, every_round, fill, .. } = &mut state.settings;
+    (*round, *every_round, *fill) = (Span::from_whole_secs(1), true, true);
+    let run = |exact_max| {
+        let limits = Limits { exact_max, ..Limits::default() };
+        run(&state, Box::new(First), &mut Order { preempt: true }, &Scenario::default(), limits)
+            .expect("a state")
+    };
+    let (exact, rough) = (run(u64::MAX), run(100));
+    assert!(exact.work > 10 * rough.work, "{} and {}", exact.work, rough.work);
+    assert_eq!((exact.rough_from, exact.cut, rough.cut), (None, false, false));
+    let from = rough.rough_from.expect("it was long");
+    for (job, exact) in &exact.outlooks {
+        let (exact, rough) = (exact.end.expect("it ends"), rough.outlooks[job].end.expect("it ends"));
+        let off = (exact - rough).max(rough - exact);
+        assert!(off.0 <= (exact - from).0 / 8 + 1_000_000, "{job}: {exact} and {rough}");
     }
 }
 

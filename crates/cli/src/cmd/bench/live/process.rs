@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::client::{Client, ServerArgs};
+use crate::clock;
 
 /// How often, and after how long each time, to look whether something has come about.
 const LOOKS: u32 = 3_000;
@@ -77,6 +78,13 @@ impl Yard {
         let status = self.child.try_wait().ok().flatten()?;
         let said = std::fs::read_to_string(log_of(&self.data)).unwrap_or_default();
         Some(Err(anyhow::anyhow!("it ended with {status}: {}", said.trim())))
+    }
+
+    /// Seconds of a processor that it has had.
+    pub(super) fn cpu_seconds(&self) -> anyhow::Result<f64> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
+        clock::cpu_of(&text).with_context(|| format!("{path} says nothing of time"))
     }
 
     /// What it holds of memory.

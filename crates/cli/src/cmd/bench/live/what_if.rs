@@ -89,6 +89,8 @@ struct Row {
 struct Waits {
     p50_ms: f64,
     max_ms: f64,
+    /// What the server's processor spent on each in the mean, with all else that it did meanwhile.
+    cpu_ms: f64,
     /// Answers in which not all could be said.
     cut: usize,
 }
@@ -114,7 +116,13 @@ pub(in super::super) fn run(args: &WhatIfArgs, out: &mut dyn Write) -> anyhow::R
         Format::Json => {
             output::json(&json!({ "seed": args.seed, "round_s": args.round, "policies": rows }), out)
         }
-        Format::Table => Ok(writeln!(out, "{}", table(&rows))?),
+        Format::Table => {
+            writeln!(out, "{}", table(&rows))?;
+            let paced = rows.iter().any(|row| row.scheduling.is_some());
+            Ok(if paced {
+                writeln!(out, "{}", paces(&rows))?
+            })
+        }
     }
 }
 
@@ -133,9 +141,9 @@ fn measure(args: &WhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<Row
     let before = Sums::read(&client)?;
     settle(&client, args)?;
     note(&format!("{policy}: {} questions", 3 * args.questions));
-    let (first, _) = ask(&client, args, (false, false))?;
-    let (ways, ways_mean) = ask(&client, args, (true, false))?;
-    let (all, _) = ask(&client, args, (true, true))?;
+    let (first, _) = ask(&client, &server, args, (false, false))?;
+    let (ways, ways_mean) = ask(&client, &server, args, (true, false))?;
+    let (all, _) = ask(&client, &server, args, (true, true))?;
     let scheduling = (args.load > 0).then(|| both(&asked, &client, args, folder)).transpose()?;
     let plan_ms = Sums::read(&client)?;
     let plan_ms = plan_ms.mean_ms(&before, "plan").or_else(|| plan_ms.mean_ms(&Sums::none(), "plan"));
@@ -175,8 +183,13 @@ fn job(seed: u64, number: u64) -> JobRequest {
 }
 
 /// Asks about as many jobs, one after another; also how many ways there were in the mean.
-fn ask(client: &Client, args: &WhatIfArgs, wanted: (bool, bool)) -> anyhow::Result<(Waits, f64)> {
-    let (mut each_s, mut cut, mut ways) = (Vec::new(), 0, 0);
+fn ask(
+    client: &Client,
+    server: &Yard,
+    args: &WhatIfArgs,
+    wanted: (bool, bool),
+) -> anyhow::Result<(Waits, f64)> {
+    let (mut each_s, mut cut, mut ways, before) = (Vec::new(), 0, 0, server.cpu_seconds()?);
     for number in 0..u64::from(args.questions) {
         let question = about(job(args.seed ^ 0xa5c, number), wanted);
         let watch = Stopwatch::start();
@@ -187,10 +200,9 @@ fn ask(client: &Client, args: &WhatIfArgs, wanted: (bool, bool)) -> anyhow::Resu
         ensure!(!told.rows.is_empty(), "an answer has no rows");
     }
     let each = f64::from(args.questions);
-    Ok((
-        Waits { p50_ms: quantile_ms(&mut each_s, 0.5), max_ms: quantile_ms(&mut each_s, 1.0), cut },
-        ways as f64 / each,
-    ))
+    let (p50_ms, max_ms) = (quantile_ms(&mut each_s, 0.5), quantile_ms(&mut each_s, 1.0));
+    let cpu_ms = (server.cpu_seconds()? - before) * 1e3 / each;
+    Ok((Waits { p50_ms, max_ms, cpu_ms, cut }, ways as f64 / each))
 }
 
 /// A question about a job, with other ways to ask for it or not, and with intervals or not.
@@ -278,32 +290,37 @@ fn quantile_ms(each_s: &mut [f64], part: f64) -> f64 {
 }
 
 fn table(rows: &[Row]) -> comfy_table::Table {
-    let head = [
-        "policy",
-        "plan",
-        "first p50",
-        "max",
-        "plans",
-        "ways",
-        "all ways p50",
-        "max",
-        "intervals p50",
-        "max",
-        "cut",
-    ];
+    let head = ["policy", "plan", "", "p50", "max", "cpu", "p50 in plans", "cut", "ways"];
     let mut table = output::table(&head, 1);
     let ms = |ms: f64| format!("{ms:.1} ms");
     let none = || "–".to_owned();
     for row in rows {
-        let plans = row.plan_ms.map_or_else(none, |plan| format!("{:.0}", row.first.p50_ms / plan));
-        let both = |waits: &Waits| [ms(waits.p50_ms), ms(waits.max_ms)];
-        let cut = row.first.cut + row.ways.cut + row.all.cut;
-        let mut cells = vec![row.policy.clone(), row.plan_ms.map_or_else(none, ms)];
-        cells.extend(both(&row.first));
-        cells.extend([plans, format!("{:.1}", row.ways_mean)]);
-        cells.extend(both(&row.ways).into_iter().chain(both(&row.all)));
-        cells.push(cut.to_string());
-        table.add_row(cells);
+        let answers = [("first answer", &row.first, 1.0), ("all ways", &row.ways, row.ways_mean)];
+        for (what, waits, ways) in answers.into_iter().chain([("with intervals", &row.all, row.ways_mean)]) {
+            let plans = row.plan_ms.map_or_else(none, |plan| format!("{:.0}", waits.p50_ms / plan));
+            let plan = row.plan_ms.map_or_else(none, ms);
+            let times = [waits.p50_ms, waits.max_ms, waits.cpu_ms].map(ms);
+            let mut cells = vec![row.policy.clone(), plan, what.to_owned()];
+            cells.extend(times.into_iter().chain([plans, waits.cut.to_string(), format!("{ways:.1}")]));
+            table.add_row(cells);
+        }
+    }
+    table
+}
+
+/// Scheduling alone, and while people ask.
+fn paces(rows: &[Row]) -> comfy_table::Table {
+    let head = ["policy", "", "submit p50", "p99", "plan", "round", "answers", "told to wait"];
+    let mut table = output::table(&head, 2);
+    let ms = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.1} ms"));
+    for (row, paces) in rows.iter().filter_map(|row| Some((row, row.scheduling.as_ref()?))) {
+        for (what, pace) in ["alone", "ten ask"].into_iter().zip(paces) {
+            let submits = [Some(pace.submit_p50_ms), Some(pace.submit_p99_ms)];
+            let times = submits.into_iter().chain([pace.plan_mean_ms, pace.round_mean_ms]).map(ms);
+            let mut cells = vec![row.policy.clone(), what.to_owned()];
+            cells.extend(times.chain([pace.answers.to_string(), pace.refused.to_string()]));
+            table.add_row(cells);
+        }
     }
     table
 }
