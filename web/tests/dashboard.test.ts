@@ -251,7 +251,7 @@ test('a job that says how far it is shows how fast it went', async () => {
 
 test('what the simulator wrote is opened, compared and scrubbed through', async () => {
   writeFileSync(server.file('t.csv'), 'job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,10,2,50\n3,20,1,500\n');
-  const report = server.run('sim', '--trace', 't.csv', '--cluster', 'a100:1x4,v100:2x2', '--policy', 'fifo,srtf', '-o', 'json', '--events', 'e.jsonl');
+  const report = server.run('sim', '--trace', 't.csv', '--cluster', 'a100:1x4,v100:2x2', '--policy', 'fifo,srtf', '-o', 'json', '--events', 'e.jsonl', '--html', 'r.html');
   writeFileSync(server.file('r.json'), report);
   const page = await enter(ada);
   await go(page, '#/simulations');
@@ -265,6 +265,12 @@ test('what the simulator wrote is opened, compared and scrubbed through', async 
   await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
   await page.getByRole('slider', { name: 'Time' }).fill('1000');
   await fifo.getByText(/0 running, 0 waiting, 0 of 8 devices held/).waitFor();
+  await page.getByRole('button', { name: 'Close all' }).click();
+  await page.setInputFiles('input[type=file]', [server.file('r.html')]);
+  const whole = page.getByRole('region', { name: 't.csv on a100:1x4,v100:2x2' });
+  await whole.getByRole('slider', { name: 'Time' }).fill('60');
+  await whole.getByRole('region', { name: 'srtf', exact: true }).getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await whole.getByRole('region', { name: 'List of jobs' }).waitFor();
 });
 
 test('a token that ends leads to the door, with why', async () => {

@@ -30,7 +30,7 @@ export function RunTable({ runs: given, hue }: { runs: Run[]; hue?: (policy: str
   const known = MEASURES.filter(({ key }) => runs.some((run) => typeof run[key] === 'number'));
   const best = new Map(known.map((measure) => [measure.key, bestOf(runs, measure)]));
   const widest = Math.max(...runs.map((run) => number(run, 'avg_jct_s') ?? 0), 1e-9);
-  const from = (run: Run) => `${String(run['trace'] ?? '')} on ${run.cluster}`;
+  const from = (run: Run) => [run['trace'], run.cluster].filter(Boolean).join(' on ');
   const same = runs.every((run) => from(run) === from(runs[0]!));
   return (
     <div class="wide-table" tabIndex={0}>

@@ -10,7 +10,7 @@ export function Head({ report }: { report: Report }) {
       <Takeaway report={report} />
       {report.command && <Command text={report.command} />}
       <dl class="settings">
-        {report.settings.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+        {report.settings.map(([name, value], n) => <div key={n}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
     </>
   );

@@ -36,7 +36,7 @@ export function ReportView({ report }: { report: Report }) {
       {runs.length === 0 && <p class="note">No policy is shown.</p>}
       {runs.length > 0 && (
         <>
-          <Panel title="Policies"><RunTable runs={runs.map((run) => run.summary)} hue={hue} /><All report={report} /></Panel>
+          <Panel title="Policies"><RunTable runs={runs.map((run) => ({ ...run.summary, policy: run.policy }))} hue={hue} /><All report={report} /></Panel>
           <OverTime report={report} runs={runs} end={end} hue={hue} />
           <div class="charts"><Distribution runs={runs} hue={hue} /><Sizes report={report} runs={runs} hue={hue} /></div>
           {(runs.some((run) => run.market) || runs.some((run) => run.followed.length > 0)) && <div class="charts"><Prices runs={runs} /><Followed runs={runs} hue={hue} /></div>}
