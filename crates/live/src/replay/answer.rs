@@ -31,51 +31,72 @@ pub(crate) struct Asked {
 impl Asked {
     /// Simulates and compares.
     pub(crate) fn answer(self, replayer: &dyn Replayer, watch: &Watch) -> Result<ReplayView, Refusal> {
-        let Asked { who, replay, present, rows, living, window: (from, to) } = self;
-        let past = Past::new(rows, &living, (from, present.at));
-        let counted = past.count(Part::Counted);
-        if counted == 0 {
+        let (from, to) = self.window;
+        let past = Past::new(self.rows, &self.living, (from, self.present.at));
+        if past.count(Part::Counted) == 0 {
             return Err(Refusal::NotFound(nothing(past.count(Part::Open) + past.left_out)));
         }
-        let maker = Maker::new(&present, &past, replayer, &replay.prices);
+        let (teams, groups) = past.groups(&self.who);
+        let (present, replay) = (&self.present, &self.replay);
+        Asking { past: &past, present, replay, replayer, watch, teams, groups }.compared(from, to)
+    }
+}
+
+/// A question in the course of being answered.
+struct Asking<'a> {
+    past: &'a Past,
+    present: &'a Present,
+    replay: &'a Replay,
+    replayer: &'a dyn Replayer,
+    watch: &'a Watch,
+    teams: Vec<String>,
+    groups: Vec<Vec<usize>>,
+}
+
+impl Asking<'_> {
+    fn compared(&self, from: Time, to: Time) -> Result<ReplayView, Refusal> {
+        // What is wrong with any change is said before the first of them is simulated.
+        let maker = Maker::new(self.present, self.past, self.replayer, &self.replay.prices);
         let baseline = maker.scene(&Change::default())?;
-        let others: Vec<Named> =
-            replay.alternatives.iter().map(|change| maker.scene(change)).collect::<Result<_, _>>()?;
-        let (teams, groups) = past.groups(&who);
-        let run = |named: &Named| {
-            let ran = replayer.run(&named.scene, &groups, replay.detail, watch);
-            match ran {
-                _ if watch.is_stopped() => Err(Refusal::Unavailable("nobody waits for it any more".into())),
-                ran => ran.map_err(Refusal::Unavailable),
-            }
-        };
-        let base = run(&baseline)?;
+        let others = self.replay.alternatives.iter().map(|change| maker.scene(change));
+        let others: Vec<Named> = others.collect::<Result<_, _>>()?;
+        let base = self.run(&baseline)?;
         let mut notes = vec![ALWAYS.to_owned()];
-        notes.extend(gone(&present));
-        notes.extend(unpriced(&replay, &baseline, &others));
+        notes.extend(gone(self.present));
+        notes.extend(unpriced(self.replay, &baseline, &others));
         notes.extend(told("baseline", &baseline, &base));
         let mut alternatives = Vec::with_capacity(others.len());
         for other in &others {
-            let ran = run(other)?;
+            let ran = self.run(other)?;
             notes.extend(told(&other.label, other, &ran));
-            alternatives.push(row(other, &other.label, ran, &teams, Some(&base.figures)));
+            alternatives.push(row(other, &other.label, ran, &self.teams, Some(&base.figures)));
         }
-        let mut figures = replayer.recorded(&past.jobs, &baseline.scene, &groups);
+        let recorded = row(&baseline, "recorded", self.recorded(&baseline), &self.teams, Some(&base.figures));
+        let baseline = row(&baseline, "baseline", base, &self.teams, None);
+        Ok(ReplayView { window: self.window(from, to), recorded, baseline, alternatives, notes })
+    }
+
+    fn run(&self, named: &Named) -> Result<Ran, Refusal> {
+        let ran = self.replayer.run(&named.scene, &self.groups, self.replay.detail, self.watch);
+        if self.watch.is_stopped() {
+            return Err(Refusal::Unavailable("nobody waits for it any more".into()));
+        }
+        ran.map_err(Refusal::Unavailable)
+    }
+
+    fn recorded(&self, baseline: &Named) -> Ran {
+        let mut figures = self.replayer.recorded(&self.past.jobs, &baseline.scene, &self.groups);
         if let Some(all) = figures.first_mut() {
-            all.utilization = utilization(&past, &baseline, present.at);
+            all.utilization = utilization(self.past, baseline, self.present.at);
         }
-        let really = Ran { figures, ..Ran::default() };
-        let recorded = row(&baseline, "recorded", really, &teams, Some(&base.figures));
-        let window = WindowView {
-            from: from.secs(),
-            to: to.secs(),
-            jobs: counted,
-            carried: past.count(Part::Carried),
-            open: past.count(Part::Open),
-            left_out: past.left_out,
-        };
-        let baseline = row(&baseline, "baseline", base, &teams, None);
-        Ok(ReplayView { window, recorded, baseline, alternatives, notes })
+        Ran { figures, ..Ran::default() }
+    }
+
+    fn window(&self, from: Time, to: Time) -> WindowView {
+        let Past { left_out, .. } = *self.past;
+        let [jobs, carried, open] =
+            [Part::Counted, Part::Carried, Part::Open].map(|part| self.past.count(part));
+        WindowView { from: from.secs(), to: to.secs(), jobs, carried, open, left_out }
     }
 }
 

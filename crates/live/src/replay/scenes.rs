@@ -57,7 +57,7 @@ impl<'a> Maker<'a> {
         let (policy, make) = self.policy(change, &settings)?;
         let (mut kinds, mut nodes) = (self.present.kinds.clone(), self.left(change)?);
         self.add(change, &mut kinds, &mut nodes)?;
-        let prices = self.prices(&mut kinds)?;
+        let prices = self.prices(&mut kinds);
         let (jobs, mut notes) = self.jobs(&kinds, &mut nodes);
         let stuck = jobs.iter().filter(|job| job.spec.is_none()).count();
         if stuck > 0 {
@@ -146,7 +146,7 @@ impl<'a> Maker<'a> {
     }
 
     /// By kind; empty where nobody says.
-    fn prices(&self, kinds: &mut Kinds) -> Result<Vec<f64>, Refusal> {
+    fn prices(&self, kinds: &mut Kinds) -> Vec<f64> {
         let mut prices = vec![0.0; if self.prices.is_empty() { 0 } else { kinds.len() }];
         for (name, price) in self.prices {
             if let Some(kind) = kinds.find(name) {
@@ -154,7 +154,7 @@ impl<'a> Maker<'a> {
                 kinds.set_dollars(kind, *price);
             }
         }
-        Ok(prices)
+        prices
     }
 
     /// The jobs on these nodes, and what there is to say of them. Processor slots are no part of a cluster whose jobs
