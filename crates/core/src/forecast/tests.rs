@@ -256,3 +256,12 @@ fn who_could_never_run_has_no_start() {
     let told = asked(&state, false, &job(3, 1.0), 1_000);
     assert_eq!((told.quiet.start, told.quiet.end), (None, None), "{told:?}");
 }
+
+#[test]
+fn who_is_told_to_stop_says_so() {
+    let state = waiting(&[job(2, 20.0), job(2, 20.0)]);
+    let (limits, mut policy) = (Limits::default(), Order { preempt: false });
+    let told = run_until(&state, Box::new(First), &mut policy, &Scenario::default(), limits, &|| true);
+    let told = told.expect("a state");
+    assert!(told.cut && told.outlooks.values().all(|outlook| outlook.end.is_none()), "{told:?}");
+}

@@ -119,9 +119,10 @@ pub(in super::super) fn run(args: &WhatIfArgs, out: &mut dyn Write) -> anyhow::R
         Format::Table => {
             writeln!(out, "{}", table(&rows))?;
             let paced = rows.iter().any(|row| row.scheduling.is_some());
-            Ok(if paced {
-                writeln!(out, "{}", paces(&rows))?
-            })
+            if paced {
+                writeln!(out, "{}", paces(&rows))?;
+            }
+            Ok(())
         }
     }
 }
