@@ -4,11 +4,11 @@ import { createServer } from 'node:http';
 import { cluster } from './cluster.mjs';
 
 const TYPES = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
-const REASONS = ['priority', 'priority', 'priority', 'capacity', 'capacity', 'gang', 'share'];
+const REASONS = ['priority', 'priority', 'priority', 'capacity', 'capacity', 'topology', 'share'];
 const TEXTS = {
   priority: (job) => `${3 + (job.id % 9)} jobs in front hold or get the devices it could use: h100 needs ${job.gpus}, free 2 of 152 (1 on one node).`,
   capacity: (job) => `Not enough devices are free: a100 needs ${job.gpus}, free 3 of 136 (2 on one node).`,
-  gang: (job) => `Enough devices do not lie together, or there are too few in all: h200 needs ${job.gpus}, free 9 of 112 (5 on one node).`,
+  topology: (job) => `Enough devices are free, but do not lie together as it needs them: h200 needs ${job.gpus}, free 9 of 112 (5 on one node).`,
   share: () => 'Devices are shared by turns and it is another\'s; its part is 42 % of the time.',
 };
 
