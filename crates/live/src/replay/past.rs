@@ -217,4 +217,25 @@ mod tests {
         let (teams, groups) = past.groups(&who("bob", false));
         assert_eq!((teams.join(" "), groups), ("bob".into(), vec![vec![0, 1, 2], vec![1]]));
     }
+
+    proptest::proptest! {
+        /// Whatever the store says, even of clocks that went wrong: jobs come within the window, in order, with work.
+        #[test]
+        fn whatever_was_recorded_takes_part_soundly(
+            rows in proptest::collection::vec((0.0..200.0, 0.0..300.0, proptest::option::of(0.0..300.0), 0.0..500.0), 0..20),
+            from in 0.0..200.0,
+        ) {
+            let made = |(id, (submitted, started, ended, executed_s)): (u64, (f64, f64, Option<f64>, f64))| {
+                let view = JobView { started_at: Some(started), ended_at: ended, executed_s, ..seen(id, "ann", "any") };
+                JobRow { summary: Some(view), ..row(id, "ann", submitted, None) }
+            };
+            let (count, from) = (rows.len(), Time::from_secs(from));
+            let past = Past::new((0..).zip(rows).map(made).collect(), &BTreeMap::new(), (from, Time::from_secs(400.0)));
+            proptest::prop_assert!(past.jobs.len() + past.left_out <= count);
+            proptest::prop_assert!(past.jobs.iter().all(|job| job.submit >= from && job.seconds > 0.0));
+            proptest::prop_assert!(past.jobs.is_sorted_by_key(|job| job.submit));
+            let counted = past.jobs.iter().filter(|job| job.part == Part::Counted);
+            proptest::prop_assert!(counted.clone().all(|job| job.row.submitted >= from && job.ended().is_some()));
+        }
+    }
 }
