@@ -1,14 +1,14 @@
-//! Threads whose work can wait: forecasts and questions. Scheduling is never to wait for them, whatever else the machine
-//! does, so that the system runs them only where nobody else wants the processor.
+//! Threads whose work can wait: forecasts and questions. Scheduling is not to wait for them: where both want the same
+//! processor, the system gives them a tenth of it.
 
 use tokio::sync::oneshot;
 
 use crate::handle::Refusal;
 
-/// As low as threads go.
-const NICE: i32 = 19;
+/// Weighs about a tenth of what other threads do; 19, the lowest, would starve on a machine that is busy with others.
+const NICE: i32 = 10;
 
-/// Has this thread wait for all others from now on. A system that does not let it is no reason to stop.
+/// Has this thread give way to others from now on. A system that does not let it is no reason to stop.
 pub(crate) fn give_way() {
     // On Linux this is about the calling thread alone, which may not take it back.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::time::{ClockId, clock_gettime};
 use yard_core::units::{Span, Time};
 
 /// Tells how long something took.
@@ -19,6 +20,26 @@ impl Stopwatch {
     pub(crate) fn took(&self) -> Duration {
         Instant::now() - self.0
     }
+}
+
+/// Tells how long the thread that made it worked, whatever else the machine did meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worked(Duration);
+
+impl Worked {
+    pub(crate) fn start() -> Worked {
+        Worked(thread_time())
+    }
+
+    /// As the same thread sees it.
+    pub(crate) fn took(&self) -> Duration {
+        thread_time().saturating_sub(self.0)
+    }
+}
+
+/// What this thread had of a processor; nothing where the system does not tell.
+fn thread_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
 }
 
 /// The clock.
@@ -71,6 +92,15 @@ mod tests {
         assert_eq!(wall, Time(110));
         assert_eq!(forward(wall, Span(10), Time(20)), Time(115), "set back: at half the pace");
         assert_eq!(forward(Time(115), Span(10), Time(130)), Time(130), "and with it again");
+    }
+
+    #[test]
+    fn a_thread_that_waits_does_not_work() {
+        let (worked, watch) = (Worked::start(), Stopwatch::start());
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(worked.took() < watch.took() / 2);
+        let sum: u64 = (0..20_000u64).map(|n| n.wrapping_mul(n) ^ watch.took().as_nanos() as u64).sum();
+        assert!(worked.took() > Duration::ZERO, "{sum}");
     }
 
     #[test]

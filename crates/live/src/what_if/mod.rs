@@ -24,7 +24,7 @@ use yard_core::units::Time;
 pub(crate) use alternatives::ways;
 pub(crate) use answer::view;
 
-use crate::driver::clock::Stopwatch;
+use crate::driver::clock::{Stopwatch, Worked};
 use crate::forecaster::{Draws, Estimating};
 use crate::handle::Refusal;
 use crate::planner::MakePolicy;
@@ -34,8 +34,10 @@ use crate::request::JobRequest;
 /// state has the same answer on every machine.
 const WORK_MAX: u64 = 1_000_000;
 
-/// The longest that it may take all the same: a policy may be dearer than it looks.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest that its thread may work all the same, as a policy may be dearer than it looks; and the longest that who
+/// asks waits, where others have the processors.
+const WORKS_MAX: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What somebody asks: about a job, or about a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -117,7 +119,7 @@ impl Question {
     /// The answer for each way, or as much of it as is known when it has to `stop`.
     pub(crate) fn answer(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Told>, Refusal> {
         let (policy, placer) = (|| (self.make)(), || (self.how.placer)());
-        let watch = Stopwatch::start();
+        let (worked, watch) = (Worked::start(), Stopwatch::start());
         let mut asker = Asker {
             state: &self.state,
             at: self.at,
@@ -126,7 +128,7 @@ impl Question {
             placer: &placer,
             limits: Limits::QUESTION,
             work_left: WORK_MAX,
-            stop: &|| stop() || watch.took() > PATIENCE,
+            stop: &|| stop() || worked.took() > WORKS_MAX || watch.took() > PATIENCE,
         };
         self.tell(&mut asker)
             .map_err(|error| Refusal::Unavailable(format!("the state cannot be run forward: {error}")))
