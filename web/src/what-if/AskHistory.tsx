@@ -21,7 +21,7 @@ export function AskHistory() {
     ['policy', 'Policy', status?.policy ?? 'as now'],
     ['round', 'Round', status ? `${status.round_s}s` : 'as now'],
     ['add', 'More nodes', 'h100:2x8'],
-    ['remove', 'Fewer nodes', here.nodesByName()[0]?.name ?? 'node-1'],
+    ['remove', 'Fewer nodes', here.nodesByName()[0]?.name ?? 'its name'],
   ];
   return (
     <>
