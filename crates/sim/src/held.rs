@@ -56,7 +56,9 @@ impl Held {
             groups.clone().map(|(count, held)| (held - part * count) * (held - part * count)).sum();
         let number = groups.count() as f64;
         let together = spread / (all * all) * number / (number - 1.0).max(1.0);
-        let apart = part * (1.0 - part) / all;
+        // With two more that held and two that did not: of a few that all held little is known (Agresti and Coull, 1998).
+        let likely = (part * all + 2.0) / (all + 4.0);
+        let apart = likely * (1.0 - likely) / (all + 4.0);
         2.0 * libm::sqrt(together.max(apart))
     }
 
@@ -88,7 +90,8 @@ mod tests {
         let (alone, together) = (groups(100, 90, 1), groups(10, 9, 10));
         assert_eq!((alone.count(), together.count()), (100, 100));
         assert_eq!((alone.part(), together.part()), (0.9, 0.9));
-        assert!((alone.error() - 0.06).abs() < 0.001, "{}", alone.error());
+        assert!((alone.error() - 0.0627).abs() < 0.001, "{}", alone.error());
+        assert!(groups(40, 40, 1).error() > 0.05, "a few that all held are no proof");
         assert!((together.error() - 0.2).abs() < 0.001, "{}", together.error());
         assert!((alone.width() - 20.0 / 110.0).abs() < 1e-9, "{}", alone.width());
     }
