@@ -35,10 +35,11 @@ impl Stage {
         assert_eq!((id, ending.code), (part(2, 1), Some(4)), "{ending:?}");
     }
 
-    /// What the kernel says of the job's process.
+    /// What the kernel says of the job's process: stopped, or held in the middle of a vfork by a child that is.
     async fn is_stopped(&self) -> bool {
         let pid = self.read("pid").await;
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default().contains(") T ")
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(") T ") || stat.contains(") D ")
     }
 
     /// What the driver says of it.
