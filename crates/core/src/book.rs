@@ -208,6 +208,11 @@ impl Book {
         &self.classes[class.0 as usize]
     }
 
+    /// All distinct demands, by row.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter()
+    }
+
     /// Rows for shares, in use or not.
     pub(crate) fn n_shares(&self) -> usize {
         self.entries.len()

@@ -76,7 +76,7 @@ pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
     let mut round = Round::new(parts, false);
     match round.book.mode {
         Mode::Ordered { skip, .. } => round.fill_with(false, skip),
-        Mode::Fractions => round.fill_in(round.turning.order(round.book)),
+        Mode::Fractions => round.fill_in(round.waiting()),
     }
     round.finish().promised
 }

@@ -46,6 +46,9 @@ pub(crate) struct Turning {
     pub(crate) round: Span,
 }
 
+/// Which shares to put in order.
+pub(crate) type Wanted<'a> = &'a dyn Fn(&Entry) -> bool;
+
 impl Turning {
     /// Gavel takes half of a round for "just began", so that nobody divides by zero.
     fn credit(&self) -> f64 {
@@ -54,30 +57,35 @@ impl Turning {
 
     /// All shares in force, in order.
     pub(crate) fn order(&self, book: &Book) -> Order {
+        self.order_of(book, &|_| true)
+    }
+
+    /// Those of all shares in force that are wanted, in order.
+    pub(crate) fn order_of(&self, book: &Book, wanted: Wanted<'_>) -> Order {
         match self.turns {
-            Turns::Owed => self.owed(book),
-            Turns::Gavel(gavel) => self.gavel(book, gavel),
+            Turns::Owed => self.owed(book, wanted),
+            Turns::Gavel(gavel) => self.gavel(book, wanted, gavel),
         }
     }
 
     /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
     /// A share of all the time is so never passed over for one that merely fell behind a little. Who holds
     /// devices is served as if it had received less, the more so the more a stop costs: turns last longer then.
-    fn owed(&self, book: &Book) -> Order {
+    fn owed(&self, book: &Book, wanted: Wanted<'_>) -> Order {
         let round = self.round.secs().max(1.0);
         let place = |(share, entry): (ShareId, &Entry)| {
             let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
             let due = entry.received - grace + round - entry.promised_by(self.now);
             Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share)
         };
-        let shares: Vec<Place> = book.iter().map(place).collect();
+        let shares: Vec<Place> = book.iter().filter(|(_, entry)| wanted(entry)).map(place).collect();
         Order { groups: vec![Group { kind: None, shares: shares.into() }] }
     }
 
     /// Kind after kind; in each by share over time received, then by deficit, then by share.
-    fn gavel(&self, book: &Book, gavel: GavelTurns) -> Order {
+    fn gavel(&self, book: &Book, wanted: Wanted<'_>, gavel: GavelTurns) -> Order {
         let mut groups: Vec<(Option<KindId>, Vec<Place>)> = Vec::new();
-        for (share, entry) in book.iter() {
+        for (share, entry) in book.iter().filter(|(_, entry)| wanted(entry)) {
             let class = book.class(entry.class);
             let kind = class.shapes[class.options[0] as usize].needs[0].kind;
             let known = groups.len();

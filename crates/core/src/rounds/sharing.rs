@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::Round;
-use crate::book::ShareId;
+use crate::book::{Class, ShareId};
 use crate::cluster::{Mask, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, KindId, NodeId};
-use crate::job::Shape;
+use crate::job::{Need, Shape};
 use crate::turns::Order;
 
 /// A share that should have devices, and the shape it should have them in.
@@ -78,9 +78,18 @@ impl Round<'_> {
         }
         if !placed {
             // What could not lie together is left to whoever can use it as it lies.
-            let order = self.turning.order(self.book);
-            self.fill_in(order);
+            self.fill_in(self.waiting());
         }
+    }
+
+    /// Shares that wait and could have one of their shapes by count, in order.
+    pub(super) fn waiting(&self) -> Order {
+        let enough = |need: &Need| self.nodes.free(need.kind) >= need.devices;
+        let fits = |class: &Class| {
+            class.options.iter().any(|option| class.shapes[*option as usize].needs.iter().all(enough))
+        };
+        let open: Vec<bool> = self.book.classes().map(fits).collect();
+        self.turning.order_of(self.book, &|entry| entry.lease.is_none() && open[entry.class.0 as usize])
     }
 
     /// Gives free devices to waiting shares in order, and stops nobody.
