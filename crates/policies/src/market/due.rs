@@ -36,11 +36,14 @@ impl Due {
     /// The best that a job can still have of its promise, its rewards or its deadline.
     fn new(view: &View, job: JobIdx) -> Option<Due> {
         let spec = view.spec(job);
-        let soonest = spec.usable().map(|shape| finish(view, job, shape)).min()?;
         let rewards = spec.rewards.as_deref().unwrap_or_default();
+        let hard = wanted(view, job).map(|by| (by, 1.0));
+        if hard.is_none() && rewards.is_empty() {
+            return None;
+        }
+        let soonest = spec.usable().map(|shape| finish(view, job, shape)).min()?;
         let first = rewards.first().map_or(1.0, |first| first.worth);
         let soft = rewards.iter().map(|reward| (reward.by, reward.worth / first));
-        let hard = wanted(view, job).map(|by| (by, 1.0));
         let able = hard.into_iter().chain(soft).filter(|(by, _)| soonest <= *by);
         let (by, part) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         Some(Due { by, part, need: Need::Shape })
@@ -126,6 +129,6 @@ fn finish(view: &View, job: JobIdx, shape: u16) -> Time {
 
 /// Whether a job has a deadline that it cannot keep any more.
 pub(super) fn is_late(view: &View, job: JobIdx) -> bool {
-    let soonest = view.spec(job).usable().map(|shape| finish(view, job, shape)).min();
-    wanted(view, job).is_some_and(|by| soonest.is_none_or(|soonest| soonest > by))
+    let soonest = || view.spec(job).usable().map(|shape| finish(view, job, shape)).min();
+    wanted(view, job).is_some_and(|by| soonest().is_none_or(|soonest| soonest > by))
 }

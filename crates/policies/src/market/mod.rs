@@ -107,9 +107,10 @@ impl Market {
             let each = |shape| self.value(view, own.job, shape, &own.worth) / devices(view, own.job, shape);
             shapes.map(each).fold(0.0, f64::max)
         };
-        let dearest = jobs.iter().flatten().map(of).fold(0.0, f64::max);
         let least = jobs.iter().flatten().filter_map(|own| own.due.as_ref()?.least(view, own.job));
-        KEPT * dearest * least.fold(0.0, f64::max)
+        let least = least.fold(0.0, f64::max);
+        let needed = if least > 0.0 { jobs } else { &[] };
+        KEPT * needed.iter().flatten().map(of).fold(0.0, f64::max) * least
     }
 }
 

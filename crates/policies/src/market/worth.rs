@@ -48,7 +48,9 @@ impl Market {
         let moves = run.lease.is_some() && run.shape != shape;
         let lost = view.spec(job).costs.restart().secs() / (view.steps_left(job) / speed);
         let kept = if moves { worth.kept * (1.0 - lost.min(1.0)) / (1.0 + self.gain) } else { 1.0 };
-        let cost = libm::pow(kept * speed / worth.slowest, POWER).min(COST_MAX);
+        let faster = kept * speed / worth.slowest;
+        // Most shapes are the slowest, and powers are dear.
+        let cost = if faster == 1.0 { 1.0 } else { libm::pow(faster, POWER).min(COST_MAX) };
         worth.weight * (self.lambda - cost)
     }
 }
