@@ -1,6 +1,7 @@
 //! From several forecasts to one estimate for each job: the middle, and an interval that should hold nine times in
 //! ten. With n runs a tenth lies outside the (n + 1)/20-th and the one as far from the other end, so that 19 runs
-//! give their smallest and their largest.
+//! give their smallest and their largest. Where several runs have the same smallest, as those in which a job starts at
+//! once, nothing is to be expected below it: the tenth is taken from the other end then.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,9 @@ pub struct Interval {
 
 /// Intervals up to this are points: beats and rounding move things by as much.
 const SURE: Span = Span::from_whole_secs(2);
+
+/// So many twentieths of the runs that have the same smallest are no chance.
+const SEVERAL: usize = 4;
 
 impl Interval {
     /// Whether it is a point, more or less: no run saw it otherwise.
@@ -61,9 +65,11 @@ fn interval(mut times: Vec<Time>) -> Option<Interval> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
     // Counted from 0: the (n + 1)/20-th from either end.
-    let low = (times.len() + 1) / 20;
-    let low = low.saturating_sub(1).min(last);
-    let found = Interval { low: times[low], mid: times[last / 2], high: times[last - low] };
+    let place = |twentieths: usize| (twentieths * (times.len() + 1) / 20).saturating_sub(1).min(last);
+    let several = place(SEVERAL);
+    let bounded = several > 0 && times[several] - times[0] <= SURE;
+    let high = times[last - place(if bounded { 2 } else { 1 })];
+    let found = Interval { low: times[place(1)], mid: times[last / 2], high };
     (found.mid < Time::NEVER).then_some(found)
 }
 
@@ -71,22 +77,32 @@ fn interval(mut times: Vec<Time>) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    fn of(times: impl IntoIterator<Item = u64>) -> Option<(u64, u64, u64)> {
-        interval(times.into_iter().map(Time).collect()).map(|i| (i.low.0, i.mid.0, i.high.0))
+    fn of(seconds: impl IntoIterator<Item = u64>) -> Option<(f64, f64, f64)> {
+        let times = seconds.into_iter().map(|at| Time::ZERO + Span::from_whole_secs(10 * at));
+        interval(times.collect()).map(|i| (i.low.secs() / 10.0, i.mid.secs() / 10.0, i.high.secs() / 10.0))
     }
 
     #[test]
     fn a_tenth_lies_outside() {
-        assert_eq!(of([7]), Some((7, 7, 7)));
-        assert_eq!(of((1..=19).rev()), Some((1, 10, 19)));
-        assert_eq!(of(1..=39), Some((2, 20, 38)));
+        assert_eq!(of([7]), Some((7.0, 7.0, 7.0)));
+        assert_eq!(of((1..=19).rev()), Some((1.0, 10.0, 19.0)));
+        assert_eq!(of(1..=39), Some((2.0, 20.0, 38.0)));
         assert_eq!(of([]), None);
     }
 
     #[test]
+    fn what_cannot_be_sooner_has_the_tenth_above_it() {
+        let at_once = |runs: u64| (1..=19).map(move |at: u64| if at <= runs { 1 } else { at });
+        assert_eq!(of(at_once(3)), Some((1.0, 10.0, 19.0)));
+        assert_eq!(of(at_once(4)), Some((1.0, 10.0, 18.0)));
+        assert_eq!(of(at_once(18)), Some((1.0, 1.0, 1.0)));
+    }
+
+    #[test]
     fn what_no_forecast_reached_is_not_known() {
-        let never = u64::MAX;
-        assert_eq!(of([3, 4, 5, never]), Some((3, 4, never)));
-        assert_eq!(of([3, never, never]), None);
+        let of = |times: &[Time]| interval(times.to_vec());
+        let [one, two, never] = [Time(1), Time(2), Time::NEVER];
+        assert_eq!(of(&[one, two, two, never]), Some(Interval { low: one, mid: two, high: never }));
+        assert_eq!(of(&[one, never, never]), None);
     }
 }

@@ -45,7 +45,7 @@ pub struct Scenario {
     pub asked: Option<(Box<JobSpec>, f64)>,
     /// What happens to nodes, in order of time.
     pub nodes: Vec<(Time, NodeChange)>,
-    /// Whether it ends with that job; the others are of no interest then.
+    /// Whether it ends with that job, and is one of many runs that make an interval; the others are of no interest then.
     pub only_asked: bool,
     /// When it begins, where that is later than the state; nothing happened in between.
     pub at: Time,
@@ -136,6 +136,9 @@ fn work_of(answer: &Allocation) -> u64 {
     shares.len() as u64 / SHARES * if answer.certificate.is_some() { SOLVED } else { 1 }
 }
 
+/// Instants between two looks at whether to stop: a look at a clock costs as much as a step.
+const STOP_EVERY: u32 = 32;
+
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
 const IDLE_ROUNDS_MAX: u32 = 64;
 
@@ -170,10 +173,11 @@ pub fn run_until(
     let settings = run.engine.settings().clone();
     run.step(Input::Begin(Box::new(settings)));
     scenario.asked.iter().for_each(|(spec, steps)| run.ask(spec, *steps));
-    let mut stopped = false;
+    let (mut stopped, mut instants) = (stop(), 0u32);
     while let Some(now) = run.next_time().filter(|_| !stopped) {
         run.happen(now);
-        stopped = stop();
+        instants = instants.wrapping_add(1);
+        stopped = instants.is_multiple_of(STOP_EVERY) && stop();
     }
     let cut = run.open > 0 && !run.told() && (stopped || run.goes_on());
     let rough_from = run.rough.from();
@@ -224,7 +228,7 @@ impl<'a> Run<'a> {
             work: 0,
             limits,
             idle_rounds: 0,
-            rough: Rough::new(engine.settings().round, scenario.rough_from),
+            rough: Rough::new(engine.settings().round, scenario.rough_from, scenario.only_asked),
             engine,
         }
     }

@@ -8,19 +8,22 @@
 use crate::engine::Engine;
 use crate::units::{Span, Time};
 
-/// A round is at most this part of the time since rounds began to grow.
+/// A round is at most this part of the time since rounds began to grow; where many runs make an interval, that one.
 const PART: u64 = 8;
+const PART_OF_MANY: u64 = 4;
 
 /// How rounds grow.
 pub(super) struct Rough {
     /// Their length at first.
     round: Span,
     from: Option<Time>,
+    part: u64,
 }
 
 impl Rough {
-    pub(super) fn new(round: Span, from: Option<Time>) -> Rough {
-        Rough { round, from }
+    /// `many`: it is one run of many.
+    pub(super) fn new(round: Span, from: Option<Time>, many: bool) -> Rough {
+        Rough { round, from, part: if many { PART_OF_MANY } else { PART } }
     }
 
     /// Since when they grow.
@@ -32,7 +35,7 @@ impl Rough {
     pub(super) fn round(&mut self, engine: &Engine, now: Time, tired: bool) -> Span {
         self.from = self.from.or(tired.then_some(now));
         let since = self.from.map_or(Span::ZERO, |from| now - from);
-        let times = since.0.checked_div(self.round.0).unwrap_or_default() / PART;
+        let times = since.0.checked_div(self.round.0).unwrap_or_default() / self.part;
         let free = engine.state().promises.kept.is_empty();
         let doublings = if free { times.checked_ilog2().unwrap_or_default() } else { 0 };
         Span(self.round.0 << doublings)

@@ -32,11 +32,11 @@ use crate::request::JobRequest;
 
 /// Work for all runs of one question together, as `Limits` counts it: counted, so that the same question to the same
 /// state has the same answer on every machine.
-const WORK_MAX: u64 = 1_000_000;
+const WORK_MAX: u64 = 2_000_000;
 
 /// The longest that its thread may work all the same, as a policy may be dearer than it looks; and the longest that who
 /// asks waits, where others have the processors.
-const WORKS_MAX: Duration = Duration::from_secs(2);
+const WORKS_MAX: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What somebody asks: about a job, or about a node.

@@ -21,10 +21,10 @@ const LIVING: usize = 100;
 
 /// States of each policy, quiet ones and those into which others come.
 const QUIET: u64 = 50;
-const BUSY: u64 = 100;
+const BUSY: u64 = 300;
 
 /// The first seed of those into which others come: none of them was used to choose how intervals are made.
-const SEEDS: u64 = 70_000;
+const SEEDS: u64 = 80_000;
 
 /// Needs no data.
 pub(super) fn suite(_: &Path) -> anyhow::Result<Option<Vec<Check>>> {
