@@ -1,8 +1,9 @@
 //! What would become of a job if it were submitted now, or of all jobs if a node went. It only looks, so that whoever
-//! may look may ask, one question at a time; others' jobs are only counted.
+//! may look may ask, one question at a time; others' jobs are only counted. Who asks while others do waits for their turn.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -16,10 +17,13 @@ use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
 use crate::what_if::{Question, WhatIf, view};
 
-/// Questions that are answered at once, of all users together.
-const ASKING_MAX: usize = 4;
+/// People whose questions are answered or wait for their turn, all together.
+const ASKING_MAX: usize = 32;
 
-/// Seconds after which to ask again about the past while it is being simulated for somebody else.
+/// The longest that a question waits for its turn.
+const TURN_MAX: Duration = Duration::from_secs(20);
+
+/// Seconds after which to ask again while others' questions are answered.
 const BUSY_S: f64 = 10.0;
 
 #[utoipa::path(post, path = "/v1/what-if", request_body = WhatIf, security(("token" = [])),
@@ -34,19 +38,25 @@ pub(super) async fn what_if(
         check(job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
     }
     let turn = site.asking.turn(&caller.who.user)?;
+    // Before the copy is made: it is of the state as it is when the answer is worked out, and there are few of them.
+    let place = turn.place(TURN_MAX).await?;
     let (who, asker, asked) = (caller.who.clone(), caller.who, Box::new(asked));
     let question = site.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await?;
-    Ok(Answer(answered(site, question, asker, turn).await?))
+    Ok(Answer(answered(site, question, asker, (place, turn)).await?))
 }
 
-/// Works the answer out on a thread that may take its time. Who asks again before it is done waits, even if they gave
-/// up on the first answer.
-async fn answered(site: Arc<Site>, question: Question, who: Who, turn: Turn) -> Result<WhatIfView, Refusal> {
-    let place = turn.place().await;
+/// Works the answer out on a thread that may take its time. Who asks again before it is done is sent away, even if they
+/// gave up on the first answer.
+async fn answered(
+    site: Arc<Site>,
+    question: Question,
+    who: Who,
+    turn: (OwnedSemaphorePermit, Turn),
+) -> Result<WhatIfView, Refusal> {
     background::answered(move || {
         let answer = question.answer(&|| site.stop.is_cancelled());
         let answer = answer.map(|told| view(&question, &told, &who, &site.board()));
-        drop((place, turn));
+        drop(turn);
         answer
     })
     .await
@@ -90,9 +100,12 @@ impl Asking {
 }
 
 impl Turn {
-    /// Waits for the time to work at it. None: questions are answered no longer, which does not happen.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.places.clone().acquire_owned().await.ok()
+    /// Waits until it can be worked at, first come, first served.
+    async fn place(&self, longest: Duration) -> Result<OwnedSemaphorePermit, Problem> {
+        let busy =
+            || Problem::later(BUSY_S, "others' questions are still being answered; try again in a moment");
+        let place = tokio::time::timeout(longest, self.0.places.clone().acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or_else(busy)
     }
 
     /// The right to have the past simulated.
@@ -113,14 +126,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_asks_one_question_at_a_time_and_all_together_a_few() {
+    fn a_user_asks_one_question_at_a_time_and_not_all_at_once() {
         let asking = Asking::default();
         let first = asking.turn("ann").ok();
         assert_eq!(asking.turn("ann").err().map(|problem| problem.status.as_u16()), Some(429));
-        let others: Vec<_> = ["bob", "cid", "dan"].map(|user| asking.turn(user).ok()).into();
+        let others: Vec<_> = (1..ASKING_MAX).map(|user| asking.turn(&user.to_string()).ok()).collect();
         assert!(others.iter().all(Option::is_some));
         assert_eq!(asking.turn("eve").err().and_then(|problem| problem.retry_s), Some(1.0));
         drop(first);
         assert!(asking.turn("ann").is_ok() && asking.turn("ann").is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_asks_while_others_do_waits_for_their_turn() {
+        let asking = Asking { places: Arc::new(Semaphore::new(1)), ..Asking::default() };
+        let (ann, bob) = (asking.turn("ann").ok().unwrap(), asking.turn("bob").ok().unwrap());
+        let working = ann.place(TURN_MAX).await.ok();
+        let refused = bob.place(Duration::from_millis(1)).await.err();
+        assert_eq!(refused.and_then(|problem| problem.retry_s), Some(BUSY_S));
+        let waits = tokio::spawn(async move { bob.place(TURN_MAX).await.is_ok() });
+        drop(working);
+        assert!(waits.await.unwrap());
     }
 }
