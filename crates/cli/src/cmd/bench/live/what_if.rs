@@ -28,6 +28,8 @@ const KINDS: [&str; 2] = ["h100", "a100"];
 /// Clients that submit the jobs, and people that ask at once.
 const CLIENTS: usize = 16;
 const ASKERS: usize = 10;
+/// How often scheduling is looked at alone and with people who ask, by turns.
+const TURNS: u64 = 5;
 /// How often somebody submits a job and cancels it again, while scheduling is measured.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -52,7 +54,8 @@ pub(crate) struct WhatIfArgs {
     /// Length of a round, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     round: u32,
-    /// Also measure scheduling for so many seconds, alone and while ten people ask
+    /// Also measure scheduling for so many seconds alone and as many while ten people ask, by turns; rounds should be
+    /// short enough that some fall into each
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     load: u32,
     /// The seed of jobs and questions
@@ -212,25 +215,41 @@ fn about(job: JobRequest, (alternatives, intervals): (bool, bool)) -> WhatIf {
     WhatIf { job: Some(job), alternatives, intervals, ..WhatIf::default() }
 }
 
-/// How fast the server schedules alone, and while people ask.
+/// How fast the server schedules alone, and while people ask: in turns, so that a machine that is slower for a while is so
+/// for both.
 fn both(asked: &ServerArgs, client: &Client, args: &WhatIfArgs, folder: &Path) -> anyhow::Result<[Pace; 2]> {
-    note("jobs come and go");
-    let alone = pace(client, args, 0)?;
-    note(&format!("and {ASKERS} people ask"));
     let people = people(asked, client, folder)?;
+    let [mut alone, mut busy] = ["alone", "busy"].map(|when| Seen { when, ..Seen::default() });
+    for turn in 0..TURNS {
+        note(&format!("jobs come and go, {} of {TURNS}", turn + 1));
+        look(client, args, &mut alone)?;
+        note(&format!("and {ASKERS} people ask"));
+        while_asked(&people, args.seed ^ turn << 32, &mut busy, |busy| look(client, args, busy))?;
+    }
+    ensure!(busy.answers > 0, "nobody was answered while jobs came and went");
+    Ok([alone.pace(), busy.pace()])
+}
+
+/// Has people ask without pause while something is looked at.
+fn while_asked(
+    people: &[Client],
+    seed: u64,
+    seen: &mut Seen,
+    looks: impl FnOnce(&mut Seen) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let (stop, answers, refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    let busy = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         for (number, person) in people.iter().enumerate() {
             let (stop, answers, refused) = (&stop, &answers, &refused);
-            scope.spawn(move || pester(person, args.seed ^ number as u64, stop, answers, refused));
+            scope.spawn(move || pester(person, seed ^ number as u64, stop, answers, refused));
         }
-        let busy = pace(client, args, 1);
+        let looked = looks(seen);
         stop.store(true, Ordering::Relaxed);
-        busy
+        looked
     })?;
-    let (answers, refused) = (answers.into_inner(), refused.into_inner());
-    ensure!(answers > 0, "nobody was answered while jobs came and went");
-    Ok([alone, Pace { answers, refused, ..busy }])
+    seen.answers += answers.into_inner();
+    seen.refused += refused.into_inner();
+    Ok(())
 }
 
 /// People who may ask: each has a token of their own.
@@ -262,25 +281,47 @@ fn pester(person: &Client, seed: u64, stop: &AtomicBool, answers: &AtomicUsize, 
 }
 
 /// Submits and cancels a job now and then, and looks at how long it and the plans take.
-fn pace(client: &Client, args: &WhatIfArgs, turn: u64) -> anyhow::Result<Pace> {
-    let (before, watch, mut each_s) = (Sums::read(client)?, Stopwatch::start(), Vec::new());
-    while watch.seconds() < f64::from(args.load) {
-        let number = each_s.len() as u64;
+fn look(client: &Client, args: &WhatIfArgs, seen: &mut Seen) -> anyhow::Result<()> {
+    let (before, watch) = (Sums::read(client)?, Stopwatch::start());
+    while watch.seconds() < f64::from(args.load) / TURNS as f64 {
+        let number = seen.submits_s.len() as u64;
         let one = Stopwatch::start();
-        let made = client.submit(&job(args.seed ^ 0xcafe, number), &format!("pace-{turn}-{number}"))?;
-        each_s.push(one.seconds());
+        let made = client.submit(&job(args.seed ^ 0xcafe, number), &format!("{}-{number}", seen.when))?;
+        seen.submits_s.push(one.seconds());
         client.order(&format!("/v1/jobs/{}/cancel", made.id), &json!({}))?;
         std::thread::sleep(PAUSE);
     }
     let after = Sums::read(client)?;
-    Ok(Pace {
-        answers: 0,
-        refused: 0,
-        submit_p50_ms: quantile_ms(&mut each_s, 0.5),
-        submit_p99_ms: quantile_ms(&mut each_s, 0.99),
-        plan_mean_ms: after.mean_ms(&before, "plan"),
-        round_mean_ms: after.mean_ms(&before, "round"),
-    })
+    seen.plans_ms.extend(after.mean_ms(&before, "plan"));
+    seen.rounds_ms.extend(after.mean_ms(&before, "round"));
+    Ok(())
+}
+
+/// What was seen of scheduling.
+#[derive(Default)]
+struct Seen {
+    /// Distinguishes its submissions from others.
+    when: &'static str,
+    submits_s: Vec<f64>,
+    /// The mean of each turn.
+    plans_ms: Vec<f64>,
+    rounds_ms: Vec<f64>,
+    answers: usize,
+    refused: usize,
+}
+
+impl Seen {
+    fn pace(mut self) -> Pace {
+        let mean = |each: &[f64]| (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64);
+        Pace {
+            answers: self.answers,
+            refused: self.refused,
+            submit_p50_ms: quantile_ms(&mut self.submits_s, 0.5),
+            submit_p99_ms: quantile_ms(&mut self.submits_s, 0.99),
+            plan_mean_ms: mean(&self.plans_ms),
+            round_mean_ms: mean(&self.rounds_ms),
+        }
+    }
 }
 
 /// Milliseconds that this part of them took at most.
