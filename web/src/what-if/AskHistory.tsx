@@ -15,7 +15,7 @@ export function AskHistory() {
   const { status } = here;
   const [last, setLast] = useState('7d');
   const [changes, setChanges] = useState<ChangeFields[]>([NO_CHANGE]);
-  const { answer, error, busy, ask } = useAsking<Replay>('/v1/what-if/history', () => replayQuestion(last, changes));
+  const { answer, error, busy, ask } = useAsking<Replay>('/v1/what-if/history', () => [replayQuestion(last, changes)]);
   const set = (at: number, change: Partial<ChangeFields>) => setChanges(changes.map((one, n) => (n === at ? { ...one, ...change } : one)));
   const hints: [keyof ChangeFields, string, string][] = [
     ['policy', 'Policy', status?.policy ?? 'as now'],

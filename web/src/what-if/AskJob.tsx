@@ -16,7 +16,7 @@ export function AskJob({ like }: { like: string | null }) {
   const { value: job, error: missing } = useGet<Job>(like ? `/v1/jobs/${encodeURIComponent(like)}` : null);
   const base = job?.request ?? null;
   const [fields, setFields] = useState<Fields>(EMPTY);
-  const { answer, error, busy, ask } = useAsking<WhatIf>('/v1/what-if', () => ({ job: request(fields, base, store.now()) }));
+  const { answer, error, busy, more, ask } = useAsking<WhatIf>('/v1/what-if', () => questions(request(fields, base, store.now())));
   useEffect(() => { if (base) setFields({ ...fieldsOf(base), duration: fieldsOf(base).duration || EMPTY.duration }); }, [base]);
   return (
     <>
@@ -26,11 +26,15 @@ export function AskJob({ like }: { like: string | null }) {
       </Panel>
       <Panel title="What would happen">
         {error && <Failed error={error} />}
+        {more && <p class="note" role="status">The first answer. Other ways to ask, and what those who may come could change, follow…</p>}
         {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Say what the job needs and ask. The scheduler is run forward on a copy of what goes on now: with this job, and with the same job asked for in other ways.</p>}
       </Panel>
     </>
   );
 }
+
+/** First the job as it is, which is answered at once, then with all that takes longer. */
+const questions = (job: Record<string, unknown>) => [{ job, alternatives: false, intervals: false }, { job }];
 
 interface FormProps { fields: Fields; set: (fields: Fields) => void; ask: (event: Event) => void; busy: boolean }
 

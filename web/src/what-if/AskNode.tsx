@@ -12,7 +12,7 @@ import { useAsking } from './asking';
 export function AskNode({ node }: { node: string | null }) {
   const names = useStore().nodesByName().map((node) => node.name);
   const [fields, setFields] = useState<NodeFields>({ node: node ?? names[0] ?? '', what: 'drain', evict: false, at: '' });
-  const { answer, error, busy, ask } = useAsking<WhatIf>('/v1/what-if', () => nodeQuestion(fields, store.now()));
+  const { answer, error, busy, ask } = useAsking<WhatIf>('/v1/what-if', () => [nodeQuestion(fields, store.now())]);
   const set = (change: Partial<NodeFields>) => setFields({ ...fields, ...change });
   return (
     <>
