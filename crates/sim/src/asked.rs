@@ -33,6 +33,12 @@ impl Asked {
         self.told.quiet.start == self.real.0
     }
 
+    /// Whether the end is what was foretold, to within an eighth of the time from start to end.
+    pub fn ends_about_then(&self) -> bool {
+        let (Some(told), (Some(start), Some(end))) = (self.told.quiet.end, self.real) else { return false };
+        (told - end).max(end - told).0 <= (end - start).0 / 8
+    }
+
     /// The intervals of start and end, with what became of them.
     pub fn turned_out(&self) -> impl Iterator<Item = (What, Option<Interval>, Time)> {
         let Estimate { start, end } = self.told.estimate.unwrap_or_default();

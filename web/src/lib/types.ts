@@ -158,6 +158,9 @@ export interface WhatIfRow {
   stopped: number;
   delays: Delay[];
   cut: boolean;
+  /** Whether start and end are only about right. */
+  rough: boolean;
+  rough_end: boolean;
 }
 
 export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }

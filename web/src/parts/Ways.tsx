@@ -22,7 +22,7 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
         <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
       ))}
       {first && first.delays.length > 0 && <><h3>Who would wait longer, asked as it is</h3><Delays delays={first.delays} /></>}
-      <p class="note">Bars are exact if nobody else comes; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
+      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ to within an eighth of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
     </div>
   );
 }
@@ -33,8 +33,8 @@ function Way({ row, now, at }: { row: WhatIfRow; now: number; at: (time: number)
       <th scope="row">{row.label}{row.best && <span class="state node-up">best</span>}</th>
       <td>{row.kind ? <>{row.gpus} × {row.kind} <small class="below">{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
       <td class="ways-axis">{!row.refused && row.start !== null && <Span row={row} at={at} now={now} />}</td>
-      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} now={now} />}</td>
-      <td>{!row.refused && <When time={row.end} interval={row.end_interval} now={now} />}</td>
+      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} rough={row.rough} now={now} />}</td>
+      <td>{!row.refused && <When time={row.end} interval={row.end_interval} rough={row.rough_end} now={now} />}</td>
       <td>{row.in_time === false && <span class="bad">missed</span>}{row.in_time === true && <span class="good">kept</span>}</td>
       <td>{others(row)}</td>
     </tr>
@@ -52,13 +52,13 @@ function Span({ row, at, now }: { row: WhatIfRow; at: (time: number) => string; 
   );
 }
 
-function When({ time, interval, now }: { time: number | null; interval: Interval | null; now: number }) {
+function When({ time, interval, rough, now }: { time: number | null; interval: Interval | null; rough: boolean; now: number }) {
   if (time === null) return <span class="note">not within weeks</span>;
   const low = interval ? Math.min(interval.low, time) : time;
   const high = interval ? (interval.high === null ? null : Math.max(interval.high, time)) : time;
   return (
     <>
-      {ago(Math.max(time, now), now)}
+      {rough && <abbr title="about">≈ </abbr>}{ago(Math.max(time, now), now)}
       {(high === null || high - low >= 1) && <small class="below">{span(Math.max(0, low - now))} – {high === null ? '…' : span(Math.max(0, high - now))}</small>}
     </>
   );

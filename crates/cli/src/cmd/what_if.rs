@@ -28,8 +28,8 @@ const EXAMPLES: &str = "Examples:
   yard what-if --history 7d --add h100:2x8 --price h100=2.5 --html week.html
   yard what-if --history 24h --remove node-3 --round 120s -o json
 
-Times are exact if nobody else comes and all jobs take as long as they say; what is in parentheses holds nine times in
-ten with jobs like those of the past coming.";
+Times are exact if nobody else comes and all jobs take as long as they say, those with a ~ to within an eighth of the time
+since the start; what is in parentheses holds nine times in ten with jobs like those of the past coming.";
 
 const CUT: &str = "some of it is not known: one question may not take more work";
 
@@ -145,9 +145,11 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
     }
     let late = if row.in_time == Some(false) { ", too late" } else { "" };
     let none = if row.cut { "not known" } else { "not within weeks" };
-    let about = if row.rough && row.start.is_some() { "~" } else { "" };
-    let told = |quiet, interval| format!("{about}{}", within(quiet, interval, now, none));
-    (told(row.start, row.start_interval), told(row.end, row.end_interval) + late)
+    let told = |quiet: Option<f64>, interval, rough: bool| {
+        let about = if rough && quiet.is_some() { "~" } else { "" };
+        format!("{about}{}", within(quiet, interval, now, none))
+    };
+    (told(row.start, row.start_interval, row.rough), told(row.end, row.end_interval, row.rough_end) + late)
 }
 
 fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64, none: &str) -> String {

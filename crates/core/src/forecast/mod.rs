@@ -111,8 +111,10 @@ pub struct Forecast {
     pub cut: bool,
     /// The work it took, as limits count it.
     pub work: u64,
-    /// From when on it is to within the length of its rounds, which grow.
+    /// From when on its rounds may grow.
     pub rough_from: Option<Time>,
+    /// From when on they have, and it is to within the length of one.
+    pub grown_from: Option<Time>,
 }
 
 /// What would become of a job that is asked about, beside its outlook.
@@ -180,8 +182,8 @@ pub fn run_until(
         stopped = instants.is_multiple_of(STOP_EVERY) && stop();
     }
     let cut = run.open > 0 && !run.told() && (stopped || run.goes_on());
-    let rough_from = run.rough.from();
-    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work, rough_from })
+    let (rough_from, grown_from) = (run.rough.from(), run.rough.grown());
+    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work, rough_from, grown_from })
 }
 
 struct Run<'a> {

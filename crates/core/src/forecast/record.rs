@@ -208,7 +208,9 @@ impl Moves {
 /// is: then the upper one alone need not hold more often than that.
 fn shift(offs: &[Off]) -> (f64, f64) {
     let early = quantile(HELD, offs.iter().map(|off| off.early).collect());
-    let sooner = offs.iter().filter(|off| off.early > early).count() as f64 / offs.len().max(1) as f64;
+    // The next one is as likely to be in any place among them: before the first of those that were too early, say.
+    let sooner = offs.iter().filter(|off| off.early > early).count();
+    let sooner = (sooner + 1) as f64 / (offs.len() + 1) as f64;
     let held = (HELD - (1.0 - HELD) + sooner).min(HELD);
     (early, quantile(held, offs.iter().filter_map(|off| off.late).collect()))
 }

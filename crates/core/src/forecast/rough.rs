@@ -18,17 +18,24 @@ pub(super) struct Rough {
     round: Span,
     from: Option<Time>,
     part: u64,
+    /// Since when they are longer than at first.
+    grown: Option<Time>,
 }
 
 impl Rough {
     /// `many`: it is one run of many.
     pub(super) fn new(round: Span, from: Option<Time>, many: bool) -> Rough {
-        Rough { round, from, part: if many { PART_OF_MANY } else { PART } }
+        Rough { round, from, part: if many { PART_OF_MANY } else { PART }, grown: None }
     }
 
     /// Since when they grow.
     pub(super) fn from(&self) -> Option<Time> {
         self.from
+    }
+
+    /// Since when they are longer than at first.
+    pub(super) fn grown(&self) -> Option<Time> {
+        self.grown
     }
 
     /// How long a round is from now on; `tired`: they should grow from now on, if they do not yet.
@@ -38,6 +45,7 @@ impl Rough {
         let times = since.0.checked_div(self.round.0).unwrap_or_default() / self.part;
         let free = engine.state().promises.kept.is_empty();
         let doublings = if free { times.checked_ilog2().unwrap_or_default() } else { 0 };
+        self.grown = self.grown.or((doublings > 0).then_some(now));
         Span(self.round.0 << doublings)
     }
 }

@@ -59,7 +59,14 @@ pub struct Told {
     /// Whether work ran out before all was known.
     pub cut: bool,
     /// From when on it is not exact though nobody else comes, but to within the length of rounds that grow.
-    pub rough_from: Option<Time>,
+    pub grown_from: Option<Time>,
+}
+
+impl Told {
+    /// Whether a time is not exact, though nobody else comes.
+    pub fn is_rough(&self, time: Option<Time>) -> bool {
+        self.grown_from.is_some_and(|from| time.is_none_or(|time| time > from))
+    }
 }
 
 /// What a job costs another.
@@ -102,11 +109,11 @@ impl Asker<'_> {
     }
 
     fn told(&self, with: Forecast, without: &Forecast) -> Told {
-        let (hits, rough_from) = (self.hits(&with, without), with.rough_from);
+        let (hits, grown_from) = (self.hits(&with, without), with.grown_from);
         let Some(asked) = with.asked else { return Told { cut: true, ..Told::default() } };
         let quiet = with.outlooks.get(&asked.job).copied().unwrap_or_default();
         let cut = with.cut || without.cut;
-        Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut, rough_from }
+        Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut, grown_from }
     }
 
     /// What would become of the jobs if this happened to nodes.
@@ -117,7 +124,7 @@ impl Asker<'_> {
         Ok(Told {
             hits,
             cut: forecast.cut || without.cut,
-            rough_from: forecast.rough_from,
+            grown_from: forecast.grown_from,
             ..Told::default()
         })
     }

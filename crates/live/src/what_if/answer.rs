@@ -59,7 +59,8 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobV
         stopped: told.hits.iter().filter(|hit| hit.stops > 0).count(),
         delays: told.hits.iter().filter_map(delay).take(NAMED_MAX).collect(),
         cut: told.cut,
-        rough: told.rough_from.is_some_and(|from| told.quiet.start.is_none_or(|start| start > from)),
+        rough: told.is_rough(told.quiet.start),
+        rough_end: told.is_rough(told.quiet.end),
         ..WhatIfRow::default()
     }
 }

@@ -33,21 +33,26 @@ pub(super) fn suite(_: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     Ok(Some(checks))
 }
 
-/// Of so many states for each policy, in how many the start was exact.
+/// Of so many states for each policy, in how many the start was exact, and the end to within an eighth of the time from
+/// one to the other.
 fn exact(states: u64) -> anyhow::Result<Vec<Check>> {
-    let mut counts = [0u64; POLICIES.len()];
+    let mut counts = [[0u64; 2]; POLICIES.len()];
     for seed in 0..states {
         let jobs = 150;
         let plan = planned(burst(seed, jobs).as_bytes(), "gpu:4x8", &POLICIES.join(","))?;
-        for (choice, exact) in plan.choices.iter().zip(&mut counts) {
-            let asked = plan.what_if(choice, jobs - 1, jobs, false)?;
-            *exact += asked.is_some_and(|asked| asked.living >= LIVING && asked.exact()) as u64;
+        for (choice, [starts, ends]) in plan.choices.iter().zip(&mut counts) {
+            let asked = plan.what_if(choice, jobs - 1, jobs, false)?.filter(|asked| asked.living >= LIVING);
+            *starts += asked.as_ref().is_some_and(Asked::exact) as u64;
+            *ends += asked.as_ref().is_some_and(Asked::ends_about_then) as u64;
         }
     }
-    let check = |(policy, exact): (&str, u64)| {
-        Check::decimals("what-if", policy, "exact starts, nobody comes after", states as f64, exact as f64)
+    let figures = ["exact starts, nobody comes after", "ends within an eighth, nobody comes after"];
+    let check = |(policy, counts): (&'static str, [u64; 2])| {
+        let check =
+            move |(figure, count)| Check::decimals("what-if", policy, figure, states as f64, count as f64);
+        figures.into_iter().zip(counts).map(check)
     };
-    Ok(POLICIES.into_iter().zip(counts).map(check).collect())
+    Ok(POLICIES.into_iter().zip(counts).flat_map(check).collect())
 }
 
 /// Of so many states for each policy, how often the intervals held while others came. States of one trace go together.
@@ -112,9 +117,9 @@ mod tests {
 
     /// Some of the states that `yard validate` asks in, which take minutes.
     #[test]
-    fn starts_are_exact_where_nobody_comes_after() {
+    fn starts_are_exact_and_ends_nearly_where_nobody_comes_after() {
         let checks = exact(8).unwrap();
-        assert_eq!(checks.len(), POLICIES.len());
+        assert_eq!(checks.len(), 2 * POLICIES.len());
         checks.iter().for_each(|check| assert!(check.ok, "{check:?}"));
     }
 }
