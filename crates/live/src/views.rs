@@ -399,7 +399,7 @@ pub struct WhatIfRow {
     pub cut: bool,
     /// Whether even its start is only about right, because too much happens before it.
     pub rough: bool,
-    /// Whether its end is only about right, to within an eighth of the time since its start.
+    /// Whether its end is only about right, mostly to within a quarter of the time since its start.
     pub rough_end: bool,
 }
 

@@ -33,10 +33,10 @@ impl Asked {
         self.told.quiet.start == self.real.0
     }
 
-    /// Whether the end is what was foretold, to within an eighth of the time from start to end.
-    pub fn ends_about_then(&self) -> bool {
-        let (Some(told), (Some(start), Some(end))) = (self.told.quiet.end, self.real) else { return false };
-        (told - end).max(end - told).0 <= (end - start).0 / 8
+    /// By how much the end was off, as a part of the time from start to end; none where it was not foretold.
+    pub fn end_off(&self) -> Option<f64> {
+        let (told, start, end) = (self.told.quiet.end?, self.real.0?, self.real.1?);
+        Some((told - end).max(end - told).secs() / (end - start).secs())
     }
 
     /// The intervals of start and end, with what became of them.

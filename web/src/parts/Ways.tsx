@@ -22,7 +22,7 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
         <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
       ))}
       {first && first.delays.length > 0 && <><h3>Who would wait longer, asked as it is</h3><Delays delays={first.delays} /></>}
-      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ to within an eighth of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
+      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ mostly to within a quarter of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
     </div>
   );
 }

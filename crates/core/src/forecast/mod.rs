@@ -8,8 +8,8 @@
 //! what would become of it, and of the others because of it.
 //!
 //! A run is exact, round by round, until the job that is asked about has begun, or so much work was done
-//! (`Limits::exact_max`); from then on rounds grow with the distance (`rough`), and what they decide is to within the
-//! length of one.
+//! (`Limits::exact_max`); from then on rounds grow with the distance (`rough`), and what they decide is about right where
+//! jobs take turns (`yard validate` has the figures).
 
 pub mod interval;
 pub mod past;
@@ -113,7 +113,7 @@ pub struct Forecast {
     pub work: u64,
     /// From when on its rounds may grow.
     pub rough_from: Option<Time>,
-    /// From when on they have, and it is to within the length of one.
+    /// From when on they have, and it is about right.
     pub grown_from: Option<Time>,
 }
 

@@ -58,7 +58,7 @@ pub struct Told {
     pub estimate: Option<Estimate>,
     /// Whether work ran out before all was known.
     pub cut: bool,
-    /// From when on it is not exact though nobody else comes, but to within the length of rounds that grow.
+    /// From when on it is about right and not exact, though nobody else comes: rounds have grown.
     pub grown_from: Option<Time>,
 }
 
