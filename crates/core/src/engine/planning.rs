@@ -186,7 +186,7 @@ impl Engine {
             return;
         }
         let gate = state.gate();
-        let turning = state.filling();
+        let turning = state.turning();
         let promised = rounds::fill(rounds::Parts {
             book: &mut state.book,
             nodes: Arc::make_mut(&mut state.nodes),
@@ -321,13 +321,6 @@ impl State {
             self.book.account(&Jobs { now: self.now, turns, specs: &self.specs, runs: &self.runs });
         }
         Turning { turns, now: self.now, round }
-    }
-
-    /// The same for those that wait: the accounts of who holds devices play no part in their order. Gavel's count whole
-    /// steps up to each look, and so depend on it.
-    fn filling(&mut self) -> Turning {
-        let Settings { turns, round, .. } = self.settings;
-        if turns.is_gavel() { self.turning() } else { Turning { turns, now: self.now, round } }
     }
 }
 
