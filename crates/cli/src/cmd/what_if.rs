@@ -28,8 +28,9 @@ const EXAMPLES: &str = "Examples:
   yard what-if --history 7d --add h100:2x8 --price h100=2.5 --html week.html
   yard what-if --history 24h --remove node-3 --round 120s -o json
 
-Times are exact if nobody else comes and all jobs take as long as they say, those with a ~ mostly to within a quarter of
-the time since the start; what is in parentheses holds nine times in ten with jobs like those of the past coming.";
+Times are exact if nobody else comes and all jobs take as long as they say, those with a ~ mostly
+to within a quarter of the time since the start; what is in parentheses holds nine times in ten
+with jobs like those of the past coming.";
 
 const CUT: &str = "some of it is not known: one question may not take more work";
 

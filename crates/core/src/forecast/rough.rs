@@ -8,8 +8,9 @@
 use crate::engine::Engine;
 use crate::units::{Span, Time};
 
-/// A round is at most this part of the time since rounds began to grow; where many runs make an interval, that one.
+/// A round is at most this part of the time since rounds began to grow.
 const PART: u64 = 8;
+/// The same where many runs make an interval: it is what they have in common that counts.
 const PART_OF_MANY: u64 = 4;
 
 /// How rounds grow.
