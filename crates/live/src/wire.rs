@@ -11,7 +11,7 @@ use yard_core::part::{Order, PartId, Told};
 use yard_core::training::Batch;
 
 /// The version of this protocol; both ends must agree.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;
 
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;
@@ -117,6 +117,10 @@ pub struct Hello {
     pub paused: Vec<JobId>,
     /// What it can do beyond starting and stopping.
     pub abilities: Abilities,
+    /// Tells machines apart that claim the same name: it is the same for each start of an agent on one boot of one
+    /// machine with one folder.
+    #[serde(default)]
+    pub host: String,
 }
 
 /// What a node can do beyond starting and stopping jobs.
@@ -128,6 +132,18 @@ pub struct Abilities {
     pub no_limits: Option<String>,
     /// Host memory that frozen jobs may hold, in MiB.
     pub freeze_room_mib: u64,
+    /// Whose jobs alone it runs, where it cannot run everybody's.
+    #[serde(default)]
+    pub only_user: Option<OnlyUser>,
+}
+
+/// The one user whose jobs a node runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnlyUser {
+    /// The user's name.
+    pub name: String,
+    /// Why nobody else's: a clause, such as `its agent does not run as root`.
+    pub why: String,
 }
 
 /// How a card is doing.
@@ -232,6 +248,13 @@ pub enum ToAgent {
         /// Whether to go on sending what is written.
         follow: bool,
     },
+    /// Send up to so many further pieces of a log; it is sent no faster than it is read.
+    LogsMore {
+        /// Which request.
+        request: u64,
+        /// How many pieces.
+        pieces: u32,
+    },
     /// Send no more of a log.
     LogsEnd {
         /// Which request.
@@ -274,6 +297,42 @@ pub struct Task {
     /// What it may take of each card, through MPS; none: it runs without.
     #[serde(default)]
     pub limits: Option<Limits>,
+    /// What its processes are given and nobody else may see. Never written to a file.
+    #[serde(default)]
+    pub secrets: Vec<TaskSecret>,
+}
+
+/// A secret on its way to a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSecret {
+    /// Its name: that of the variable, or of the file.
+    pub name: String,
+    /// How the job finds it.
+    pub handed: Handed,
+    /// What it is.
+    pub value: SecretValue,
+}
+
+/// How a job finds a secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Handed {
+    /// As a variable of its environment.
+    #[default]
+    Env,
+    /// As a file in the folder that `YARD_SECRETS_DIR` names.
+    File,
+}
+
+/// The content of a secret. It is not shown by `{:?}`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretValue(pub String);
+
+impl std::fmt::Debug for SecretValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(secret)")
+    }
 }
 
 /// What a job may take of each of its cards while it shares them through MPS.

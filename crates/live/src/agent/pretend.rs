@@ -171,5 +171,6 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         parts: Vec::new(),
         paused: Vec::new(),
         abilities: Abilities::default(),
+        host: String::new(),
     }
 }

@@ -301,7 +301,9 @@ impl Agent {
                 no_freeze: self.moving.no_freeze.clone(),
                 freeze_room_mib: self.moving.room >> 20,
                 no_limits: self.mps.missing(),
+                only_user: None,
             },
+            host: String::new(),
         };
         self.up = true;
         self.cards.tell_again();
@@ -343,6 +345,7 @@ impl Agent {
                 let path = self.spawner.layout.log(job, rank, stderr);
                 self.reads.begin(request, job, path, tail, follow);
             }
+            ToAgent::LogsMore { .. } => {}
             ToAgent::LogsEnd { request } => self.reads.end(request),
         }
     }

@@ -56,6 +56,7 @@ pub(crate) fn task(command: &[&str]) -> Task {
         memory_mib: None,
         cpus: None,
         limits: None,
+        secrets: Vec::new(),
         kind: "fake".into(),
     }
 }

@@ -351,6 +351,7 @@ mod tests {
             parts: vec![],
             paused: vec![],
             abilities: Abilities::default(),
+            host: String::new(),
         }
     }
 

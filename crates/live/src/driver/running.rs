@@ -149,6 +149,7 @@ impl Driver {
             cpus: request.cpus,
             kind,
             limits,
+            secrets: Vec::new(),
         })
     }
 

@@ -81,6 +81,7 @@ async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Unbou
         parts: Vec::new(),
         paused: Vec::new(),
         abilities: Default::default(),
+        host: String::new(),
     };
     link.news.send(FromAgent::Beat { seq: 99 }).unwrap(); // Too early: it is dropped.
     link.news.send(FromAgent::Hello(hello.clone())).unwrap();

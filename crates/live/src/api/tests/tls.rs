@@ -148,6 +148,7 @@ fn hello(name: &str, version: u32) -> Message {
         parts: Vec::new(),
         paused: Vec::new(),
         abilities: Default::default(),
+        host: String::new(),
     };
     Message::text(serde_json::to_string(&FromAgent::Hello(hello)).unwrap())
 }

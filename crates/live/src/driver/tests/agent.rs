@@ -34,6 +34,7 @@ impl Agent {
             parts: vec![],
             paused: vec![],
             abilities: Abilities::default(),
+            host: String::new(),
         };
         let (parts, tasks, due) = Default::default();
         Agent { hello, parts, handle: None, connection: 0, inbox: None, tasks, due }

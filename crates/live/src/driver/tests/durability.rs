@@ -66,6 +66,7 @@ impl Hand {
             parts: vec![],
             paused: vec![],
             abilities: Abilities::default(),
+            host: String::new(),
         };
         self.inbox = inbox;
         self.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
@@ -195,6 +196,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         parts: vec![],
         paused: vec![],
         abilities: Abilities::default(),
+        host: String::new(),
     };
     hand.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
     assert!(answer.try_recv().is_err());
