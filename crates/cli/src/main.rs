@@ -73,6 +73,8 @@ enum Command {
     Top(cmd::top::TopArgs),
     /// Make, list and revoke tokens
     Token(cmd::token::TokenArgs),
+    /// Show inputs that made the scheduler fail and were set aside, and have them tried again
+    Repair(cmd::repair::RepairArgs),
     /// Run a trace through one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
     /// Ask a policy once: what it would give to the jobs of a trace
@@ -136,6 +138,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Events(args) => cmd::events::run(&args, out),
         Command::Top(args) => cmd::top::run(&args),
         Command::Token(args) => cmd::token::run(&args, out),
+        Command::Repair(args) => cmd::repair::run(&args, out),
         Command::Sim(args) => cmd::sim::run(&args, out),
         Command::Plan(args) => cmd::plan::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),

@@ -1,5 +1,7 @@
 //! The live cluster end to end: the real binary, real processes, loopback. One file for each thing that people rely on.
 
+#[path = "live/attack_liveness.rs"]
+mod attack_liveness;
 #[path = "live/company.rs"]
 mod company;
 #[path = "live/faults.rs"]

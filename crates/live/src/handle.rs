@@ -193,6 +193,11 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// Whether there is a driver that could answer.
+    pub fn is_alive(&self) -> bool {
+        !self.asks.is_closed()
+    }
+
     /// Sends a request and waits for the answer.
     pub async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();

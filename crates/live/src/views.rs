@@ -223,6 +223,9 @@ pub struct StatusView {
     pub rounds: u64,
     /// Plans so far.
     pub plans: u64,
+    /// Inputs that made the scheduler fail and were set aside; `yard repair` shows them.
+    #[serde(default)]
+    pub set_aside: u64,
 }
 
 /// A page of events, oldest first.

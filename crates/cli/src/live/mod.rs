@@ -41,9 +41,9 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
         running.has(node.as_deref()).await;
         greet(&running, &args.server.data);
         let broke = wait(agent, &running).await;
-        farewell(running, node).await?;
+        let left = farewell(running, node).await;
         stop.cancel();
-        broke
+        broke.and(left)
     })
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn server(args: &ServerCommandArgs) -> anyhow::Result<()> {
     threads()?.block_on(async {
         let running = server::start(&args.server).await?;
         greet(&running, &args.server.data);
-        stop::asked().await;
-        farewell(running, None).await
+        let broke = wait(None, &running).await;
+        farewell(running, None).await.and(broke)
     })
 }
 
@@ -116,6 +116,13 @@ fn greet(running: &Running, data: &Path) {
         data.display(),
         data.join("token").display(),
     ));
+    if running.set_aside() > 0 {
+        note(&format!(
+            "WARNING: the scheduler failed on {} of its inputs, which were set aside. See them with: yard repair --data {}",
+            running.set_aside(),
+            data.display()
+        ));
+    }
 }
 
 /// Waits until somebody wants it to stop, or the agent breaks down.
@@ -136,13 +143,44 @@ async fn wait(
     }
 }
 
-/// Jobs of the node that goes away save and stop; the journal is closed.
+/// Jobs of the node that goes away save and stop; the journal is closed. Of a scheduler that died nothing is asked.
 async fn farewell(running: Running, node: Option<String>) -> anyhow::Result<()> {
+    if !running.handle.is_alive() {
+        return Ok(());
+    }
     if node.is_some() {
         note("stopping: jobs on this machine save and stop (once more Ctrl-C leaves them to the next start)");
     }
     tokio::select! {
         done = tokio::time::timeout(FAREWELL, running.end(node)) => done.context("jobs took too long to stop")?,
         () = stop::asked() => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use yard_live::handle::Ask;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        server: crate::cmd::server::ServerOptions,
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_scheduler_that_stops_by_itself_ends_the_process() {
+        let folder = std::env::temp_dir().join(format!("yard-ends-{}", std::process::id()));
+        let data = folder.to_string_lossy().into_owned();
+        let options = Options::parse_from(["yard", "--listen", "127.0.0.1:0", "--data", &data]);
+        let running = server::start(&options.server).await.expect("a server starts");
+        let leave = Vec::new();
+        running.handle.ask(|reply| Ask::Shutdown { leave, reply }).await.expect("the driver is told to end");
+        let ended = wait(None, &running).await.expect_err("the process must end with an error");
+        assert!(ended.to_string().contains("stopped by itself"), "{ended}");
+        farewell(running, None).await.expect("nothing is left to wait for");
+        let _ = std::fs::remove_dir_all(folder);
     }
 }

@@ -55,7 +55,8 @@ pub(super) struct Running {
 /// Starts a server; it answers once this returns.
 pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
     let metrics = Metrics::new();
-    let (make, placer) = (policy(&options.policy)?, yard_policies::placer(&options.placer)?);
+    yard_policies::placer(&options.placer)?;
+    let (make, placer) = (policy(&options.policy)?, placer(&options.placer));
     let config = config(options, &metrics)?;
     let round = config.settings.round;
     let listener = TcpListener::bind(options.listen).await;
@@ -104,6 +105,12 @@ impl Running {
     fn is_up(&self, node: &str) -> bool {
         let board = self.handle.board.read().unwrap_or_else(PoisonError::into_inner);
         board.nodes.get(node).is_some_and(|node| node.state == "up")
+    }
+
+    /// Inputs that were set aside because the scheduler failed on them.
+    pub(super) fn set_aside(&self) -> u64 {
+        let board = self.handle.board.read().unwrap_or_else(PoisonError::into_inner);
+        board.status.as_ref().map_or(0, |status| status.set_aside)
     }
 
     /// Waits for the driver to end, which it should not.

@@ -30,9 +30,14 @@ pub(super) async fn metrics(State(site): State<Arc<Site>>, Reader(_): Reader) ->
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
 }
 
-#[utoipa::path(get, path = "/healthz", responses((status = 200, description = "The process answers")))]
-pub(super) async fn healthz() -> &'static str {
-    "ok\n"
+#[utoipa::path(get, path = "/healthz",
+    responses((status = 200, description = "The process lives"), (status = 503, body = ErrorView)))]
+pub(super) async fn healthz(State(site): State<Arc<Site>>) -> Result<&'static str, Problem> {
+    if !site.handle.is_alive() {
+        let error = "the scheduler has stopped; restart the server, its log says why".to_owned();
+        return Err(Refusal::Unavailable(error).into());
+    }
+    Ok("ok\n")
 }
 
 #[utoipa::path(get, path = "/readyz",

@@ -11,6 +11,7 @@ use crate::forecaster::Estimating;
 use crate::translate::{Blank, Catalog};
 
 /// What the driver is run with.
+#[derive(Clone)]
 pub struct Config {
     /// The folder that holds everything it must not forget.
     pub data: PathBuf,

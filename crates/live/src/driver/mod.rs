@@ -5,6 +5,7 @@
 //! What is absent: decisions. Who runs where is the engine's matter, what agents do next is `Gangs`'.
 
 mod agents;
+mod aside;
 mod cards;
 mod clients;
 pub(crate) mod clock;
@@ -33,7 +34,7 @@ use tokio::sync::{broadcast, mpsc};
 use yard_core::forecast::record::Record as Estimates;
 use yard_core::gang::Gangs;
 use yard_core::ids::{AgentId, JobId};
-use yard_core::policy::{Cadence, Placer};
+use yard_core::policy::Cadence;
 use yard_core::units::Span;
 use yard_core::{Engine, State};
 
@@ -44,7 +45,7 @@ use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};
 use crate::board::Board;
-use crate::forecaster::Forecaster;
+use crate::forecaster::{Forecaster, MakePlacer};
 use crate::handle::{Ask, Handle, Reply};
 use crate::planner::{Answer, MakePolicy, Planner};
 use crate::store::{Derived, Store, StoreError, pack};
@@ -92,6 +93,8 @@ pub struct Driver {
     packing: bool,
     packed: mpsc::UnboundedSender<Packed>,
     forecaster: Forecaster,
+    /// Inputs of the journal that made the scheduler fail and were set aside.
+    set_aside: u64,
     /// Asked to end: when, and who waits for it.
     ending: Option<(Span, Vec<Reply<()>>)>,
 }
@@ -122,14 +125,19 @@ impl Driver {
     pub fn start(
         mut config: Config,
         make: MakePolicy,
-        placer: Box<dyn Placer>,
+        placer: MakePlacer,
     ) -> Result<(Handle, JoinHandle<()>), StoreError> {
         config.settings.every_round = make().cadence() == Cadence::EveryRound;
-        let store = Store::open(&config.data)?;
         let estimating = config.estimates.take().map(|how| (how, make.clone()));
-        let (planner, answers) = Planner::new(make, config.plan_cap, config.plan_rest);
-        let (packed, packed_receiver) = mpsc::unbounded_channel();
-        let mut driver = recovery::recover(config, store, placer, planner, packed)?;
+        let (mut driver, answers, packed_receiver) = aside::recover_all(
+            || Store::open(&config.data),
+            |store, replaying| {
+                let (planner, answers) = Planner::new(make.clone(), config.plan_cap, config.plan_rest);
+                let (packed, packed_receiver) = mpsc::unbounded_channel();
+                let driver = recovery::recover(config.clone(), store, placer(), planner, packed, replaying)?;
+                Ok((driver, answers, packed_receiver))
+            },
+        )?;
         estimating.into_iter().for_each(|(how, make)| driver.forecaster.begin(how, make));
         driver.begin()?;
         let (asks, asks_receiver) = mpsc::channel(ASKS_WAITING_MAX);

@@ -95,6 +95,7 @@ impl Driver {
             prices: prices.collect(),
             rounds: ledger.rounds,
             plans: ledger.plans,
+            set_aside: self.set_aside,
         }
     }
 

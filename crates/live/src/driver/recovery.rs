@@ -15,6 +15,7 @@ use yard_core::policy::Placer;
 use yard_core::units::Time;
 
 use super::agents::{Agent, node_name};
+use super::aside::Replaying;
 use super::clock::Clock;
 use super::jobs::Record;
 use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
@@ -31,6 +32,7 @@ pub(super) fn recover(
     placer: Box<dyn Placer>,
     planner: Planner,
     packed: mpsc::UnboundedSender<Packed>,
+    replaying: &Replaying,
 ) -> Result<Driver, StoreError> {
     let (seq, engine) = restore(&config, &store, placer)?;
     let derived = Derived { seq: store.derived()?, ..Derived::default() };
@@ -60,11 +62,12 @@ pub(super) fn recover(
         packing: false,
         forecaster: Default::default(),
         packed,
+        set_aside: replaying.count() as u64,
         ending: None,
         store,
     };
     driver.load_jobs()?;
-    driver.replay()?;
+    driver.replay(replaying)?;
     driver.load_agents()?;
     driver.load_past()?;
     driver.load_estimates()?;
@@ -118,20 +121,24 @@ impl Driver {
     }
 
     /// Steps the journal behind the snapshot.
-    fn replay(&mut self) -> Result<(), StoreError> {
+    fn replay(&mut self, replaying: &Replaying) -> Result<(), StoreError> {
         let written = self.derived.seq;
         let mut entries = Vec::new();
         self.store.replay(self.seq, |entry| entries.push(entry))?;
         let mut last = Time::ZERO;
         for entry in entries {
             last = entry.time;
+            let input = replaying.input(entry.seq, entry.input);
             if entry.seq > written {
-                self.step_engine(entry.time, entry.input);
+                let ended = self.derived.ended.len();
+                self.step_engine(entry.time, input);
+                replaying.explain(entry.seq, &mut self.derived.ended[ended..]);
             } else {
                 self.seq = entry.seq;
-                self.engine.step(entry.time, entry.input, &mut Vec::new());
+                self.engine.step(entry.time, input, &mut Vec::new());
             }
         }
+        replaying.done();
         self.clock = Clock::new(last.max(self.engine.view().now));
         Ok(())
     }

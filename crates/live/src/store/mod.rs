@@ -2,6 +2,7 @@
 //! one transaction can hold everything a batch of inputs needs to be durable before anybody is answered. Readers
 //! open connections of their own (`history`) and never wait for the writer.
 
+mod aside;
 mod error;
 mod journal;
 mod rows;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use nix::fcntl::{Flock, FlockArg};
 use rusqlite::Connection;
 
+pub use aside::{AsideInput, list_aside};
 pub use error::StoreError;
 pub use journal::{Derived, Entry, Write};
 pub(crate) use rows::job_row;

@@ -249,6 +249,7 @@ fn board() -> Board {
         running: 1,
         ended: 1,
         nodes_up: 1,
+        set_aside: 0,
         devices: 2,
         devices_held: 1,
         prices: BTreeMap::new(),

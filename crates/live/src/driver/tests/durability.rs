@@ -26,7 +26,8 @@ impl Hand {
         let (planner, answers) = Planner::new(policy("fifo-fit"), config.plan_cap, config.plan_rest);
         let (packed_sender, packed) = mpsc::unbounded_channel();
         let placer = yard_policies::placers::placer("pack").unwrap();
-        let mut driver = recovery::recover(config, store, placer, planner, packed_sender).unwrap();
+        let mut driver =
+            recovery::recover(config, store, placer, planner, packed_sender, &Default::default()).unwrap();
         driver.begin().unwrap();
         let (asks_sender, asks) = mpsc::channel(1);
         let (_, inbox) = mpsc::unbounded_channel();

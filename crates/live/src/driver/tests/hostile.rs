@@ -148,8 +148,7 @@ proptest! {
             std::fs::copy(rig.dir.path().join(file), dir.path().join(file)).unwrap();
         }
         damage(dir.path(), row, at);
-        let placer = yard_policies::placers::placer("pack").unwrap();
-        let error = Driver::start(config(dir.path()), policy("fifo-fit"), placer).err().map(|error| error.to_string());
+        let error = Driver::start(config(dir.path()), policy("fifo-fit"), packs()).err().map(|error| error.to_string());
         prop_assert!(error.as_ref().is_some_and(|error| error.contains("yard.db")), "{error:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The driver as clients and agents see it: through a handle, with agents that are scripts and links in memory.
 
 mod agent;
+mod aside;
 mod cards;
 mod crashes;
 mod durability;
@@ -54,6 +55,10 @@ fn config(dir: &Path) -> Config {
     config
 }
 
+fn packs() -> crate::MakePlacer {
+    Arc::new(|| yard_policies::placers::placer("pack").unwrap())
+}
+
 fn policy(name: &'static str) -> MakePolicy {
     Arc::new(move || yard_policies::make(name, Arc::from([])).unwrap().1)
 }
@@ -75,8 +80,7 @@ impl Rig {
     }
 
     fn run(dir: Arc<Scratch>, config: Config, make: MakePolicy) -> Rig {
-        let placer = yard_policies::placers::placer("pack").unwrap();
-        let (handle, thread) = Driver::start(config, make, placer).unwrap();
+        let (handle, thread) = Driver::start(config, make, packs()).unwrap();
         Rig { handle, thread: Some(thread), dir }
     }
 
