@@ -1,6 +1,7 @@
 //! `yard bench`: how fast a market of any size is solved, and how near the optimum; likewise fits of speed models,
 //! Sia's and Pollux's assignments, deadlines that are promised, and a live server with many agents or many questions.
 
+mod abuse;
 mod fit;
 mod instance;
 mod live;
@@ -50,6 +51,8 @@ enum Bench {
     WhatIf(live::what_if::WhatIfArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
+    /// Flood a server and an agent as a user could, and watch their memory and other users' submissions
+    Abuse(abuse::AbuseArgs),
 }
 
 /// The market to solve.
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Bench::Pollux(args) => (pollux::measure(args)?, args.output),
         Bench::Promises(args) => (promises::measure(args)?, args.output),
         Bench::WhatIf(args) => return live::what_if::run(args, out),
+        Bench::Abuse(args) => return abuse::run(args, out),
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {

@@ -3,7 +3,7 @@
 
 mod crowd;
 mod load;
-mod process;
+pub(super) mod process;
 pub(super) mod what_if;
 
 use std::io::Read;

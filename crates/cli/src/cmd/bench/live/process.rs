@@ -17,7 +17,7 @@ const LOOKS: u32 = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Looks for something until it is there.
-pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
+pub(in crate::cmd::bench) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
     for _ in 0..LOOKS {
         if let Some(found) = look() {
             return Ok(found);
@@ -28,10 +28,10 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyho
 }
 
 /// A folder that goes away with the measurement.
-pub(super) struct Scratch(pub(super) PathBuf);
+pub(in crate::cmd::bench) struct Scratch(pub(in crate::cmd::bench) PathBuf);
 
 impl Scratch {
-    pub(super) fn new(parent: &Path) -> anyhow::Result<Scratch> {
+    pub(in crate::cmd::bench) fn new(parent: &Path) -> anyhow::Result<Scratch> {
         let path = parent.join(format!("yard-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Scratch(path))
@@ -46,14 +46,14 @@ impl Drop for Scratch {
 }
 
 /// `yard` with some arguments; it is told to stop when this is dropped, and the keeper of its agent too.
-pub(super) struct Yard {
+pub(in crate::cmd::bench) struct Yard {
     child: Child,
     data: PathBuf,
 }
 
 impl Yard {
     /// Starts it; what it says goes into a file beside its data.
-    pub(super) fn start(command: &str, data: &Path, options: &[&str]) -> anyhow::Result<Yard> {
+    pub(in crate::cmd::bench) fn start(command: &str, data: &Path, options: &[&str]) -> anyhow::Result<Yard> {
         let program = std::env::current_exe().context("this program's own file cannot be found")?;
         let log = log_of(data);
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -65,7 +65,7 @@ impl Yard {
     }
 
     /// How to ask it, once it answers.
-    pub(super) fn answers(&mut self) -> anyhow::Result<ServerArgs> {
+    pub(in crate::cmd::bench) fn answers(&mut self) -> anyhow::Result<ServerArgs> {
         let server = until("the server answers", || self.ended().or_else(|| address(&self.data).map(Ok)))??;
         let asked = ServerArgs { server: Some(server), token_file: Some(self.data.join("token")) };
         let client = Client::new(&asked)?;
@@ -88,12 +88,12 @@ impl Yard {
     }
 
     /// What it holds of memory.
-    pub(super) fn memory(&self) -> anyhow::Result<Memory> {
+    pub(in crate::cmd::bench) fn memory(&self) -> anyhow::Result<Memory> {
         Memory::of(self.child.id())
     }
 
     /// The same of its agent's keeper, once that is there.
-    pub(super) fn keeper_memory(&self) -> anyhow::Result<Memory> {
+    pub(in crate::cmd::bench) fn keeper_memory(&self) -> anyhow::Result<Memory> {
         Memory::of(until("the agent starts its keeper", || keeper_of(&self.data))?)
     }
 }
@@ -128,8 +128,8 @@ fn end(pid: u32) {
 }
 
 /// What a process holds of memory, in MiB.
-pub(super) struct Memory {
-    pub(super) now: f64,
+pub(in crate::cmd::bench) struct Memory {
+    pub(in crate::cmd::bench) now: f64,
     /// The most so far.
     pub(super) peak: f64,
 }
