@@ -72,7 +72,10 @@ fn serve(name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     } else {
         file.plain.into_response()
     };
-    response.headers_mut().extend(guards(file));
+    // `extend` would add to what is there: a page with two content types is refused by browsers.
+    for (name, value) in guards(file) {
+        response.headers_mut().insert(name, value);
+    }
     Ok(response)
 }
 

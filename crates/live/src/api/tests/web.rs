@@ -13,6 +13,10 @@ async fn the_dashboard_is_for_everybody_and_says_nothing_private() {
                 policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe")
             );
             assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+            let twice = answer.headers.keys().find(|name| answer.headers.get_all(*name).iter().count() > 1);
+            assert_eq!(twice, None, "{path}: a header comes twice");
+            let kind = answer.headers["content-type"].to_str().unwrap();
+            assert!(!kind.contains("octet-stream"), "{path} is {kind}");
             assert_eq!(answer.headers["referrer-policy"], "no-referrer");
         }
     }
