@@ -77,6 +77,9 @@ impl Engine {
         if joiners.is_empty() || lease.jobs.iter().any(|job| !wanted.contains(job)) {
             return;
         }
+        if !state.promises.kept.is_empty() && lease.jobs.iter().any(|job| state.is_binding(*job)) {
+            return; // Company would make it slower, and others were promised its devices once it is done.
+        }
         let (lead, shape, placement, until) =
             (lease.jobs[0], lease.shape, lease.placement.clone(), lease.until);
         let all: SmallVec<[JobIdx; 2]> = lease.jobs.iter().chain(&joiners).copied().collect();

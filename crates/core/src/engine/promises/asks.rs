@@ -93,7 +93,7 @@ impl State {
     }
 
     /// Whether a job that has devices keeps them, or takes longer to give them back than plans reckon with.
-    pub(super) fn is_binding(&self, job: JobIdx) -> bool {
+    pub(in crate::engine) fn is_binding(&self, job: JobIdx) -> bool {
         self.binds_with(&self.specs[job.index()])
     }
 

@@ -115,8 +115,7 @@ impl State {
         let waits = |job: &JobIdx| {
             let run = self.run(*job);
             let idle = run.lease.is_none() || run.state == JobState::Suspending;
-            let free = idle && !self.promises.due.contains_key(job);
-            free && run.is_active() && self.is_binding(*job)
+            idle && run.is_active() && self.is_binding(*job)
         };
         let jobs: BTreeSet<JobIdx> = self.rows.values().copied().filter(waits).collect();
         if jobs.is_empty() {
@@ -132,10 +131,17 @@ impl State {
         Outlook { now: self.now, settle: self.promises.settle, specs, runs, belief }
     }
 
-    /// Whether a lease's devices cannot be had before its jobs are done. Those that must have them now are planned for.
+    /// Whether a lease's devices cannot be had before its jobs are done. Those that were planned for are.
     fn binds(&self, lease: &Lease) -> bool {
         let binding = lease.jobs.iter().any(|job| self.is_binding(*job));
-        binding && lease.state != LeaseState::Ending && !lease.is_due(&self.promises.due)
+        binding && lease.state != LeaseState::Ending && !self.is_planned(lease)
+    }
+
+    /// Whether a lease is what its job must have now, where it was promised that.
+    fn is_planned(&self, lease: &Lease) -> bool {
+        let promise = lease.jobs.first().and_then(|job| self.promises.kept.get(job));
+        let spot = promise.and_then(|promise| promise.plan.spots.first());
+        lease.is_due(&self.promises.due) && spot.is_some_and(|spot| *spot == spot_of(&lease.placement))
     }
 
     /// Puts new leases on record that cannot be stopped in time for others. Who began early has no plan any more.
@@ -150,6 +156,7 @@ impl State {
             for job in jobs.iter().filter(|job| self.is_binding(**job)).collect::<Vec<_>>() {
                 if let Some(promise) = self.promises.kept.get_mut(job) {
                     promise.plan = Default::default();
+                    self.promises.due.remove(job);
                 }
             }
         }
