@@ -154,7 +154,8 @@ impl Belief {
         let Some(learned) = self.learned.as_mut().filter(|_| known) else { return false };
         let alone = learned.measured.get(&(profile, shape.clone())).copied();
         match (other, alone) {
-            (None, _) => learned.take(profile, shape, steps_per_s),
+            (None, _) if steps_per_s > 0.0 => learned.take(profile, shape, steps_per_s),
+            (None, _) => false,
             (Some(other), Some(alone)) => {
                 let kept = if alone > 0.0 { steps_per_s / alone } else { 0.0 };
                 self.observe_kept(profile, shape, other, kept)

@@ -29,6 +29,9 @@ pub(crate) struct Stint {
 /// Shapes, and a speed for each.
 type Ways = (Arc<[Shape]>, Arc<[f64]>);
 
+/// Steps that a job would have made alone before making none beside another counts.
+const STEPS_MISSED: f64 = 10.0;
+
 /// Who computes less than this alone cannot be measured by it.
 const BUSY_MIN: f64 = 0.05;
 
@@ -114,9 +117,14 @@ impl State {
         if span < STINT_MIN || stint.company.len() > 1 {
             return;
         }
-        (stint.since, stint.steps) = (now, steps);
         let other = stint.company.first().copied();
         let (spec, at) = (self.specs[job.index()].clone(), self.way(job));
+        // No step is no measurement: the next report tells of all the time since. Beside another job it may mean that
+        // the two do not go together, once many steps would have been made.
+        if made <= 0.0 && (other.is_none() || spec.speeds[at] * span.secs() < STEPS_MISSED) {
+            return;
+        }
+        self.stints.entry(job).and_modify(|stint| (stint.since, stint.steps) = (now, steps));
         let belief = Arc::make_mut(&mut self.belief);
         self.dirty |= belief.observe(spec.profile, &spec.shapes[at], other, made.max(0.0) / span.secs());
         if spec.profile != ProfileId::default() {

@@ -2,7 +2,7 @@
 //! Whoever is let in is put on record with the time by which it is done.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -43,7 +43,9 @@ impl Outlook {
         let at = lying(&spec.shapes, shape, placement) as usize;
         let others = jobs.iter().filter(|other| **other != job);
         let company = others.map(|other| self.specs[other.index()].profile);
-        let speed = spec.speeds[at] * self.belief.kept(spec.profile, company, &spec.shapes[at].needs);
+        // Company that makes it faster may leave.
+        let kept = self.belief.kept(spec.profile, company, &spec.shapes[at].needs).min(1.0);
+        let speed = spec.speeds[at] * kept;
         if speed <= 0.0 {
             return Time::NEVER;
         }
@@ -62,8 +64,8 @@ impl Outlook {
 pub(crate) struct Gate {
     /// Those that are not simply let in.
     jobs: BTreeSet<JobIdx>,
-    /// Those of them that have a plan, which they give up when they begin.
-    planned: BTreeSet<JobIdx>,
+    /// Those of them that have a plan, which they give up when they begin, and when they must be done.
+    planned: BTreeMap<JobIdx, Time>,
     ground: RefCell<Ground>,
     outlook: Option<Outlook>,
 }
@@ -86,15 +88,14 @@ impl Gate {
         let mut until = Time::ZERO;
         for job in jobs {
             let end = outlook.end(jobs, *job, (shape, placement), None);
-            let by = outlook.runs[job.index()].promise.filter(|_| self.planned.contains(job));
             // In a slow shape it would break its own promise.
-            if by.is_some_and(|by| end > by) {
+            if self.planned.get(job).is_some_and(|by| end > *by) {
                 return Err(SmallVec::new());
             }
             until = until.max(end);
         }
         let planned: SmallVec<[JobIdx; 2]> =
-            jobs.iter().copied().filter(|job| self.planned.contains(job)).collect();
+            jobs.iter().copied().filter(|job| self.planned.contains_key(job)).collect();
         let (spot, mut ground) = (spot_of(placement), self.ground.borrow_mut());
         let lacking = ground.lacking(nodes, &spot, (outlook.now, until), &planned);
         if !lacking.is_empty() {
@@ -122,8 +123,16 @@ impl State {
             return Gate::default();
         }
         let planned = |job: &JobIdx| self.promises.kept.contains_key(job) && !self.began_early(*job);
-        let planned = jobs.iter().copied().filter(planned).collect();
+        let planned = jobs.iter().filter(|job| planned(job)).map(|job| (*job, self.done_by(*job))).collect();
         Gate { jobs, planned, ground: RefCell::new(self.ground()), outlook: Some(self.outlook()) }
+    }
+
+    /// When a job with a plan must be done: as it was promised, or as it is planned where that cannot be any more.
+    fn done_by(&self, job: JobIdx) -> Time {
+        let late = self.promises.kept.get(&job).filter(|promise| promise.at_risk);
+        let planned = late.and_then(|promise| promise.plan.stretches.last()).map(|last| last.until);
+        let promised = self.run(job).promise.filter(|_| late.is_none());
+        promised.or(planned).unwrap_or(Time::NEVER)
     }
 
     fn outlook(&self) -> Outlook {
