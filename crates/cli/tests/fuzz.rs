@@ -26,7 +26,7 @@ fn invariants_hold_on_seeds_that_once_broke_them() {
 fn promises_stay_sound_and_jobs_end_on_seeds_where_they_did_not() {
     let unsound = [5002152, 7000335, 9004190, 20025148, 20067304, 20082169, 30044158, 30058093];
     let endless = [5003659, 20016451, 30034180, 30072047];
-    for seed in unsound.into_iter().chain(endless).chain([20056803]) {
+    for seed in unsound.into_iter().chain(endless).chain([20056803, 50032350, 50076315]) {
         Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).quietly();
     }
 }

@@ -200,7 +200,10 @@ impl State {
     pub(super) fn watch_bound(&mut self) {
         let outlook = self.outlook();
         let mut bound = std::mem::take(&mut self.promises.bound);
-        bound.retain(|id, _| self.leases.get(*id).is_some());
+        // Who may be stopped and is left alone by one who may not be has a plan like all others.
+        bound.retain(|id, _| {
+            self.leases.get(*id).is_some_and(|lease| lease.jobs.iter().any(|job| self.is_binding(*job)))
+        });
         for (id, until) in &mut bound {
             let Some(lease) = self.leases.get(*id) else { continue };
             let works = |job: &&JobIdx| self.run(**job).state != JobState::Suspending;
