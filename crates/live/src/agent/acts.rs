@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use yard_core::holder::{Act, Happening};
 use yard_core::part::{Ending, How, Master, PartId, Told};
 use yard_core::training::Batch;
-use yard_core::{Span, Time};
+use yard_core::Span;
 
 use super::devices::CPU;
 use super::keeper::Ask;
 use super::moving::Way;
+use super::quarantine::Failed;
 use super::serve::Agent;
-use super::socket::{Socket, Telling};
+use super::opendir::Owner;
+use super::socket::{Socket, Telling, Users};
 use super::spawn::{Unspawned, free_port, signal};
 use super::state::replace;
 use crate::wire::{FromAgent, Task};
@@ -25,7 +27,7 @@ impl Agent {
     pub(super) fn settle(&mut self) {
         while !self.acts.is_empty() {
             let acts = std::mem::take(&mut self.acts);
-            let saved = if acts.iter().any(matters) { self.save() } else { Ok(()) };
+            let saved = if acts.iter().any(matters) { self.save_before(&acts) } else { Ok(()) };
             if let Err(error) = &saved {
                 tracing::error!(%error, "the agent's state cannot be written; nothing new is started");
             }
@@ -43,9 +45,20 @@ impl Agent {
 
     /// Writes down what was decided.
     pub(super) fn save(&mut self) -> io::Result<()> {
+        self.save_before(&[])
+    }
+
+    /// Writes down what was decided before it is done. Parts that are about to be thawed will be found under their next
+    /// names already; should they not get them, nobody misses an entry without processes.
+    fn save_before(&mut self, acts: &[Act]) -> io::Result<()> {
         self.state.last = self.now();
-        self.state.sockets =
-            self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder())).collect();
+        let folder = |part: &PartId| self.sockets.get(part).map(|(_, socket)| socket.folder());
+        let thawed = acts.iter().filter_map(|act| match act {
+            Act::Thaw { part, as_part, .. } => Some((*as_part, folder(part)?)),
+            _ => None,
+        });
+        let known = self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder()));
+        self.state.sockets = known.chain(thawed).collect();
         self.state.save(&self.spawner.layout.state())
     }
 
@@ -130,10 +143,11 @@ impl Agent {
         &mut self,
         part: PartId,
         folder: PathBuf,
-        owner: Option<(u32, u32)>,
+        owner: Option<Owner>,
     ) -> io::Result<()> {
         let number = self.next_socket();
-        let socket = Socket::open(&folder, owner, number, self.socket_news.clone())?;
+        let ranks = self.state.holder.start(part).map_or(1, |start| start.ranks.count);
+        let socket = Socket::open(&folder, Users { owner, ranks }, number, self.socket_news.clone())?;
         self.sockets.insert(part, (number, socket));
         Ok(())
     }
@@ -145,8 +159,8 @@ impl Agent {
         self.tell_ranks(part, &all, &Telling::Batch { local: batch.local, extra: batch.extra });
     }
 
-    fn tell_ranks(&self, part: PartId, ranks: &[u32], telling: &Telling) {
-        if let Some((_, socket)) = self.sockets.get(&part) {
+    fn tell_ranks(&mut self, part: PartId, ranks: &[u32], telling: &Telling) {
+        if let Some((_, socket)) = self.sockets.get_mut(&part) {
             socket.tell(ranks, telling);
         }
     }
@@ -190,6 +204,7 @@ impl Agent {
     fn judge_devices(&mut self, part: PartId, ending: &Ending, ran: Span) {
         let Some(start) = self.state.holder.start(part) else { return };
         let blameless = ending.code.is_some_and(|code| NOT_BEGUN.contains(&code));
+        let user = self.task(part).map_or_else(String::new, |task| task.user);
         for held in start.devices.clone() {
             let Some(group) = self.devices.groups().get(held.group as usize) else { continue };
             let size = group.devices.len() as u32;
@@ -197,15 +212,15 @@ impl Agent {
                 continue;
             }
             for device in (0..size).filter(|device| held.mask >> device & 1 == 1) {
-                self.judge_device((held.group, device), ending.how, ran, size, self.now());
+                self.judge_device((held.group, device), ending.how, Failed { user: &user, ran, size });
             }
         }
     }
 
-    fn judge_device(&mut self, device: (u32, u32), how: How, ran: Span, size: u32, now: Time) {
+    fn judge_device(&mut self, device: (u32, u32), how: How, failed: Failed<'_>) {
         match how {
             How::Crashed => {
-                if let Some(problem) = self.quarantine.failed(device, ran, size, now) {
+                if let Some(problem) = self.quarantine.failed(device, failed, self.now()) {
                     self.health(device.0, device.1, Some(problem));
                 }
             }
@@ -232,11 +247,12 @@ impl Agent {
         }
     }
 
-    /// Keeps what a part runs, also for the next agent.
+    /// Keeps what a part runs, also for the next agent. Its secrets are written nowhere.
     pub(super) fn keep_task(&mut self, part: PartId, task: Task) {
         let path = self.spawner.layout.task(part);
+        let on_file = Task { secrets: Vec::new(), ..task.clone() };
         let written =
-            serde_json::to_vec(&task).map_err(io::Error::from).and_then(|text| replace(&path, &text));
+            serde_json::to_vec(&on_file).map_err(io::Error::from).and_then(|text| replace(&path, &text));
         if let Err(error) = written {
             tracing::error!(%error, path = %path.display(), "what a job runs is not on file");
         }

@@ -3,8 +3,9 @@
 //! could choose its devices would not be alone on them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use nix::unistd::User;
 use yard_core::job::Claim;
 use yard_core::part::{Master, Start};
 
@@ -35,25 +36,23 @@ pub(crate) struct Rank<'a> {
     pub(crate) workdir: &'a Path,
 }
 
-/// Names that a job must not have from the agent, whose own they are.
-fn is_ours(name: &str) -> bool {
+/// Names that the contract is made of: an operator cannot set them for jobs.
+pub(crate) fn is_ours(name: &str) -> bool {
     name.starts_with("YARD_") || name.starts_with("SLURM_")
 }
 
-/// What a job of the agent's own user has from the agent.
-pub(crate) fn inherited(vars: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    vars.filter(|(name, _)| !is_ours(name)).collect()
-}
-
-/// What a job of another user begins with.
-pub(crate) fn login(user: &nix::unistd::User) -> BTreeMap<String, String> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
+/// What a job begins with, whoever runs the agent: as after a login, and nothing of the agent's own environment, which
+/// may hold its operator's secrets.
+pub(crate) fn login(name: &str, known: Option<&User>) -> BTreeMap<String, String> {
+    let text = |path: Option<&PathBuf>, other: &str| {
+        path.map_or_else(|| other.to_owned(), |path| path.to_string_lossy().into_owned())
+    };
     let vars = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-        ("HOME", text(&user.dir)),
-        ("SHELL", text(&user.shell)),
-        ("USER", user.name.clone()),
-        ("LOGNAME", user.name.clone()),
+        ("HOME", text(known.map(|user| &user.dir), "/")),
+        ("SHELL", text(known.map(|user| &user.shell), "/bin/sh")),
+        ("USER", name.to_owned()),
+        ("LOGNAME", name.to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
     ];
     vars.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -210,12 +209,5 @@ mod tests {
         assert_eq!(env["CUDA_VISIBLE_DEVICES"], "");
         assert_eq!(env["RANK"], "6");
         assert_eq!(env["WANDB_RUN_ID"], "yard-3");
-    }
-
-    #[test]
-    fn the_agents_own_variables_stay_its_own() {
-        let vars = [("YARD_TOKEN", "secret"), ("SLURM_JOB_ID", "9"), ("LD_LIBRARY_PATH", "/lib")];
-        let kept = inherited(vars.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(kept.keys().collect::<Vec<_>>(), ["LD_LIBRARY_PATH"]);
     }
 }

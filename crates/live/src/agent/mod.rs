@@ -4,13 +4,17 @@
 //! server, the keeper, jobs and the clock, takes all that is there at once, persists what was decided, and acts.
 
 mod acts;
+mod admit;
 mod beats;
+mod bucket;
 mod cards;
 mod cgroup;
 pub(crate) mod clock;
 mod devices;
 mod env;
 mod freezer;
+mod host;
+mod job_env;
 mod keeper;
 mod layout;
 mod link;
@@ -19,10 +23,13 @@ mod looks;
 mod moving;
 mod mps;
 mod nvml;
+mod opendir;
 mod pretend;
 mod quarantine;
 mod quiet;
+mod reach;
 mod reads;
+mod seldom;
 mod serve;
 mod socket;
 mod spawn;
@@ -32,13 +39,16 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+pub use self::admit::own_name;
 pub use self::devices::{Fakes, Offer};
 pub use self::freezer::freezer_main;
+pub use self::job_env::JobVariable;
 pub use self::keeper::{keeper_main, launch_main};
 pub use self::link::{Dial, Server};
 pub use self::pretend::{Pretend, Seen};
@@ -66,12 +76,21 @@ pub struct AgentConfig {
     pub freeze_room_mib: Option<u64>,
     /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
     pub cgroups: Option<PathBuf>,
+    /// The lowest number of a user whose jobs a root agent runs.
+    pub min_uid: u32,
+    /// Whether it runs jobs of its own user too, whatever their number.
+    pub own_user_too: bool,
+    /// What jobs find in their environment besides what a login gives.
+    pub job_env: BTreeMap<String, String>,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
     /// agent leaves at once and its jobs run on, for the next agent to find.
     pub take_jobs_along: bool,
     /// How often cards and the sizes of logs are looked at; `LOOK` as a rule.
     pub look: Duration,
 }
+
+/// The lowest number of a user whose jobs are run, where the operator says nothing: below it are the system's accounts.
+pub const MIN_UID: u32 = 1000;
 
 /// How often an agent looks at its cards.
 pub const LOOK: Duration = Duration::from_secs(2);

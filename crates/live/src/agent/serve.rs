@@ -1,9 +1,12 @@
 //! The agent's loop: who it listens to, and what becomes of what it hears.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use nix::fcntl::Flock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -13,11 +16,12 @@ use yard_core::part::{Order, PartId};
 use yard_core::{Span, Time};
 
 use super::AgentConfig;
+use super::admit::Admission;
 use super::beats::Beats;
 use super::cards::{Cards, Found};
 use super::cgroup::Cgroups;
 use super::devices::{Devices, Offer};
-use super::env;
+use super::host::host_id;
 use super::keeper::{Ask, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
@@ -26,7 +30,7 @@ use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
 use super::quiet::Computed;
 use super::reads::Reads;
-use super::socket::{Saying, Socket, SocketNews, remove};
+use super::socket::{NEWS_MAX, NewsSender, Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
 use super::state::State;
 use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
@@ -34,8 +38,9 @@ use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 /// The longest that the driver of the cards may take to list them.
 const LISTING: Duration = Duration::from_secs(60);
 
-/// What is taken in at once before it is acted upon.
+/// What is taken in at once before it is acted upon, and how much of that may come from jobs.
 const BATCH: usize = 256;
+const FROM_JOBS: usize = 64;
 
 /// The agent.
 pub(super) struct Agent {
@@ -62,11 +67,13 @@ pub(super) struct Agent {
     /// Sockets with their numbers, which stay when a part gets another name.
     pub(super) sockets: BTreeMap<PartId, (u64, Socket)>,
     sockets_made: u64,
-    pub(super) socket_news: mpsc::UnboundedSender<(u64, SocketNews)>,
+    pub(super) socket_news: NewsSender,
     /// When parts started, for what fails too quickly.
     pub(super) started: BTreeMap<PartId, Time>,
     inboxes: Inboxes,
     beats: Beats,
+    /// Held for as long as the agent is there.
+    _lock: Flock<File>,
 }
 
 /// Who may say something.
@@ -74,7 +81,7 @@ struct Inboxes {
     keeper: mpsc::UnboundedReceiver<Option<Say>>,
     keeper_end: mpsc::UnboundedSender<Option<Say>>,
     moved: mpsc::UnboundedReceiver<MoveEnd>,
-    sockets: mpsc::UnboundedReceiver<(u64, SocketNews)>,
+    sockets: mpsc::Receiver<(u64, SocketNews)>,
 }
 
 /// What woke the loop.
@@ -94,7 +101,10 @@ impl Agent {
     /// Finds everything as the last agent left it.
     pub(super) async fn start(config: AgentConfig) -> anyhow::Result<Agent> {
         let data = config.data.display().to_string();
-        let layout = Layout::open(&config.data).with_context(|| format!("the agent's folder {data}"))?;
+        let folder = || format!("the agent's folder {data}");
+        let layout = Layout::open(&config.data).with_context(folder)?;
+        let lock = layout.lock().await.with_context(folder)?;
+        let admission = Admission::new(&config, layout.data());
         let mut state =
             State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
@@ -103,17 +113,16 @@ impl Agent {
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
-        let (socket_news, sockets) = mpsc::unbounded_channel();
+        let (socket_news, sockets) = mpsc::channel(NEWS_MAX);
         let (moves, moved) = mpsc::unbounded_channel();
         let moving = Moving::prepare(&config, &layout, &devices, &state.holder, moves).await;
         let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
-        let inherited = env::inherited(std::env::vars());
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
         let tool = Tool::find(&config.offer, devices.groups(), &node);
         let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
         let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
-            spawner: Spawner { layout, node, launcher, inherited, cgroups },
+            spawner: Spawner { layout, node, launcher, admission, cgroups },
             state,
             devices,
             cards,
@@ -134,6 +143,7 @@ impl Agent {
             started: BTreeMap::new(),
             inboxes: Inboxes { keeper: keeper_inbox, keeper_end, moved, sockets },
             beats: Beats::new(),
+            _lock: lock,
             config,
         };
         agent.restart().await?;
@@ -184,20 +194,34 @@ impl Agent {
         Ok(())
     }
 
-    /// Listens again where processes of the last agent's time know it.
+    /// Listens again where processes of the last agent's time know it: at the folder of their part, or, once they were
+    /// thawed, at that of the part they were, which is on file.
     fn open_sockets(&mut self, alive: &[(PartId, u32)]) {
-        for (part, folder) in std::mem::take(&mut self.state.sockets) {
-            if !alive.iter().any(|(known, _)| *known == part) {
-                remove(&folder);
-            } else if !self.sockets.contains_key(&part) {
-                let owner = self
-                    .task(part)
-                    .and_then(|task| self.spawner.account(&task).ok())
-                    .and_then(|who| who.owner());
-                self.open_socket(part, folder, owner).unwrap_or_else(|error| {
-                    tracing::warn!(%error, %part.job, "a job cannot talk to the agent any more");
-                });
+        let on_file: BTreeMap<PartId, PathBuf> = std::mem::take(&mut self.state.sockets).into_iter().collect();
+        let parts: BTreeSet<PartId> = alive.iter().map(|(part, _)| *part).collect();
+        let folder_of = |agent: &Agent, part: PartId| {
+            on_file.get(&part).cloned().unwrap_or_else(|| agent.spawner.layout.socket(part))
+        };
+        let used: BTreeSet<PathBuf> = parts.iter().map(|part| folder_of(self, *part)).collect();
+        let there = self.spawner.layout.socket_folders().into_iter().map(|(_, folder)| folder);
+        there.chain(on_file.values().cloned()).filter(|folder| !used.contains(folder)).for_each(|folder| remove(&folder));
+        for part in parts {
+            if !self.sockets.contains_key(&part) {
+                let folder = folder_of(self, part);
+                self.reopen_socket(part, folder);
             }
+        }
+    }
+
+    fn reopen_socket(&mut self, part: PartId, folder: PathBuf) {
+        let account = self.task(part).map(|task| self.spawner.account(&task));
+        let opened = match account {
+            Some(Ok(account)) => self.open_socket(part, folder, account.owner()).map_err(|error| error.to_string()),
+            Some(Err(refused)) => Err(refused.message),
+            None => Err("what it runs is not on file".to_owned()),
+        };
+        if let Err(error) = opened {
+            tracing::warn!(error, %part.job, "a job cannot talk to the agent any more");
         }
     }
 
@@ -248,6 +272,7 @@ impl Agent {
 
     /// Takes in all that is already there, so that it is persisted and acted upon together.
     async fn drain(&mut self) -> anyhow::Result<()> {
+        let mut from_jobs = FROM_JOBS;
         for _ in 0..BATCH {
             if let Ok(heard) = self.link.heard.try_recv() {
                 self.take(Woken::Server(Some(heard))).await?;
@@ -255,7 +280,10 @@ impl Agent {
                 self.take(Woken::Keeper(said)).await?;
             } else if let Ok(end) = self.inboxes.moved.try_recv() {
                 self.take(Woken::Moved(end)).await?;
-            } else if let Ok((number, news)) = self.inboxes.sockets.try_recv() {
+            } else if from_jobs > 0
+                && let Ok((number, news)) = self.inboxes.sockets.try_recv()
+            {
+                from_jobs -= 1;
                 self.take(Woken::Job(number, news)).await?;
             } else {
                 break;
@@ -301,9 +329,9 @@ impl Agent {
                 no_freeze: self.moving.no_freeze.clone(),
                 freeze_room_mib: self.moving.room >> 20,
                 no_limits: self.mps.missing(),
-                only_user: None,
+                only_user: self.spawner.admission.only_user(),
             },
-            host: String::new(),
+            host: host_id(self.spawner.layout.data()),
         };
         self.up = true;
         self.cards.tell_again();

@@ -1,18 +1,17 @@
 //! From an order to processes: whose they are, where they run, what they see and where their output goes.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use nix::unistd::{User, geteuid};
 use yard_core::part::{Master, Start};
 
+use super::admit::{Account, Admission};
 use super::cgroup::Cgroups;
 use super::env;
-use super::keeper::{RankSpec, RunAs, Sink, StartPart};
+use super::keeper::{RankSpec, Sink, StartPart};
 use super::layout::Layout;
 use super::logs::Named;
 use super::mps::Client;
@@ -33,24 +32,6 @@ impl From<io::Error> for Unspawned {
     }
 }
 
-/// Who a job runs as: its user, and what its environment begins with.
-pub(crate) struct Account {
-    pub(crate) run_as: Option<RunAs>,
-    pub(crate) base: BTreeMap<String, String>,
-}
-
-impl Account {
-    /// Who files must belong to, where that is not the agent's own user.
-    pub(crate) fn owner(&self) -> Option<(u32, u32)> {
-        self.run_as.as_ref().map(|user| (user.uid, user.gid))
-    }
-
-    /// The number of the user.
-    pub(crate) fn uid(&self) -> u32 {
-        self.owner().map_or_else(|| geteuid().as_raw(), |(uid, _)| uid)
-    }
-}
-
 /// Makes processes of orders.
 pub(crate) struct Spawner {
     /// Where things are.
@@ -59,33 +40,16 @@ pub(crate) struct Spawner {
     pub(crate) node: String,
     /// The command that becomes another user.
     pub(crate) launcher: Vec<String>,
-    /// What jobs of the agent's own user have from it.
-    pub(crate) inherited: BTreeMap<String, String>,
+    /// Who jobs are run for.
+    pub(crate) admission: Admission,
     /// Control groups, where there are any.
     pub(crate) cgroups: Option<Cgroups>,
 }
 
 impl Spawner {
-    /// Whose processes a task's are. An agent that is not root can only run jobs as itself.
+    /// Whose processes a task's are, if they may run here.
     pub(crate) fn account(&self, task: &Task) -> Result<Account, Unspawned> {
-        if !geteuid().is_root() {
-            return Ok(Account { run_as: None, base: self.inherited.clone() });
-        }
-        let fault = |message| Unspawned { code: Some(126), message };
-        let user =
-            User::from_name(&task.user).map_err(|error| fault(format!("user {}: {error}", task.user)))?;
-        let Some(user) = user else {
-            return Err(fault(format!(
-                "there is no user {:?} on node {}; create it there",
-                task.user, self.node
-            )));
-        };
-        if user.uid.is_root() {
-            return Ok(Account { run_as: None, base: self.inherited.clone() });
-        }
-        let (uid, gid, launcher) = (user.uid.as_raw(), user.gid.as_raw(), self.launcher.clone());
-        let run_as = RunAs { name: user.name.clone(), uid, gid, launcher };
-        Ok(Account { run_as: Some(run_as), base: env::login(&user) })
+        self.admission.account(&task.user, &self.launcher)
     }
 
     /// Makes folders ready and says what to start.
@@ -211,6 +175,8 @@ fn expand(template: &str, start: &Start, task: &Task, rank: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::agent::testing::{Folder, start, task};
 
@@ -219,7 +185,7 @@ mod tests {
             layout: Layout::open(folder.path()).unwrap(),
             node: "n1".into(),
             launcher: vec!["yard".into(), "launch".into()],
-            inherited: BTreeMap::new(),
+            admission: Admission::of_test(0),
             cgroups: None,
         }
     }
@@ -262,18 +228,5 @@ mod tests {
         assert!(header.starts_with("--- start 2 on n1 at 20"), "{header}");
         let named = Named::load(&spawner.layout.job(start.part.job));
         assert_eq!(named.files["rank-0.out"], PathBuf::from("/tmp/3.txt"));
-    }
-
-    #[test]
-    fn a_user_whom_the_node_does_not_know_runs_nothing() {
-        if !geteuid().is_root() {
-            return eprintln!("skipped: only root can run jobs as other users");
-        }
-        let folder = Folder::new();
-        let mut task = task(&["true"]);
-        task.user = "nobody-of-this-name".into();
-        let refused = spawner(&folder).account(&task).err().unwrap();
-        assert_eq!(refused.code, Some(126));
-        assert!(refused.message.contains("nobody-of-this-name"), "{}", refused.message);
     }
 }

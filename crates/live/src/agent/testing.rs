@@ -60,3 +60,80 @@ pub(crate) fn task(command: &[&str]) -> Task {
         kind: "fake".into(),
     }
 }
+
+/// Whether this is root. Continuous integration is, so there it must be; elsewhere the test says that it is skipped.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub(crate) fn is_root(why: &str) -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    assert!(root || std::env::var_os("CI").is_none(), "run the tests as root: {why}");
+    if !root {
+        eprintln!("skipped: {why}");
+    }
+    root
+}
+
+/// A file's owner, group and mode.
+pub(crate) fn owner_and_mode(path: &Path) -> (u32, u32, u32) {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::symlink_metadata(path).unwrap();
+    (found.uid(), found.gid(), found.mode())
+}
+
+/// The user who attacks in tests: `nobody`.
+pub(crate) const NOBODY: (u32, u32) = (65_534, 65_534);
+
+/// A process of `nobody` that replaces entries of a folder by links to a victim, as fast as it can.
+pub(crate) struct LinkAttack(std::process::Child);
+
+impl LinkAttack {
+    const SCRIPT: &str = "
+import os, signal, sys
+folder, victim, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+rounds, made, going = 0, 0, True
+def stop(*_):
+    global going
+    going = False
+signal.signal(signal.SIGTERM, stop)
+def attempt(call, *args):
+    try:
+        call(*args)
+        return True
+    except OSError:
+        return False
+print('ready', flush=True)
+while going:
+    rounds += 1
+    for name in names:
+        path = os.path.join(folder, name)
+        attempt(os.unlink, path) or attempt(os.rmdir, path) or attempt(os.rename, path, path + '.old')
+        made += attempt(os.symlink, victim, path)
+        attempt(os.symlink, victim, os.path.join(path, 'link'))
+        attempt(os.symlink, os.path.join(victim, 'secret'), os.path.join(path, 'file'))
+print(rounds, made, flush=True)
+";
+
+    /// Begins, once the process is there.
+    pub(crate) fn begin(folder: &Path, names: &[&str], victim: &Path) -> LinkAttack {
+        use std::io::BufRead;
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("/usr/bin/python3");
+        command.args(["-c", LinkAttack::SCRIPT]).arg(folder).arg(victim).args(names);
+        command.uid(NOBODY.0).gid(NOBODY.1).current_dir("/").stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut ready = String::new();
+        let output = child.stdout.as_mut().unwrap();
+        std::io::BufReader::with_capacity(1, output).read_line(&mut ready).unwrap();
+        assert_eq!(ready, "ready\n");
+        LinkAttack(child)
+    }
+
+    /// Ends; how often it tried, and how many links it made.
+    pub(crate) fn end(self) -> (u64, u64) {
+        let pid = nix::unistd::Pid::from_raw(self.0.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        let output = self.0.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+}

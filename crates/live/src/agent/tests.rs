@@ -60,6 +60,9 @@ impl Stage {
             freezer: vec![program(), "freezer".into()],
             freeze_room_mib: None,
             cgroups: None,
+            min_uid: 0,
+            own_user_too: false,
+            job_env: BTreeMap::new(),
             take_jobs_along: false,
             look: Duration::from_millis(100),
         }

@@ -8,6 +8,7 @@ use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
 use yard_core::ids::{AgentId, JobId, NodeId};
 use yard_core::units::Span;
 
+use super::audience::Audience;
 use super::cards::{Cards, Place};
 use crate::offers::Offers;
 use crate::store::NodeRow;
@@ -25,6 +26,8 @@ pub(super) struct Agent {
     pub(super) groups: Vec<Group>,
     /// What it can do, as it said when it last came; nothing is known of one that has not been here since the start.
     pub(super) abilities: Abilities,
+    /// Who it runs jobs for; none: it has not been here since the start.
+    pub(super) audience: Option<Audience>,
     /// How its cards are doing, as it last said.
     pub(super) cards: Cards,
     /// The engine's node of each group.
@@ -59,6 +62,7 @@ impl Agent {
             address: row.address,
             groups: row.groups,
             abilities: Abilities::default(),
+            audience: None,
             cards: Cards::default(),
             nodes,
             retiring: Vec::new(),

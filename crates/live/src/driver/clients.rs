@@ -32,7 +32,8 @@ impl Driver {
         }
         let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
         let spec = self
-            .room_for(&who.user)
+            .serves(&who.user)
+            .and_then(|()| self.room_for(&who.user))
             .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));

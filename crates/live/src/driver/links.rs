@@ -14,6 +14,7 @@ use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::agents::{self, Agent};
+use super::audience::{self, Audience};
 use super::staging::After;
 use crate::handle::{Refusal, Reply};
 use crate::store::NodeRow;
@@ -29,7 +30,8 @@ impl Driver {
         link: mpsc::UnboundedSender<ToAgent>,
         reply: Reply<u64>,
     ) {
-        if let Err(reason) = agents::check(&hello) {
+        let checked = agents::check(&hello).and_then(|()| audience::check(&self.agents, &hello));
+        if let Err(reason) = checked {
             let _ = link.send(ToAgent::Refused { reason: reason.clone() });
             return drop(reply.send(Err(Refusal::Invalid { field: None, message: reason })));
         }
@@ -46,6 +48,7 @@ impl Driver {
             }
         };
         self.agents.get_mut(agent).abilities = hello.abilities.clone();
+        self.agents.get_mut(agent).audience = Some(Audience::of(&hello));
         self.tell_health(agent);
         self.staged.keep_node(self.agents.get(agent).row());
         self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));

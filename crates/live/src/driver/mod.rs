@@ -6,6 +6,7 @@
 
 mod agents;
 mod aside;
+mod audience;
 mod cards;
 mod clients;
 pub(crate) mod clock;

@@ -1,7 +1,8 @@
 //! MPS, the driver's service through which processes of one user share a card side by side, each with a limit of its
 //! own. A card and a user have one control daemon, started with the first part that needs it and ended a while after
 //! the last. Daemons outlive the agent, as jobs do; a folder for each, named after card and user, is where the next
-//! agent finds them.
+//! agent finds them. That folder is the agent's; in it the user has one for the daemon's pipes and one for its logs,
+//! and nothing there is read or believed by the agent.
 
 mod process;
 #[cfg(test)]
@@ -9,8 +10,9 @@ mod tests;
 mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -20,10 +22,12 @@ use sha2::{Digest, Sha256};
 use yard_core::part::PartId;
 use yard_core::{Span, Time};
 
-use self::process::is_alive;
+use self::process::Control;
 pub(crate) use self::tool::Tool;
+use super::admit::Account;
 use super::keeper::{RankSpec, RunAs, Sink, start};
-use super::spawn::{Account, Unspawned};
+use super::opendir::{OpenDir, Owner};
+use super::spawn::Unspawned;
 use crate::wire::Limits;
 
 /// The program that starts, and talks to, a daemon.
@@ -39,7 +43,17 @@ const IDLE: Span = Span::from_whole_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is looked for until then.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How often a daemon is told to end before it is killed.
+const QUITS_MAX: u32 = 3;
+
+/// The user's folders in a daemon's: pipes, under a short name because sockets lie there, and logs.
+const PIPES: &str = "p";
+const LOGS: &str = "log";
+
+/// How much of what a command said is read.
+const SAID_MAX: u64 = 4 << 10;
 
 /// How a part's processes reach their card through MPS.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +86,8 @@ struct Daemon {
     idle: Time,
     /// What tells it to end.
     ending: Option<Child>,
+    /// How often it was told.
+    told: u32,
 }
 
 /// All daemons of this node.
@@ -84,8 +100,13 @@ pub(crate) struct Mps {
     daemons: BTreeMap<String, Daemon>,
 }
 
+/// Where a card's daemon for a user has its pipes, as processes are told.
+pub(crate) fn pipe_in(dir: &Path, card: &str, uid: u32) -> PathBuf {
+    dir.join(folder_name(card, uid)).join(PIPES)
+}
+
 /// The folder of a card's daemon for a user. Short, because sockets lie there.
-pub(crate) fn folder_name(card: &str, uid: u32) -> String {
+fn folder_name(card: &str, uid: u32) -> String {
     format!("{}-{uid}", short(card))
 }
 
@@ -133,7 +154,7 @@ impl Mps {
             return Err(fault(format!("a job is limited on one card, and this one has {held} on this node")));
         };
         let name = folder_name(card, account.uid());
-        let client = Client { pipe: self.dir.join(&name), limits };
+        let client = Client { pipe: self.dir.join(&name).join(PIPES), limits };
         match &self.tool {
             Tool::Pretend => {}
             Tool::Missing(why) => {
@@ -141,7 +162,7 @@ impl Mps {
             }
             Tool::Program(program) => {
                 self.await_end(&name);
-                if !is_alive(&client.pipe) {
+                if !self.control(&name, account.uid()).is_alive() {
                     self.start(program, &name, card, account).map_err(|why| fault(unstarted(card, &why)))?;
                 }
             }
@@ -216,14 +237,18 @@ impl Mps {
             self.daemons.remove(name);
             return;
         };
-        if !is_alive(&self.dir.join(name)) {
+        let control = self.control(name, uid);
+        if !control.is_alive() {
             self.clear(name);
             self.daemons.remove(name);
             return;
         }
+        if self.daemons.get(name).is_some_and(|daemon| daemon.told >= QUITS_MAX) {
+            return control.kill(); // Whatever it is, it is no daemon that listens.
+        }
         match self.quit(program, name, uid) {
             Ok(child) => {
-                self.daemons.entry(name.to_owned()).and_modify(|daemon| daemon.ending = Some(child));
+                self.daemons.entry(name.to_owned()).and_modify(|daemon| daemon.telling(child));
             }
             Err(error) => tracing::warn!(%error, daemon = name, "an MPS daemon cannot be told to end"),
         }
@@ -231,22 +256,32 @@ impl Mps {
 
     fn quit(&self, program: &Path, name: &str, uid: u32) -> Result<Child, String> {
         let quit = ["/bin/sh", "-c", "echo quit | \"$0\"", &program.to_string_lossy()].map(str::to_owned);
-        let env = BTreeMap::from([pipe_of(&self.dir.join(name))]);
+        let env = BTreeMap::from([pipe_of(&self.dir.join(name).join(PIPES))]);
         self.run(name, quit.to_vec(), env, self.user(uid)?.as_ref())
     }
 
-    /// One that was told to end is no use to a part that begins, but will not be there for long.
+    /// One that was told to end is no use to a part that begins, but will not be there for long: a user who keeps it
+    /// from ending must not hold up others.
     fn await_end(&self, name: &str) {
-        if self.daemons.get(name).is_some_and(|daemon| daemon.ending.is_some()) {
-            wait(|| !is_alive(&self.dir.join(name)));
+        if let Some(daemon) = self.daemons.get(name).filter(|daemon| daemon.ending.is_some()) {
+            let control = self.control(name, daemon.uid);
+            if !wait(|| !control.is_alive()) {
+                control.kill();
+            }
         }
+    }
+
+    /// The processes of a daemon.
+    fn control(&self, name: &str, uid: u32) -> Control {
+        Control::of(uid, &self.dir.join(name).join(PIPES))
     }
 
     /// Starts a daemon and waits until it can be found. What is left of an earlier one is cleared away.
     fn start(&self, program: &Path, name: &str, card: &str, account: &Account) -> Result<(), String> {
         self.clear(name);
-        let pipe = self.make_folder(name, account.owner()).map_err(|error| error.to_string())?;
-        let log = ("CUDA_MPS_LOG_DIRECTORY".to_owned(), pipe.join("log").to_string_lossy().into_owned());
+        let folder = self.make_folder(name, account.owner()).map_err(|error| error.to_string())?;
+        let (pipe, control) = (folder.join(PIPES), self.control(name, account.uid()));
+        let log = ("CUDA_MPS_LOG_DIRECTORY".to_owned(), folder.join(LOGS).to_string_lossy().into_owned());
         let mut env = account.base.clone();
         env.retain(|name, _| !name.starts_with("CUDA_"));
         env.extend([pipe_of(&pipe), log, ("CUDA_VISIBLE_DEVICES".to_owned(), card.to_owned())]);
@@ -254,7 +289,7 @@ impl Mps {
         let mut child = self.run(name, argv, env, account.run_as.as_ref())?;
         let mut failed = None;
         let there = wait(|| match child.try_wait() {
-            Ok(Some(status)) if status.success() => is_alive(&pipe),
+            Ok(Some(status)) if status.success() => control.is_alive(),
             Ok(None) => false,
             other => {
                 failed = Some(other.map_or_else(|error| error.to_string(), |status| format!("{status:?}")));
@@ -296,22 +331,27 @@ impl Mps {
         Ok(Some(RunAs { name: user.name, uid, gid, launcher }))
     }
 
-    /// A folder of the user's own, with one for logs in it.
-    fn make_folder(&self, name: &str, owner: Option<(u32, u32)>) -> io::Result<PathBuf> {
-        let pipe = self.dir.join(name);
-        for path in [pipe.join("log"), pipe.clone()] {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-            if let Some((user, group)) = owner {
-                chown(&path, Some(user), Some(group))?;
-            }
+    /// A daemon's folder, which is the agent's, with the user's two in it.
+    fn make_folder(&self, name: &str, owner: Option<Owner>) -> io::Result<PathBuf> {
+        let (daemon, _) = OpenDir::open(&self.dir)?.make(OsStr::new(name))?;
+        daemon.take_back()?;
+        for within in [PIPES, LOGS] {
+            daemon.make(OsStr::new(within))?.0.give(owner)?;
         }
-        Ok(pipe)
+        Ok(self.dir.join(name))
     }
 
+    /// Removes what is left of a daemon. An older version gave the whole folder to the user, so it is taken back first.
     fn clear(&self, name: &str) {
+        let folder = || -> io::Result<()> {
+            let all = OpenDir::open(&self.dir)?;
+            let daemon = all.enter(OsStr::new(name))?;
+            daemon.take_back()?;
+            daemon.clear()?;
+            all.remove_folder(OsStr::new(name))
+        };
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        let folder = std::fs::remove_dir_all(self.dir.join(name));
-        for error in [folder, std::fs::remove_file(self.output(name))].into_iter().filter_map(Result::err) {
+        for error in [folder(), std::fs::remove_file(self.output(name))].into_iter().filter_map(Result::err) {
             if !gone(&error) {
                 tracing::warn!(%error, daemon = name, "what is left of an MPS daemon stays");
             }
@@ -324,14 +364,21 @@ impl Mps {
 
     /// The last line that a command of a daemon said.
     fn said(&self, name: &str) -> String {
-        let text = std::fs::read_to_string(self.output(name)).unwrap_or_default();
-        text.lines().last().map_or_else(String::new, |line| format!(": {line}"))
+        let mut text = Vec::new();
+        let file = File::open(self.output(name));
+        let _said = file.and_then(|file| file.take(SAID_MAX).read_to_end(&mut text));
+        String::from_utf8_lossy(&text).lines().last().map_or_else(String::new, |line| format!(": {line}"))
     }
 }
 
 impl Daemon {
     fn new(uid: u32, idle: Time) -> Daemon {
-        Daemon { uid, parts: BTreeSet::new(), idle, ending: None }
+        Daemon { uid, parts: BTreeSet::new(), idle, ending: None, told: 0 }
+    }
+
+    /// It is being told to end.
+    fn telling(&mut self, child: Child) {
+        (self.ending, self.told) = (Some(child), self.told + 1);
     }
 
     /// Whether it is being told to end.

@@ -1,30 +1,59 @@
-//! Whether a daemon is there. It says in a file of its folder which process it is; that the process is one, and of
-//! this folder, is seen by its command line and its environment, where that may be read.
+//! Whether a daemon is there, from the list of processes: one of its user whose command is the control program and whose
+//! environment names its folder. What the user writes into that folder is not looked at: it may be anything.
 
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{CONTROL, PIPE};
 
-/// Whether a daemon runs that has this folder.
-pub(super) fn is_alive(pipe: &Path) -> bool {
-    let Some(pid) = pid(pipe) else { return false };
-    let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}"));
-    let has_name = |line: Vec<u8>| line.windows(CONTROL.len()).any(|part| part == CONTROL.as_bytes());
-    let entry = format!("{PIPE}={}", pipe.display());
-    let own = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|known| known == entry.as_bytes());
-    read("cmdline").is_ok_and(has_name) && read("environ").map_or(true, own)
+/// The processes of one daemon.
+pub(super) struct Control {
+    uid: u32,
+    /// The entry of their environment.
+    entry: String,
 }
 
-/// The process that a daemon says it is. The folder is its user's, who may have put anything there.
-fn pid(pipe: &Path) -> Option<u32> {
-    let path = pipe.join(format!("{CONTROL}.pid"));
-    let file =
-        std::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK | O_NOFOLLOW).open(path).ok()?;
-    let mut text = String::new();
-    file.take(32).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+impl Control {
+    /// Those of a user, for these pipes.
+    pub(super) fn of(uid: u32, pipe: &Path) -> Control {
+        Control { uid, entry: format!("{PIPE}={}", pipe.display()) }
+    }
+
+    /// Whether there is one.
+    pub(super) fn is_alive(&self) -> bool {
+        pids().any(|pid| self.is_one(pid))
+    }
+
+    /// Kills them.
+    pub(super) fn kill(&self) {
+        for pid in pids().filter(|pid| self.is_one(*pid)) {
+            // Held before it is looked at again: by then the number may be that of another process.
+            let held = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            if let Some(held) = held.filter(|_| self.is_one(pid)) {
+                tracing::warn!(pid, "an MPS daemon does not end when told to; it is killed");
+                let _gone = pidfd_send_signal(held, Signal::KILL);
+            }
+        }
+    }
+
+    fn is_one(&self, pid: i32) -> bool {
+        let place = Path::new("/proc").join(pid.to_string());
+        let theirs = || place.metadata().is_ok_and(|found| found.uid() == self.uid);
+        let read = |what: &str| std::fs::read(place.join(what)).unwrap_or_default();
+        let entry = |entry: &[u8]| entry == self.entry.as_bytes();
+        theirs() && is_control(&read("cmdline")) && read("environ").split(|byte| *byte == 0).any(entry)
+    }
+}
+
+/// Whether a command line is that of the control program: itself, or what runs it.
+fn is_control(line: &[u8]) -> bool {
+    let name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(CONTROL.as_bytes());
+    line.split(|byte| *byte == 0).take(2).any(name)
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -13,7 +13,7 @@ use yard_core::part::Order;
 
 use super::*;
 use crate::agent::serve::Agent;
-use crate::agent::testing::{Folder, program, task};
+use crate::agent::testing::{Folder, LinkAttack, NOBODY, is_root, owner_and_mode, program, task};
 use crate::agent::{AgentConfig, Offer, Server};
 use crate::board::Board;
 use crate::handle::Handle;
@@ -68,11 +68,16 @@ impl Node {
     }
 
     fn pipe(&self, card: &str) -> PathBuf {
-        self.folder.path().join("mps").join(folder_name(card, geteuid().as_raw()))
+        pipe_in(&self.folder.path().join("mps"), card, geteuid().as_raw())
     }
 }
 
 const HALF: Limits = Limits { compute: 0.5, memory_mib: None };
+
+/// Whether a daemon of this user has these pipes.
+fn is_alive(pipe: &Path) -> bool {
+    Control::of(geteuid().as_raw(), pipe).is_alive()
+}
 
 fn part(job: u64) -> PartId {
     PartId { lease: LeaseId(job), job: JobId(job), instance: 1 }
@@ -114,7 +119,8 @@ fn a_card_and_a_user_have_one_daemon() {
     assert_ne!(other.pipe, first.pipe);
     assert_eq!(node.calls(), [words("start GPU-a"), words("start GPU-b")]);
     assert!(is_alive(&first.pipe) && is_alive(&other.pipe));
-    assert_eq!(first.pipe.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&first.pipe), mode(first.pipe.parent().unwrap())), (0o700, 0o711));
     assert_ne!(folder_name("GPU-a", 0), folder_name("GPU-a", 1), "another user has another");
 }
 
@@ -228,17 +234,53 @@ fn clients_are_told_their_limits() {
 }
 
 #[test]
-fn what_a_user_puts_into_the_folder_is_no_daemon() {
-    let folder = Folder::new();
-    let file = folder.path().join(format!("{CONTROL}.pid"));
-    assert!(!is_alive(folder.path()));
-    for text in [String::new(), "1".into(), "-1".into(), std::process::id().to_string(), "9".repeat(99)] {
-        std::fs::write(&file, &text).unwrap();
-        assert!(!is_alive(folder.path()), "{text}");
+fn what_a_user_puts_into_the_folder_is_no_daemon_and_what_does_not_end_is_killed() {
+    let mut node = Node::new();
+    let pipe = node.pipe("GPU-a");
+    std::fs::create_dir_all(&pipe).unwrap();
+    std::fs::write(pipe.join(format!("{CONTROL}.pid")), std::process::id().to_string()).unwrap();
+    assert!(!is_alive(&pipe), "a number in a file is no process");
+    // A process that looks like the daemon, and listens to nobody.
+    let fake = node.folder.path().join("fake").join(CONTROL);
+    std::fs::create_dir(fake.parent().unwrap()).unwrap();
+    std::fs::copy("/bin/sleep", &fake).unwrap();
+    let mut child = std::process::Command::new(&fake).arg("600").env(PIPE, &pipe).spawn().unwrap();
+    assert!(wait(|| is_alive(&pipe)));
+    assert!(!Control::of(geteuid().as_raw() + 1, &pipe).is_alive(), "it is not that of another user");
+    node.mps = Node::open(&node.folder);
+    assert!(wait(|| {
+        node.mps.look(at(100));
+        matches!(child.try_wait(), Ok(Some(_)))
+    }));
+    assert!(wait(|| {
+        node.mps.look(at(101));
+        node.mps.daemons.is_empty()
+    }));
+    assert!(!pipe.exists());
+}
+
+#[test]
+fn a_user_who_fills_the_folder_with_links_leads_root_nowhere() {
+    if !is_root("only root has folders of other users") {
+        return;
     }
-    std::fs::remove_file(&file).unwrap();
-    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert!(!is_alive(folder.path()), "and nobody waits for a pipe");
+    let node = Node::new();
+    let victim = node.folder.path().join("victim");
+    std::fs::create_dir(&victim).unwrap();
+    std::fs::write(victim.join("secret"), "").unwrap();
+    let owners = || [owner_and_mode(&victim), owner_and_mode(&victim.join("secret"))];
+    let before = owners();
+    let daemon = node.mps.make_folder("x-65534", Some(NOBODY)).unwrap();
+    let attack = LinkAttack::begin(&daemon, &[PIPES, LOGS], &victim);
+    for _ in 0..500 {
+        node.mps.clear("x-65534");
+        node.mps.make_folder("x-65534", Some(NOBODY)).unwrap();
+    }
+    let (rounds, made) = attack.end();
+    assert!(rounds > 0, "the attack ran");
+    assert_eq!(made, 0, "the daemon's folder is not theirs to change");
+    assert_eq!(owners(), before, "and links in their own lead nowhere");
+    assert_eq!((owner_and_mode(&daemon).0, owner_and_mode(&daemon.join(PIPES)).0), (0, NOBODY.0));
 }
 
 #[test]
@@ -252,7 +294,9 @@ fn a_daemon_runs_as_the_user_of_its_clients() {
     let theirs = Account { run_as: Some(RunAs { name: user.name, uid, gid, launcher }), base: me().base };
     let pipe = node.mps.join(part(1), HALF, &["GPU-a".to_owned()], &theirs).unwrap().pipe;
     assert_eq!(node.calls(), [format!("start GPU-a {uid}")]);
-    assert_eq!((pipe.metadata().unwrap().uid(), pipe.join("log").metadata().unwrap().uid()), (uid, uid));
+    let (daemon, log) = (pipe.parent().unwrap(), pipe.with_file_name(LOGS));
+    let owner = |path: &Path| path.metadata().unwrap().uid();
+    assert_eq!((owner(&pipe), owner(&log), owner(daemon)), (uid, uid, 0));
     node.mps = Node::open(&node.folder);
     node.mps.end_all();
     assert_eq!(node.calls(), [format!("start GPU-a {uid}"), format!("quit {uid}")]);
@@ -329,6 +373,9 @@ async fn agent(folder: &Folder) -> Agent {
         freezer: vec![program(), "freezer".into()],
         freeze_room_mib: None,
         cgroups: None,
+        min_uid: 0,
+        own_user_too: false,
+        job_env: BTreeMap::new(),
         take_jobs_along: false,
         look: Duration::from_secs(5),
     };
@@ -355,7 +402,7 @@ async fn an_agent_starts_a_daemon_for_a_job_and_knows_it_after_a_restart() {
         tokio::time::sleep(LOOK).await;
     }
     let env = std::fs::read_to_string(env).unwrap();
-    let pipe = first.spawner.layout.mps().join(folder_name("0", geteuid().as_raw()));
+    let pipe = pipe_in(&first.spawner.layout.mps(), "0", geteuid().as_raw());
     assert!(env.contains(&format!("{PIPE}={}\n", pipe.display())), "{env}");
     assert!(
         env.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50\n") && env.contains("CUDA_VISIBLE_DEVICES=0\n")
