@@ -43,7 +43,7 @@ class Cluster:
         self.until(lambda: self.nodes()[0]["state"] == "up", "the node is up again")
 
     def start_agent(self) -> None:
-        line = ["agent", "--server", f"https://{self.listen}", "--join-token", ".yard/join-token", "--data", str(self.folder / "agent"), "--name", "h200"]
+        line = ["agent", "--server", f"https://{self.listen}", "--join-token", ".yard/join-token", "--data", str(self.folder / "agent"), "--name", "h200", "--min-uid", "0", "--job-env", "PATH"]
         self.agent = self.spawn(line, "agent.log")
 
     def spawn(self, line: list[str], log: str) -> subprocess.Popen[bytes]:

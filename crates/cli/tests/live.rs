@@ -2,6 +2,8 @@
 
 #[path = "live/attack_liveness.rs"]
 mod attack_liveness;
+#[path = "live/attack_node.rs"]
+mod attack_node;
 #[path = "live/company.rs"]
 mod company;
 #[path = "live/faults.rs"]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use yard_live::agent::{JobVariable, MIN_UID};
 use yard_live::request::amounts::memory;
 
 const AGENT_EXAMPLES: &str = "Examples:
@@ -30,6 +31,8 @@ pub(crate) struct AgentArgs {
     pub(crate) address: Option<String>,
     #[command(flatten)]
     pub(crate) devices: DeviceOptions,
+    #[command(flatten)]
+    pub(crate) jobs: JobOptions,
     /// How much to say on stderr: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
@@ -47,6 +50,17 @@ pub(crate) struct DeviceOptions {
     /// Memory of this machine that frozen jobs may hold, as 64GiB [default: half of what is free at the start]
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Devices")]
     pub(crate) freeze_room: Option<u64>,
+}
+
+/// Whose jobs a machine runs, and what they find there.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct JobOptions {
+    /// Lowest uid of users whose jobs run here, where the agent is root
+    #[arg(long, value_name = "UID", default_value_t = MIN_UID, help_heading = "Jobs")]
+    pub(crate) min_uid: u32,
+    /// Set a variable for all jobs; NAME alone takes the agent's own value (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Jobs")]
+    pub(crate) job_env: Vec<JobVariable>,
 }
 
 /// The parent of an agent's jobs, which outlives the agent. Agents start it; nobody else does.

@@ -1,6 +1,6 @@
 //! `yard up`: server, agent and API in one process.
 
-use super::agent::DeviceOptions;
+use super::agent::{DeviceOptions, JobOptions};
 use super::server::ServerOptions;
 
 const UP_EXAMPLES: &str = "Examples:
@@ -18,6 +18,8 @@ pub(crate) struct UpArgs {
     pub(crate) server: ServerOptions,
     #[command(flatten)]
     pub(crate) devices: DeviceOptions,
+    #[command(flatten)]
+    pub(crate) jobs: JobOptions,
     /// Start no agent on this machine
     #[arg(long)]
     pub(crate) no_agent: bool,

@@ -6,24 +6,26 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use yard_live::agent::{AgentConfig, Dial, Fakes, LOOK, Offer, Server};
 
-use crate::cmd::agent::{AgentArgs, DeviceOptions};
+use crate::cmd::agent::{AgentArgs, DeviceOptions, JobOptions};
 
 /// Where Linux has its control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// What the agent is run with.
+/// What the agent is run with. Where it is part of `yard up`, it runs jobs of whoever started that, and they stop with it.
 pub(super) fn config(
     data: PathBuf,
-    name: String,
-    address: String,
+    (name, address): (String, String),
     devices: &DeviceOptions,
+    jobs: &JobOptions,
     server: Server,
-    take_jobs_along: bool,
 ) -> anyhow::Result<AgentConfig> {
     let program = std::env::current_exe().context("this program's own file cannot be found")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
     let (offer, freezer, freeze_room_mib) = (offer(devices), itself("freezer"), devices.freeze_room);
+    let with_server = matches!(server, Server::Local(_));
+    let own = |name: &str| std::env::var(name).ok();
+    let job_env = jobs.job_env.iter().map(|variable| variable.resolve(own)).collect::<Result<_, _>>();
     // Jobs are told of files in here, wherever they run.
     let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
     Ok(AgentConfig {
@@ -37,7 +39,10 @@ pub(super) fn config(
         freezer,
         freeze_room_mib,
         cgroups,
-        take_jobs_along,
+        min_uid: jobs.min_uid,
+        own_user_too: with_server,
+        job_env: job_env.map_err(anyhow::Error::msg)?,
+        take_jobs_along: with_server,
         look: LOOK,
     })
 }
@@ -99,10 +104,4 @@ pub(super) fn host_name() -> anyhow::Result<String> {
         bail!("this machine has no name; give it one with --name");
     }
     Ok(name.to_owned())
-}
-
-/// Who runs this program.
-pub(super) fn user_name() -> String {
-    let known = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-    known.map_or_else(|| "admin".to_owned(), |user| user.name)
 }

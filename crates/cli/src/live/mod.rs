@@ -33,7 +33,7 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
             let address = running.address.ip().to_string();
             let data = args.server.data.join("agent");
             let server = Server::Local(running.handle.clone());
-            agent::config(data, name.clone(), address, &args.devices, server, true)
+            agent::config(data, (name.clone(), address), &args.devices, &args.jobs, server)
         });
         let here = here.transpose()?;
         let node = here.as_ref().map(|config| config.name.clone());
@@ -64,7 +64,8 @@ pub(crate) fn agent(args: &AgentArgs) -> anyhow::Result<()> {
     let name = args.name.clone().map_or_else(agent::host_name, Ok)?;
     let dial = agent::dial(args)?;
     let address = agent::address(args)?;
-    let config = agent::config(args.data.clone(), name, address, &args.devices, Server::Dial(dial), false)?;
+    let server = Server::Dial(dial);
+    let config = agent::config(args.data.clone(), (name, address), &args.devices, &args.jobs, server)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();

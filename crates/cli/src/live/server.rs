@@ -181,7 +181,7 @@ fn names(options: &ServerOptions, address: SocketAddr) -> Vec<String> {
 
 /// Writes the first tokens where only their owner reads them.
 fn first_tokens(data: &Path, tokens: &Tokens, authority: &Authority) -> anyhow::Result<()> {
-    let user = super::agent::user_name();
+    let user = yard_live::agent::own_name();
     if let Some(first) = tokens.first(&user, &authority.fingerprint())? {
         write_private(&data.join("token"), &format!("{}\n", first.admin.secret))?;
         write_private(&data.join("join-token"), &format!("{}\n", first.join.secret))?;

@@ -71,6 +71,8 @@ pub(crate) struct Cluster {
     listen: String,
     server: Option<Child>,
     agents: Vec<(String, Child)>,
+    /// Who runs all commands, where that is not the test's own user.
+    uid: Option<u32>,
 }
 
 impl Cluster {
@@ -81,9 +83,18 @@ impl Cluster {
 
     /// The same in a folder of the test's own choice, on an address of its choice.
     pub(crate) fn up_in(folder: Folder, listen: &str, options: &str) -> Cluster {
+        Cluster::begin(folder, listen, options, None)
+    }
+
+    /// The same as another user, in a folder of theirs.
+    pub(crate) fn up_as(uid: u32, folder: Folder, options: &str) -> Cluster {
+        Cluster::begin(folder, "127.0.0.1:0", options, Some(uid))
+    }
+
+    fn begin(folder: Folder, listen: &str, options: &str, uid: Option<u32>) -> Cluster {
         let options = options.split_whitespace().map(str::to_owned).collect();
         let mut cluster =
-            Cluster { folder, options, listen: listen.into(), server: None, agents: Vec::new() };
+            Cluster { folder, options, listen: listen.into(), server: None, agents: Vec::new(), uid };
         cluster.start();
         cluster
     }
@@ -136,9 +147,11 @@ impl Cluster {
         let url = self.url().replace("http:", "https:");
         let args =
             ["agent", "--server", &url, "--join-token", ".yard/join-token", "--data", &data, "--name", name];
+        // Tests submit as whoever runs them, which may be root.
+        let args = args.iter().chain(&["--min-uid", "0"]);
         let mut line: Vec<String> = through.iter().map(|part| part.to_string()).collect();
         line.push(env!("CARGO_BIN_EXE_yard").to_owned());
-        line.extend(args.iter().map(|part| part.to_string()));
+        line.extend(args.map(|part| part.to_string()));
         line.extend(options.split_whitespace().map(str::to_owned));
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -166,6 +179,10 @@ impl Cluster {
         let mut command = Command::new(env!("CARGO_BIN_EXE_yard"));
         command.args(args).current_dir(&self.folder.0).env_remove("COLUMNS").stdin(Stdio::null());
         command.env_remove("YARD_SERVER").env_remove("YARD_TOKEN");
+        if let Some(uid) = self.uid {
+            use std::os::unix::process::CommandExt;
+            command.uid(uid).gid(uid);
+        }
         command
     }
 

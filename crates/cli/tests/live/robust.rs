@@ -70,8 +70,16 @@ fn secrets_are_in_no_log_no_argument_and_no_file_that_others_read() {
     assert!(!cluster.log(id).contains(&token));
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    assert_eq!(mode(&cluster.folder.0.join(".yard/token")), 0o600);
-    assert_eq!(mode(&cluster.folder.0.join(".yard")), 0o700);
+    let data = cluster.folder.0.join(".yard");
+    let folder = if nix::unistd::geteuid().is_root() { 0o711 } else { 0o700 };
+    assert_eq!(mode(&data), folder);
+    // The agent's folder lets jobs' users through to what is theirs; the server's address is for everybody.
+    let open = ["agent", "server.json"];
+    for entry in data.read_dir().expect("it can be listed").map(|entry| entry.expect("it is an entry")) {
+        let (name, found) = (entry.file_name(), entry.metadata().expect("it is there"));
+        let closed = if found.is_dir() { 0o700 } else { 0o600 };
+        assert!(open.iter().any(|open| name == *open) || mode(&entry.path()) == closed, "{name:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use yard_core::message::Why;
 use yard_core::part::{Ending, How, Order, PartId, Pause, Start, Told};
 use yard_core::training::Batch;
 
-use super::testing::{Folder, program, start, task};
+use super::testing::{Folder, is_root, program, start, task};
 use super::{AgentConfig, Offer, Server, run};
 use crate::board::Board;
 use crate::handle::{Ask, Handle};
@@ -436,19 +436,101 @@ async fn a_log_is_followed_while_its_job_lives() {
 }
 
 #[tokio::test]
-async fn what_breaks_every_start_is_taken_out_of_service() {
-    let mut stage = Stage::new("h100:2").await;
-    for lease in 1..=2 {
-        stage.run(start(lease, lease), stage.script("exit 1"));
-        stage.ended().await;
+async fn what_breaks_starts_of_several_users_is_taken_out_of_service() {
+    if !is_root("only root can run jobs as other users") {
+        return;
     }
-    stage.run(start(3, 3), stage.script("exit 1"));
-    let problem = loop {
-        if let FromAgent::Health { group: 0, device: 0, problem } = stage.hear().await {
-            break problem.unwrap();
+    let mut stage = Stage::new("h100:2").await;
+    for lease in 1..=4 {
+        let user = if lease % 2 == 0 { "nobody" } else { "root" };
+        let task = Task { workdir: "/".into(), user: user.into(), ..stage.script("exit 1") };
+        stage.run(start(lease, lease), task);
+        if lease < 4 {
+            assert_eq!(stage.ended().await.1.code, Some(1));
         }
+    }
+    assert!(stage.health(0).await.unwrap().contains("4 starts in a row by 2 users failed"));
+}
+
+#[tokio::test]
+async fn one_users_failures_take_nothing_out_of_service() {
+    let mut stage = Stage::new("h100:2").await;
+    for lease in 1..=40 {
+        stage.run(on_device(start(lease, lease), lease as u32 % 2), task(&["false"]));
+        let message = stage
+            .hear_of(|message| {
+                matches!(message, FromAgent::Health { .. } | FromAgent::Told { told: Told::Ended(_), .. })
+            })
+            .await;
+        assert!(matches!(message, FromAgent::Told { .. }), "{message:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_begins_with_a_login_and_nothing_of_its_agents() {
+    let mut stage = Stage::new("h100:1").await;
+    stage.run(start(1, 1), stage.script("env"));
+    assert_eq!(stage.ended().await.1.how, How::Finished);
+    let env = stage.log(1, false, None).await;
+    let names: Vec<_> = env.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    assert!(names.contains(&"HOME") && names.contains(&"YARD_JOB_ID"), "{env}");
+    // The tests have these of cargo, and so has the agent in this process.
+    let own: Vec<_> = std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO")).collect();
+    assert!(!own.is_empty() && own.iter().all(|name| !names.contains(&name.as_str())), "{env}");
+}
+
+#[tokio::test]
+async fn a_job_that_had_just_started_still_talks_after_its_agents_death() {
+    let mut stage = Stage::new("h100:1").await;
+    let talk = "import itertools\n\
+        for step in itertools.count(1):\n\
+        \x20 try: say(progress={'step':step,'total':None})\n\
+        \x20 except OSError:\n\
+        \x20   try:\n\
+        \x20     s=socket.socket(socket.AF_UNIX); s.connect(os.environ['YARD_SOCKET']); f=s.makefile('rw')\n\
+        \x20     say(hello={'rank':rank,'pid':os.getpid()})\n\
+        \x20   except OSError: pass\n\
+        \x20 time.sleep(0.02)";
+    stage.run(start(1, 1), stage.python(talk));
+    stage.started().await;
+    stage.kill_agent().await;
+    stage.begin("h100:1").await;
+    let far = |told: &Told| if let Told::Progress { step, .. } = told { Some(*step) } else { None };
+    let (_, before) = stage.told(far).await;
+    stage.told(|told| far(told).filter(|step| *step > before + 5)).await;
+    stage.order(Order::Stop { part: part(1, 1), why: Why::Cancelled }, None);
+    stage.ended().await;
+}
+
+#[tokio::test]
+async fn an_agent_says_who_it_is_and_whose_jobs_it_runs_and_writes_no_secret() {
+    let mut stage = Stage::new("h100:1").await;
+    stage.kill_agent().await;
+    let hello = stage.begin("h100:1").await;
+    assert_eq!(hello.host.len(), 16);
+    let root = nix::unistd::geteuid().is_root();
+    assert_eq!(hello.abilities.only_user.map(|only| only.name), (!root).then(super::own_name));
+    let secret = crate::wire::TaskSecret {
+        name: "KEY".into(),
+        handed: crate::wire::Handed::Env,
+        value: crate::wire::SecretValue("hunter2".into()),
     };
-    assert!(problem.contains("3 starts in a row failed"), "{problem}");
+    let script = "while [ ! -e go ]; do sleep 0.01; done";
+    stage.run(start(1, 1), Task { secrets: vec![secret], ..stage.script(script) });
+    stage.started().await;
+    for entry in std::fs::read_dir(stage.folder.path().join("a/parts")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(text.contains("sleep 0.01") && !text.contains("hunter2"), "{text}");
+    }
+    std::fs::write(stage.folder.path().join("go"), "").unwrap();
+    stage.ended().await;
+}
+
+#[tokio::test]
+async fn a_second_agent_on_the_same_folder_is_refused() {
+    let stage = Stage::new("h100:1").await;
+    let refused = run(stage.config("h100:1"), CancellationToken::new()).await.unwrap_err();
+    assert!(format!("{refused:#}").contains("another agent runs on this folder"), "{refused:#}");
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ mod schema;
 mod snapshot;
 pub mod tokens;
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Store {
             let path = path.to_owned();
             move |source| StoreError::Io { path, source }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(io(data))?;
+        make_folder(data).map_err(io(data))?;
         let lock = lock(&data.join("yard.lock"))?;
         let path = data.join(FILE);
         OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(io(&path))?;
@@ -89,6 +89,19 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     let db = Connection::open(path).map_err(sql)?;
     db.busy_timeout(BUSY).map_err(sql)?;
     Ok(db)
+}
+
+/// Makes the data folder. Nobody else can list it, and what is in it is its owner's alone. Where that is root, others may
+/// pass through to what is theirs: jobs of other users have their folders below the agent's, in there.
+fn make_folder(data: &Path) -> std::io::Result<()> {
+    let root = nix::unistd::geteuid().is_root();
+    DirBuilder::new().recursive(true).mode(if root { 0o711 } else { 0o700 }).create(data)?;
+    let found = std::fs::metadata(data)?;
+    let (mode, own) = (found.mode() & 0o7777, found.uid() == 0);
+    if root && own && mode & 0o011 != 0o011 {
+        std::fs::set_permissions(data, Permissions::from_mode(mode | 0o011))?;
+    }
+    Ok(())
 }
 
 fn lock(path: &Path) -> Result<Flock<File>, StoreError> {

@@ -154,7 +154,7 @@ impl Mps {
             return Err(fault(format!("a job is limited on one card, and this one has {held} on this node")));
         };
         let name = folder_name(card, account.uid());
-        let client = Client { pipe: self.dir.join(&name).join(PIPES), limits };
+        let client = Client { pipe: pipe_in(&self.dir, card, account.uid()), limits };
         match &self.tool {
             Tool::Pretend => {}
             Tool::Missing(why) => {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod aside;
+mod audience;
 mod cards;
 mod crashes;
 mod durability;

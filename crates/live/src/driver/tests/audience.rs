@@ -1,0 +1,39 @@
+//! A cluster whose agents run jobs of one user only.
+
+use super::*;
+use crate::wire::OnlyUser;
+
+/// An agent that runs jobs of Ada only.
+fn of_ada(name: &str) -> Agent {
+    let mut agent = Agent::new(name, &[("a100", 1)]);
+    let why = "its agent does not run as root".to_owned();
+    agent.hello.abilities.only_user = Some(OnlyUser { name: "ada".into(), why });
+    agent
+}
+
+#[tokio::test]
+async fn others_are_refused_at_submission_with_the_reason() {
+    let rig = Rig::new();
+    let mut agent = of_ada("n1");
+    agent.connect(&rig.handle).await.unwrap();
+    let refused = rig.try_submit("ann", job(0.0, 0), None).await.unwrap_err();
+    let Refusal::Forbidden(said) = &refused else { panic!("{refused:?}") };
+    assert!(said.starts_with("This cluster runs only jobs of ada: its agent does not run as root."), "{said}");
+    rig.try_submit("ada", job(0.0, 0), None).await.unwrap();
+    agent.disconnect().await;
+    rig.until_node("n1", "unreachable").await;
+    rig.try_submit("ann", job(0.0, 0), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn agents_of_one_user_and_of_everybody_do_not_mix() {
+    let rig = Rig::new();
+    Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let refused = of_ada("n2").connect(&rig.handle).await.unwrap_err().to_string();
+    assert!(refused.contains("node n2 runs only jobs of ada") && refused.contains("node n1"), "{refused}");
+    let rig = Rig::new();
+    of_ada("n1").connect(&rig.handle).await.unwrap();
+    of_ada("n2").connect(&rig.handle).await.unwrap();
+    let mut everybody = Agent::new("n3", &[("a100", 1)]);
+    assert!(everybody.connect(&rig.handle).await.is_err());
+}
