@@ -47,7 +47,8 @@ fn yard_up_as_root_runs_other_users_jobs_and_they_read_nothing_of_roots() {
     let cluster = Cluster::up("--fake v100:2 --round 1s --job-env GIVEN=yes");
     let nobody = OtherUser::new(&cluster, "nobody");
     let data = cluster.folder.0.join(".yard");
-    let secrets = "token join-token yard.db yard.db-wal yard.lock ca/ca.key ca/ca.pem agent/state.0 agent/lock";
+    let secrets =
+        "token join-token yard.db yard.db-wal yard.lock ca/ca.key ca/ca.pem agent/state.0 agent/lock";
     let script = format!(
         "echo uid $(id -u); cd {0} 2>/dev/null && echo reached; ls {0} && echo LEAK; ls {0}/ca {0}/agent && echo LEAK; \
          for file in {secrets}; do cat {0}/$file && echo LEAK $file; done; \

@@ -3,17 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 
+use yard_core::Span;
 use yard_core::holder::{Act, Happening};
 use yard_core::part::{Ending, How, Master, PartId, Told};
 use yard_core::training::Batch;
-use yard_core::Span;
 
 use super::devices::CPU;
 use super::keeper::Ask;
 use super::moving::Way;
+use super::opendir::Owner;
 use super::quarantine::Failed;
 use super::serve::Agent;
-use super::opendir::Owner;
 use super::socket::{Socket, Telling, Users};
 use super::spawn::{Unspawned, free_port, signal};
 use super::state::replace;

@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(only(true, folder.path()), None);
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         let found = only(true, folder.path()).unwrap();
-        assert!(found.name == own_name() && found.why.contains(&*folder.path().to_string_lossy()), "{found:?}");
+        assert!(
+            found.name == own_name() && found.why.contains(&*folder.path().to_string_lossy()),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A token bucket: so many a second, and so many at once after a silence. Who is faster waits; nothing is dropped.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A bucket.
 #[derive(Debug)]

@@ -37,7 +37,9 @@ impl FromStr for JobVariable {
             return Err(format!("{text:?} is not NAME=VALUE or NAME, such as HTTPS_PROXY"));
         }
         if is_ours(name) {
-            return Err(format!("{name} is set for each job; names with YARD_ and SLURM_ cannot be given here"));
+            return Err(format!(
+                "{name} is set for each job; names with YARD_ and SLURM_ cannot be given here"
+            ));
         }
         Ok(JobVariable { name: name.to_owned(), value })
     }

@@ -39,6 +39,7 @@ impl Layout {
         folder(&data, 0o711)?;
         folder(&data.join("jobs"), 0o711)?;
         folder(&data.join("parts"), 0o700)?;
+        folder(&data.join("identity"), 0o700)?;
         let run = run_dir(&data);
         folder(&run, 0o711)?;
         folder(&run.join("mps"), 0o711)?;
@@ -243,7 +244,10 @@ mod tests {
         let layout = Layout::open(folder.path()).unwrap();
         layout.make_job(JobId(3)).unwrap();
         let path = layout.make_theirs(JobId(3), "work", Some((65_534, 65_534))).unwrap();
-        assert_eq!((path.metadata().unwrap().uid(), path.metadata().unwrap().mode() & 0o777), (65_534, 0o700));
+        assert_eq!(
+            (path.metadata().unwrap().uid(), path.metadata().unwrap().mode() & 0o777),
+            (65_534, 0o700)
+        );
         layout.make_theirs(JobId(3), "work", Some((1, 1))).unwrap();
         assert_eq!(path.metadata().unwrap().uid(), 65_534);
         std::os::unix::fs::symlink("/etc", layout.job(JobId(3)).join("checkpoints")).unwrap();

@@ -1,6 +1,8 @@
 //! Complaints that a job could cause as often as it likes: one goes to the log now and then, with how many there were.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// How often at most.
 const EVERY: Duration = Duration::from_secs(10);

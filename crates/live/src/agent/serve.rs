@@ -197,14 +197,18 @@ impl Agent {
     /// Listens again where processes of the last agent's time know it: at the folder of their part, or, once they were
     /// thawed, at that of the part they were, which is on file.
     fn open_sockets(&mut self, alive: &[(PartId, u32)]) {
-        let on_file: BTreeMap<PartId, PathBuf> = std::mem::take(&mut self.state.sockets).into_iter().collect();
+        let on_file: BTreeMap<PartId, PathBuf> =
+            std::mem::take(&mut self.state.sockets).into_iter().collect();
         let parts: BTreeSet<PartId> = alive.iter().map(|(part, _)| *part).collect();
         let folder_of = |agent: &Agent, part: PartId| {
             on_file.get(&part).cloned().unwrap_or_else(|| agent.spawner.layout.socket(part))
         };
         let used: BTreeSet<PathBuf> = parts.iter().map(|part| folder_of(self, *part)).collect();
         let there = self.spawner.layout.socket_folders().into_iter().map(|(_, folder)| folder);
-        there.chain(on_file.values().cloned()).filter(|folder| !used.contains(folder)).for_each(|folder| remove(&folder));
+        there
+            .chain(on_file.values().cloned())
+            .filter(|folder| !used.contains(folder))
+            .for_each(|folder| remove(&folder));
         for part in parts {
             if !self.sockets.contains_key(&part) {
                 let folder = folder_of(self, part);
@@ -216,7 +220,9 @@ impl Agent {
     fn reopen_socket(&mut self, part: PartId, folder: PathBuf) {
         let account = self.task(part).map(|task| self.spawner.account(&task));
         let opened = match account {
-            Some(Ok(account)) => self.open_socket(part, folder, account.owner()).map_err(|error| error.to_string()),
+            Some(Ok(account)) => {
+                self.open_socket(part, folder, account.owner()).map_err(|error| error.to_string())
+            }
             Some(Err(refused)) => Err(refused.message),
             None => Err("what it runs is not on file".to_owned()),
         };

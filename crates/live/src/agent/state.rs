@@ -5,7 +5,7 @@
 //! then in the files, the keeper has nothing left and the server hears that the parts are lost.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -90,10 +90,11 @@ fn checksum(body: &[u8]) -> String {
     crate::auth::hex(&Sha256::digest(body))
 }
 
-/// Replaces a file whole.
+/// Replaces a file whole. Nobody else can read it.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
-    std::fs::write(&next, content)?;
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+    file.write_all(content)?;
     std::fs::rename(&next, path)
 }
 

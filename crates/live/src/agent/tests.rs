@@ -475,7 +475,8 @@ async fn a_job_begins_with_a_login_and_nothing_of_its_agents() {
     let names: Vec<_> = env.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     assert!(names.contains(&"HOME") && names.contains(&"YARD_JOB_ID"), "{env}");
     // The tests have these of cargo, and so has the agent in this process.
-    let own: Vec<_> = std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO")).collect();
+    let own: Vec<_> =
+        std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO")).collect();
     assert!(!own.is_empty() && own.iter().all(|name| !names.contains(&name.as_str())), "{env}");
 }
 

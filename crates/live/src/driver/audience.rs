@@ -114,7 +114,9 @@ mod tests {
         assert_eq!(check(&all, &hello("n2", None)), Ok(()));
         assert_eq!(check(&ada, &hello("n2", one("ada"))), Ok(()));
         let refused = check(&all, &hello("n2", one("ada"))).unwrap_err();
-        assert!(refused.contains("node n2 runs only jobs of ada") && refused.contains("node n1 runs jobs of all"));
+        assert!(
+            refused.contains("node n2 runs only jobs of ada") && refused.contains("node n1 runs jobs of all")
+        );
         assert!(check(&ada, &hello("n2", None)).unwrap_err().contains("does not run as root"));
         assert!(check(&ada, &hello("n2", one("bob"))).is_err());
     }

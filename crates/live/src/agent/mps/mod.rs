@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use nix::unistd::{Uid, User, geteuid};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use yard_core::part::PartId;
 use yard_core::{Span, Time};
 
@@ -47,6 +48,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// How often a daemon is told to end before it is killed.
 const QUITS_MAX: u32 = 3;
+
+/// How long after it was told it is told again.
+const QUIT_AGAIN: Duration = Duration::from_secs(1);
 
 /// The user's folders in a daemon's: pipes, under a short name because sockets lie there, and logs.
 const PIPES: &str = "p";
@@ -86,8 +90,9 @@ struct Daemon {
     idle: Time,
     /// What tells it to end.
     ending: Option<Child>,
-    /// How often it was told.
+    /// How often it was told, and when the last time.
     told: u32,
+    told_at: Option<Instant>,
 }
 
 /// All daemons of this node.
@@ -229,8 +234,8 @@ impl Mps {
     /// Tells a daemon to end, unless it was told already; once it is gone, so is its folder.
     fn end(&mut self, name: &str) {
         let Some(daemon) = self.daemons.get_mut(name) else { return };
-        let (uid, told) = (daemon.uid, daemon.is_told());
-        if told {
+        let uid = daemon.uid;
+        if daemon.is_told() {
             return;
         }
         let Tool::Program(program) = &self.tool else {
@@ -243,8 +248,10 @@ impl Mps {
             self.daemons.remove(name);
             return;
         }
-        if self.daemons.get(name).is_some_and(|daemon| daemon.told >= QUITS_MAX) {
-            return control.kill(); // Whatever it is, it is no daemon that listens.
+        match self.daemons.get(name).map(|daemon| (daemon.told, daemon.told_at)) {
+            Some((_, Some(at))) if at.elapsed() < QUIT_AGAIN => return, // It is about to end.
+            Some((QUITS_MAX.., _)) => return control.kill(), // Whatever it is, it is no daemon that listens.
+            _ => {}
         }
         match self.quit(program, name, uid) {
             Ok(child) => {
@@ -373,12 +380,12 @@ impl Mps {
 
 impl Daemon {
     fn new(uid: u32, idle: Time) -> Daemon {
-        Daemon { uid, parts: BTreeSet::new(), idle, ending: None, told: 0 }
+        Daemon { uid, parts: BTreeSet::new(), idle, ending: None, told: 0, told_at: None }
     }
 
     /// It is being told to end.
     fn telling(&mut self, child: Child) {
-        (self.ending, self.told) = (Some(child), self.told + 1);
+        (self.ending, self.told, self.told_at) = (Some(child), self.told + 1, Some(Instant::now()));
     }
 
     /// Whether it is being told to end.

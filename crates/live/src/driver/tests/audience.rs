@@ -18,7 +18,10 @@ async fn others_are_refused_at_submission_with_the_reason() {
     agent.connect(&rig.handle).await.unwrap();
     let refused = rig.try_submit("ann", job(0.0, 0), None).await.unwrap_err();
     let Refusal::Forbidden(said) = &refused else { panic!("{refused:?}") };
-    assert!(said.starts_with("This cluster runs only jobs of ada: its agent does not run as root."), "{said}");
+    assert!(
+        said.starts_with("This cluster runs only jobs of ada: its agent does not run as root."),
+        "{said}"
+    );
     rig.try_submit("ada", job(0.0, 0), None).await.unwrap();
     agent.disconnect().await;
     rig.until_node("n1", "unreachable").await;
