@@ -62,7 +62,6 @@ pub(crate) fn task(command: &[&str]) -> Task {
 }
 
 /// Whether this is root. Continuous integration is, so there it must be; elsewhere the test says that it is skipped.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn is_root(why: &str) -> bool {
     let root = nix::unistd::geteuid().is_root();
     assert!(root || std::env::var_os("CI").is_none(), "run the tests as root: {why}");

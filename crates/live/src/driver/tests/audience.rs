@@ -1,6 +1,7 @@
 //! A cluster whose agents run jobs of one user only.
 
 use super::*;
+use crate::what_if::WhatIf;
 use crate::wire::OnlyUser;
 
 /// An agent that runs jobs of Ada only.
@@ -13,7 +14,8 @@ fn of_ada(name: &str) -> Agent {
 
 #[tokio::test]
 async fn others_are_refused_at_submission_with_the_reason() {
-    let rig = Rig::new();
+    let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
+    let rig = Rig::with(|config| config.estimates = Some(crate::Estimating { every: Span(1_000), placer }));
     let mut agent = of_ada("n1");
     agent.connect(&rig.handle).await.unwrap();
     let refused = rig.try_submit("ann", job(0.0, 0), None).await.unwrap_err();
@@ -22,6 +24,9 @@ async fn others_are_refused_at_submission_with_the_reason() {
         said.starts_with("This cluster runs only jobs of ada: its agent does not run as root."),
         "{said}"
     );
+    let asked = Box::new(WhatIf { job: Some(job(0.0, 0)), ..WhatIf::default() });
+    let asked = rig.handle.ask(|reply| Ask::WhatIf { who: who("ann"), asked, reply }).await;
+    assert_eq!(asked.err(), Some(refused), "and a question is answered the same");
     rig.try_submit("ada", job(0.0, 0), None).await.unwrap();
     agent.disconnect().await;
     rig.until_node("n1", "unreachable").await;
