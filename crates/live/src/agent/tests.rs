@@ -480,26 +480,59 @@ async fn a_job_begins_with_a_login_and_nothing_of_its_agents() {
     assert!(!own.is_empty() && own.iter().all(|name| !names.contains(&name.as_str())), "{env}");
 }
 
+/// A job that says how far it is for ever, and connects again whenever it must.
+const PERSISTENT: &str = "
+import itertools
+for step in itertools.count(1):
+  try: say(progress={'step':step,'total':None})
+  except OSError:
+    try:
+      s=socket.socket(socket.AF_UNIX); s.connect(os.environ['YARD_SOCKET']); f=s.makefile('rw')
+      say(hello={'rank':rank,'pid':os.getpid()})
+    except OSError: pass
+  time.sleep(0.02)";
+
+impl Stage {
+    /// Waits until the job says how far it is, and goes on doing so.
+    async fn hears_progress(&mut self) {
+        let far = |told: &Told| if let Told::Progress { step, .. } = told { Some(*step) } else { None };
+        let all = async {
+            let (_, before) = self.told(far).await;
+            self.told(|told| far(told).filter(|step| *step > before + 5)).await;
+        };
+        tokio::time::timeout(PATIENCE, all).await.expect("the job is not heard");
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_had_just_started_still_talks_after_its_agents_death() {
     let mut stage = Stage::new("h100:1").await;
-    let talk = "import itertools\n\
-        for step in itertools.count(1):\n\
-        \x20 try: say(progress={'step':step,'total':None})\n\
-        \x20 except OSError:\n\
-        \x20   try:\n\
-        \x20     s=socket.socket(socket.AF_UNIX); s.connect(os.environ['YARD_SOCKET']); f=s.makefile('rw')\n\
-        \x20     say(hello={'rank':rank,'pid':os.getpid()})\n\
-        \x20   except OSError: pass\n\
-        \x20 time.sleep(0.02)";
-    stage.run(start(1, 1), stage.python(talk));
+    stage.run(start(1, 1), stage.python(PERSISTENT));
     stage.started().await;
     stage.kill_agent().await;
     stage.begin("h100:1").await;
-    let far = |told: &Told| if let Told::Progress { step, .. } = told { Some(*step) } else { None };
-    let (_, before) = stage.told(far).await;
-    stage.told(|told| far(told).filter(|step| *step > before + 5)).await;
+    stage.hears_progress().await;
     stage.order(Order::Stop { part: part(1, 1), why: Why::Cancelled }, None);
+    stage.ended().await;
+}
+
+#[tokio::test]
+async fn a_job_that_was_just_thawed_still_talks_after_its_agents_death() {
+    let mut stage = Stage::new("h100:1").await;
+    let mut first = start(1, 1);
+    first.pause = Pause::Stop;
+    stage.run(first.clone(), stage.python(PERSISTENT));
+    stage.hears_progress().await;
+    stage.order(Order::Stop { part: part(1, 1), why: Why::Preempted }, None);
+    assert_eq!(stage.ended().await.1.how, How::Paused);
+    stage.order(Order::Forget { part: part(1, 1) }, None);
+    (first.part, first.thaw) = (part(3, 1), true);
+    stage.run(first, stage.python(PERSISTENT));
+    assert_eq!(stage.started().await, part(3, 1));
+    stage.kill_agent().await;
+    stage.begin("h100:1").await;
+    stage.hears_progress().await;
+    stage.order(Order::Stop { part: part(3, 1), why: Why::Cancelled }, None);
     stage.ended().await;
 }
 
