@@ -58,11 +58,20 @@ impl Driver {
     }
 }
 
-/// Whether an agent runs jobs for the same users as those that are known and not given up.
+/// Whether an agent runs jobs for the same users as those that are known and not given up. After a start of the server
+/// these have to come back first: a new node must not decide for all who the cluster is for.
 pub(super) fn check(agents: &Agents, hello: &Hello) -> Result<(), String> {
     let new = Audience::of(hello);
+    let is_known = agents.named(&hello.name).is_some();
     let counts = |agent: &&Agent| agent.name != hello.name && agent.state != NodeState::Down;
     for agent in agents.list.iter().filter(counts) {
+        if agent.audience.is_none() && !is_known && new != Audience::Everybody {
+            let (new, other) = (new.words(), &agent.name);
+            return Err(format!(
+                "this node runs {new}, and node {other} has not said yet who it runs jobs for; \
+                 it is tried again until that node is back or given up"
+            ));
+        }
         let Some(known) = agent.audience.as_ref().filter(|known| !known.is_same(&new)) else { continue };
         let (name, other) = (&hello.name, &agent.name);
         let (new, known) = (new.words(), known.words());
@@ -127,6 +136,10 @@ mod tests {
         assert_eq!(check(&all, &hello("n1", one("ada"))), Ok(()), "it is the same one");
         all.list[0].state = NodeState::Down;
         assert_eq!(check(&all, &hello("n2", one("ada"))), Ok(()));
-        assert_eq!(check(&cluster(None), &hello("n2", one("ada"))), Ok(()));
+        // After a start of the server, those that were there before come back in any order.
+        assert_eq!(check(&cluster(None), &hello("n1", one("ada"))), Ok(()));
+        assert_eq!(check(&cluster(None), &hello("n2", None)), Ok(()));
+        let early = check(&cluster(None), &hello("n2", one("ada"))).unwrap_err();
+        assert!(early.contains("node n1 has not said yet"), "{early}");
     }
 }
