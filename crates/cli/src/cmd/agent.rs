@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use yard_live::agent::{JobVariable, MIN_UID};
+use yard_live::agent::{JobMemory, JobVariable, MIN_UID};
 use yard_live::request::amounts::memory;
 
 const AGENT_EXAMPLES: &str = "Examples:
@@ -50,6 +50,43 @@ pub(crate) struct DeviceOptions {
     /// Memory of this machine that frozen jobs may hold, as 64GiB [default: half of what is free at the start]
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Devices")]
     pub(crate) freeze_room: Option<u64>,
+    #[command(flatten)]
+    pub(crate) confinement: ConfinementOptions,
+}
+
+/// How jobs are held in.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ConfinementOptions {
+    /// Most processes and threads of a job on this node [default: 4096, and 512 more for each device it has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits of jobs")]
+    pub(crate) pids_max: Option<u64>,
+    /// Memory of a job that does not say how much it needs, or none for no limit [default: its share of the node's
+    /// memory, by devices]
+    #[arg(long, value_name = "SIZE|none", value_parser = job_memory, help_heading = "Limits of jobs")]
+    pub(crate) job_memory_default: Option<JobMemory>,
+    /// Whether to refuse to run where jobs cannot be kept from each other's GPUs
+    #[arg(
+        long,
+        value_name = "required|auto",
+        value_enum,
+        default_value = "auto",
+        help_heading = "Limits of jobs"
+    )]
+    pub(crate) devices_enforced: Enforced,
+}
+
+/// What to do where devices cannot be enforced.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Enforced {
+    /// Run jobs anyway, and say so in the log.
+    #[default]
+    Auto,
+    /// Do not start the agent.
+    Required,
+}
+
+fn job_memory(text: &str) -> Result<JobMemory, String> {
+    if text == "none" { Ok(JobMemory::Unlimited) } else { memory(text).map(JobMemory::Mib) }
 }
 
 /// Whose jobs a machine runs, and what they find there.
@@ -109,6 +146,13 @@ impl std::str::FromStr for FakeGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_default_of_memory_is_a_size_or_none() {
+        assert_eq!(job_memory("4GiB"), Ok(JobMemory::Mib(4096)));
+        assert_eq!(job_memory("none"), Ok(JobMemory::Unlimited));
+        assert!(job_memory("much").is_err());
+    }
 
     #[test]
     fn fake_devices_have_a_kind_and_a_number() {

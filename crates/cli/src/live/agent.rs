@@ -4,9 +4,9 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Dial, Fakes, LOOK, Offer, Server};
+use yard_live::agent::{AgentConfig, Confinement, Dial, Fakes, LOOK, Offer, Server};
 
-use crate::cmd::agent::{AgentArgs, DeviceOptions, JobOptions};
+use crate::cmd::agent::{AgentArgs, ConfinementOptions, DeviceOptions, Enforced, JobOptions};
 
 /// Where Linux has its control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -43,8 +43,17 @@ pub(super) fn config(
         own_user_too: with_server,
         job_env: job_env.map_err(anyhow::Error::msg)?,
         take_jobs_along: with_server,
+        confinement: confinement(&devices.confinement),
         look: LOOK,
     })
+}
+
+fn confinement(options: &ConfinementOptions) -> Confinement {
+    Confinement {
+        pids_max: options.pids_max,
+        job_memory: options.job_memory_default.unwrap_or_default(),
+        devices_required: options.devices_enforced == Enforced::Required,
+    }
 }
 
 fn offer(devices: &DeviceOptions) -> Offer {

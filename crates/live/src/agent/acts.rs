@@ -128,6 +128,9 @@ impl Agent {
         let lost = |what: &str| Unspawned { code: None, message: format!("this node has lost {what}") };
         let start = self.state.holder.start(part).cloned().ok_or_else(|| lost("the order"))?;
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
+        if !task.secrets.is_empty() && !self.tasks.contains_key(&part) {
+            return Err(lost("the job's secrets, because its agent was restarted"));
+        }
         let account = self.spawner.account(&task)?;
         let devices = self.devices.visible(&start.devices);
         if task.limits.is_none() {
@@ -247,12 +250,13 @@ impl Agent {
         }
     }
 
-    /// Keeps what a part runs, also for the next agent. Its secrets are written nowhere.
+    /// Keeps what a part runs, also for the next agent: but for its secrets, of which only the names are on file.
     pub(super) fn keep_task(&mut self, part: PartId, task: Task) {
         let path = self.spawner.layout.task(part);
-        let on_file = Task { secrets: Vec::new(), ..task.clone() };
+        let mut public = task.clone();
+        public.secrets.iter_mut().for_each(|secret| secret.value.0.clear());
         let written =
-            serde_json::to_vec(&on_file).map_err(io::Error::from).and_then(|text| replace(&path, &text));
+            serde_json::to_vec(&public).map_err(io::Error::from).and_then(|text| replace(&path, &text));
         if let Err(error) = written {
             tracing::error!(%error, path = %path.display(), "what a job runs is not on file");
         }

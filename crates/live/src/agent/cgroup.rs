@@ -1,48 +1,150 @@
-//! Control groups (version 2) where the agent may make them: one for each part, with the memory and processor time it
-//! asked for, and a way to end all of it at once. Where there are none, jobs run without limits; that is logged once.
+//! Control groups (version 2) where the agent may make them: one for each part, with what it may use of memory,
+//! processors, processes and devices, and a way to end all of it at once. Where there are none, jobs run without limits;
+//! that is logged once.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use yard_core::part::PartId;
+use anyhow::bail;
+use sha2::{Digest, Sha256};
+use yard_core::part::{Held, PartId};
 
+use super::AgentConfig;
+use super::bpf::DeviceProgram;
+use super::confinement::{Confinement, NodeSize};
+use super::device_files::DeviceFiles;
+use super::devices::Devices;
 use crate::wire::Task;
 
 /// Microseconds over which processor time is counted.
 const PERIOD: u64 = 100_000;
 
-/// The folder of this agent's control groups.
+/// What is limited, where the kernel can.
+const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
+
+/// The folder of this agent's control groups, and what goes for all of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Cgroups(PathBuf);
+pub(crate) struct Cgroups {
+    folder: PathBuf,
+    controllers: Vec<String>,
+    confinement: Confinement,
+    node: NodeSize,
+    /// Device files that only some parts may open; none where that cannot be enforced.
+    guarded: Option<DeviceFiles>,
+}
+
+/// A part's group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PartGroup {
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    /// Device files that are closed to it.
+    pub(crate) closed: Vec<PathBuf>,
+}
 
 impl Cgroups {
-    /// Makes a folder for the agent's groups below this root, where that is possible.
-    pub(crate) fn open(root: &Path, name: &str) -> Option<Cgroups> {
-        let made = prepare(root, name);
-        if let Err(error) = &made {
-            tracing::info!(%error, "no control groups here: limits of memory and processors are not kept");
+    /// The control groups of an agent with these devices, which are guarded where that can be done.
+    pub(crate) fn find(config: &AgentConfig, devices: &Devices) -> anyhow::Result<Option<Cgroups>> {
+        let count = devices.groups().iter().map(|group| group.devices.len() as u32).sum();
+        let open = |root: &Path| {
+            Cgroups::open(root, &config.data, config.confinement.clone(), NodeSize::here(count))
+        };
+        let mut groups = config.cgroups.as_deref().and_then(open);
+        let guarded = match (&mut groups, devices.files()) {
+            (_, Ok(files)) if files.is_empty() => Ok(()),
+            (Some(groups), Ok(files)) => groups.guard(files).map_err(|error| error.to_string()),
+            (None, Ok(_)) => Err("there are no control groups of version 2".to_owned()),
+            (_, Err(why)) => Err(why),
+        };
+        match guarded {
+            Ok(()) => {}
+            Err(why) if config.confinement.devices_required => bail!(
+                "jobs cannot be kept from each other's devices: {why}; with --devices-enforced auto they run anyway"
+            ),
+            Err(why) => tracing::warn!(%why, "jobs cannot be kept from each other's devices"),
         }
-        made.ok().map(Cgroups)
+        Ok(groups)
+    }
+
+    /// Makes a folder for the groups of the agent with this data, where that is possible. `root`: where control groups
+    /// are, or beside those of version 1.
+    pub(crate) fn open(
+        root: &Path,
+        data: &Path,
+        confinement: Confinement,
+        node: NodeSize,
+    ) -> Option<Cgroups> {
+        let digest = Sha256::digest(data.as_os_str().as_encoded_bytes());
+        let name =
+            format!("yard-{}", digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>());
+        let is_one = |root: &&PathBuf| root.join("cgroup.controllers").exists();
+        let roots = [root.to_owned(), root.join("unified")];
+        let made = match roots.iter().find(is_one) {
+            Some(root) => prepare(root, &name),
+            None => Err(io::Error::other(format!("{} has none of version 2", root.display()))),
+        };
+        if let Err(error) = &made {
+            tracing::warn!(%error, "no control groups here: jobs run without limits");
+        }
+        let folder = made.ok()?;
+        let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+        let controllers: Vec<String> = offered.split_whitespace().map(str::to_owned).collect();
+        let missing: Vec<_> =
+            CONTROLLERS.iter().filter(|wanted| !controllers.iter().any(|had| had == *wanted)).collect();
+        if !missing.is_empty() {
+            tracing::warn!(?missing, "control groups cannot limit these here");
+        }
+        Some(Cgroups { folder, controllers, confinement, node, guarded: None })
+    }
+
+    /// Closes these files to parts that do not hold them, from now on. Fails where the kernel or the rights do not allow
+    /// it.
+    pub(crate) fn guard(&mut self, files: DeviceFiles) -> io::Result<()> {
+        let trial = self.folder.join("trial");
+        fs::create_dir_all(&trial)?;
+        let done = DeviceProgram::load(&files.rules(&[])).and_then(|program| program.attach(&trial));
+        let _removed = fs::remove_dir(&trial);
+        done?;
+        self.guarded = Some(files);
+        Ok(())
     }
 
     /// A group for a part, with its limits.
-    pub(crate) fn make(&self, part: PartId, task: &Task) -> io::Result<PathBuf> {
+    pub(crate) fn make(&self, part: PartId, task: &Task, held: &[Held]) -> io::Result<PartGroup> {
         let path = self.path(part);
         fs::create_dir_all(&path)?;
-        if let Some(mib) = task.memory_mib {
-            fs::write(path.join("memory.max"), mib.saturating_mul(1 << 20).to_string())?;
+        let set = |controller: &str, file: &str, value: String| {
+            let had = self.controllers.iter().any(|had| had == controller);
+            if had { fs::write(path.join(file), value) } else { Ok(()) }
+        };
+        if let Some(bytes) = self.memory(task, held) {
+            set("memory", "memory.max", bytes.to_string())?;
             // The whole part or nothing: a gang with one rank missing only wastes its devices.
-            fs::write(path.join("memory.oom.group"), "1")?;
+            set("memory", "memory.oom.group", "1".into())?;
         }
+        set("pids", "pids.max", self.confinement.pids(count(held)).to_string())?;
         if let Some(cpus) = task.cpus.filter(|cpus| *cpus > 0.0) {
             let quota = ((cpus * PERIOD as f64) as u64).max(1_000);
-            fs::write(path.join("cpu.max"), format!("{quota} {PERIOD}"))?;
+            set("cpu", "cpu.max", format!("{quota} {PERIOD}"))?;
         }
-        Ok(path)
+        let closed = self.close_devices(&path, held)?;
+        Ok(PartGroup { path, closed })
     }
 
-    /// Removes the group of a part that is over.
+    /// How much memory a part may use, in bytes.
+    pub(crate) fn memory(&self, task: &Task, held: &[Held]) -> Option<u64> {
+        self.confinement.memory(task, count(held), self.node)
+    }
+
+    /// Closes the devices that a part does not hold. Once that works on this node, it must work for every part.
+    fn close_devices(&self, group: &Path, held: &[Held]) -> io::Result<Vec<PathBuf>> {
+        let Some(files) = &self.guarded else { return Ok(Vec::new()) };
+        DeviceProgram::load(&files.rules(held))?.attach(group)?;
+        Ok(files.others(held))
+    }
+
+    /// Removes the group of a part that never ran; the keeper removes those of parts that did.
     pub(crate) fn remove(&self, part: PartId) {
         if let Err(error) = fs::remove_dir(self.path(part))
             && error.kind() != io::ErrorKind::NotFound
@@ -51,21 +153,46 @@ impl Cgroups {
         }
     }
 
+    /// Removes all of them, where nothing is in them any more.
+    pub(crate) fn close(&self) {
+        sweep(&self.folder);
+        let _in_use = fs::remove_dir(&self.folder);
+    }
+
     fn path(&self, part: PartId) -> PathBuf {
-        self.0.join(format!("{}-{}-{}", part.lease, part.job, part.instance))
+        self.folder.join(format!("{}-{}-{}", part.lease, part.job, part.instance))
     }
 }
 
+fn count(held: &[Held]) -> u32 {
+    held.iter().map(|held| held.mask.count_ones()).sum()
+}
+
 fn prepare(root: &Path, name: &str) -> io::Result<PathBuf> {
-    let offered = fs::read_to_string(root.join("cgroup.controllers"))?;
-    let wanted =
-        ["memory", "cpu"].into_iter().filter(|wanted| offered.split_whitespace().any(|had| had == *wanted));
-    let wanted = wanted.map(|controller| format!("+{controller}")).collect::<Vec<_>>().join(" ");
     let path = root.join(name);
     fs::create_dir_all(&path)?;
-    fs::write(root.join("cgroup.subtree_control"), &wanted)?;
-    fs::write(path.join("cgroup.subtree_control"), &wanted)?;
+    for folder in [root, &path] {
+        let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+        let wanted =
+            CONTROLLERS.iter().filter(|wanted| offered.split_whitespace().any(|had| had == **wanted));
+        for controller in wanted {
+            let enabled = fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
+            if let Err(error) = enabled {
+                tracing::warn!(%error, controller, group = %folder.display(), "limits are not kept: the group of all has processes of its own, or is not delegated");
+            }
+        }
+    }
+    sweep(&path);
     Ok(path)
+}
+
+/// Removes the groups in which nothing is left; the kernel keeps the others.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _in_use = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -73,16 +200,27 @@ mod tests {
     use super::*;
     use crate::agent::testing::{Folder, start, task};
 
+    const NODE: NodeSize = NodeSize { memory: 8 << 30, devices: 2 };
+
     #[test]
     fn limits_are_written_as_the_kernel_reads_them() {
         let root = Folder::new();
-        fs::write(root.path().join("cgroup.controllers"), "cpuset cpu io memory pids\n").unwrap();
-        let groups = Cgroups::open(root.path(), "yard").unwrap();
+        let offered = "cpuset cpu io memory pids\n";
+        fs::write(root.path().join("cgroup.controllers"), offered).unwrap();
+        let mut groups =
+            Cgroups::open(root.path(), Path::new("/data"), Confinement::default(), NODE).unwrap();
+        groups.controllers = offered.split_whitespace().map(str::to_owned).collect();
         let read = |path: PathBuf| fs::read_to_string(path).unwrap();
-        assert_eq!(read(root.path().join("yard/cgroup.subtree_control")), "+memory +cpu");
-        let mut task = task(&["true"]);
+        assert_eq!(read(root.path().join("cgroup.subtree_control")), "+pids");
+        let (start, mut task) = (start(7, 3), task(&["true"]));
+        let group = groups.make(start.part, &task, &start.devices).unwrap().path;
+        assert_eq!(read(group.join("memory.max")), (4_u64 << 30).to_string());
+        assert_eq!(
+            (read(group.join("memory.oom.group")), read(group.join("pids.max"))),
+            ("1".into(), "4608".into())
+        );
         (task.memory_mib, task.cpus) = (Some(512), Some(1.5));
-        let group = groups.make(start(7, 3).part, &task).unwrap();
+        groups.make(start.part, &task, &start.devices).unwrap();
         assert_eq!(read(group.join("memory.max")), "536870912");
         assert_eq!(read(group.join("cpu.max")), "150000 100000");
     }
@@ -90,7 +228,17 @@ mod tests {
     #[test]
     fn without_them_there_are_none() {
         let root = Folder::new();
-        assert!(Cgroups::open(root.path(), "yard").is_none());
+        assert!(Cgroups::open(root.path(), Path::new("/data"), Confinement::default(), NODE).is_none());
         assert!(fs::read_dir(root.path()).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn agents_of_one_machine_have_groups_of_their_own() {
+        let root = Folder::new();
+        fs::write(root.path().join("cgroup.controllers"), "").unwrap();
+        let open =
+            |data: &str| Cgroups::open(root.path(), Path::new(data), Confinement::default(), NODE).unwrap();
+        assert_ne!(open("/one").folder, open("/other").folder);
+        assert_eq!(open("/one").folder, open("/one").folder);
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, bail, ensure};
 use yard_core::cluster::NODE_DEVICES_MAX;
 
 use super::cards::{self, Place, Sensor};
+use super::device_files::DeviceFiles;
 use super::nvml::{Card, Cards};
 use crate::wire::{Device, Group};
 
@@ -149,6 +150,19 @@ impl Devices {
             names(held.group).filter(move |(bit, _)| mask >> bit & 1 == 1).map(|(_, name)| name.clone())
         };
         held.iter().flat_map(of).collect()
+    }
+
+    /// The files of this machine's cards, whether they are offered or not.
+    pub(crate) fn files(&self) -> Result<DeviceFiles, String> {
+        let mut addresses = Vec::new();
+        if let Some(cards) = self.cards {
+            for (place, uuid) in self.places() {
+                let address =
+                    cards.address(uuid).ok_or_else(|| format!("the driver has no number for card {uuid}"))?;
+                addresses.push((place, address));
+            }
+        }
+        DeviceFiles::find(Path::new("/dev"), Path::new("/sys"), &addresses)
     }
 
     /// What reads the cards: a sensor for each, so that one that hangs keeps no other from being read; one for all

@@ -10,7 +10,7 @@ use yard_core::job::Claim;
 use yard_core::part::{Master, Start};
 
 use super::mps::Client;
-use crate::wire::Task;
+use crate::wire::{Handed, Task};
 
 /// All that a rank's environment depends on.
 pub(crate) struct Rank<'a> {
@@ -63,6 +63,7 @@ impl Rank<'_> {
     pub(crate) fn environment(&self, base: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut env = base.clone();
         env.extend(self.task.env.clone());
+        env.extend(self.secrets());
         // A tracker should see one run, however often the job starts; who has said otherwise knows better.
         env.entry("WANDB_RUN_ID".into()).or_insert_with(|| format!("yard-{}", self.start.part.job));
         env.entry("WANDB_RESUME".into()).or_insert_with(|| "allow".into());
@@ -71,6 +72,12 @@ impl Rank<'_> {
         env.extend(self.torch().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env.extend(self.slurm().into_iter().map(|(name, value)| (name.to_owned(), value)));
         env
+    }
+
+    /// The secrets that it finds in its environment.
+    fn secrets(&self) -> impl Iterator<Item = (String, String)> {
+        let handed = self.task.secrets.iter().filter(|secret| secret.handed == Handed::Env);
+        handed.map(|secret| (secret.name.clone(), secret.value.0.clone()))
     }
 
     fn own(&self) -> Vec<(&'static str, String)> {

@@ -43,6 +43,7 @@ impl Layout {
         let run = run_dir(&data);
         folder(&run, 0o711)?;
         folder(&run.join("mps"), 0o711)?;
+        folder(&run.join("secrets"), 0o711)?;
         Ok(Layout { data, run })
     }
 
@@ -90,6 +91,11 @@ impl Layout {
     /// Where MPS daemons have their folders.
     pub(crate) fn mps(&self) -> PathBuf {
         self.run.join("mps")
+    }
+
+    /// Where a rank finds its secrets, in a namespace of its own. For everybody else it is empty.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.run.join("secrets")
     }
 
     /// The freezer's folder.

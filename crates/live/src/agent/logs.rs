@@ -1,16 +1,19 @@
-//! The output of jobs: rotation, and reading it for people: the last lines, the whole, and what is being written.
-//! A job that writes to files of its own naming is read there, if they are its user's own.
+//! The output of jobs, read for people: the last lines, the whole, and what is being written. The keeper writes it, and
+//! moves a full log aside. A job that writes to files of its own naming is read there, as its user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A log larger than this is copied away and begun anew.
+use super::keeper::RunAs;
+use super::theirs::open_theirs;
+
+/// A log larger than this is moved aside, and what was aside before is gone: so much twice is kept of a stream.
 pub(crate) const LOG_MAX: u64 = 64 << 20;
 
 /// Bytes of a log in one message.
@@ -19,19 +22,8 @@ const PIECE: usize = 64 << 10;
 /// How often a log that is followed is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(200);
 
-/// Copies a log that has grown too large away and begins it anew. Writers append, so they go on at its new end;
-/// what they write between the copy and the cut is lost, which is why this is done at this size and not sooner.
-pub(crate) fn rotate(path: &Path, max: u64) -> io::Result<bool> {
-    if std::fs::metadata(path).map_or(0, |file| file.len()) <= max {
-        return Ok(false);
-    }
-    std::fs::copy(path, old(path))?;
-    File::options().write(true).open(path)?.set_len(0)?;
-    Ok(true)
-}
-
-/// Where a log is kept that was copied away.
-fn old(path: &Path) -> PathBuf {
+/// Where a log is that was moved aside.
+pub(crate) fn rotated(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()
@@ -42,6 +34,9 @@ fn old(path: &Path) -> PathBuf {
 pub(crate) struct Named {
     /// Who must own them.
     pub(crate) uid: u32,
+    /// Who to become to open them, where that is not the agent's own user.
+    #[serde(default)]
+    pub(crate) user: Option<RunAs>,
     /// By the name that our file would have.
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
@@ -63,14 +58,20 @@ impl Named {
     }
 }
 
+/// Where a log is.
+enum Place {
+    /// In a file of ours, which may be moved aside at any time.
+    Ours(PathBuf),
+    /// In a file that the user named.
+    Theirs,
+}
+
 /// Reads one log from its beginning or from its last lines on, over rotations.
 pub(crate) struct Reader {
-    path: PathBuf,
-    /// Who must own the file, where it is not ours.
-    owner: Option<u32>,
-    /// What was copied away, until it is read.
-    old: Option<File>,
-    file: Option<File>,
+    place: Place,
+    /// What was moved aside, oldest first, until it is read.
+    old: VecDeque<File>,
+    file: File,
     /// Bytes of a character whose rest has not come yet.
     rest: Vec<u8>,
 }
@@ -78,44 +79,53 @@ pub(crate) struct Reader {
 impl Reader {
     /// The log at this path in a job's folder. `tail`: only so many of its last lines.
     pub(crate) fn open(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
-        let (path, owner) = resolve(path);
-        let mut file = open(&path, owner)?;
-        let kept = if owner.is_none() { File::open(old(&path)).ok() } else { None };
-        let old = match tail {
-            None => kept,
-            Some(lines) => {
-                let start = tail_start(&mut file, lines)?;
-                file.seek(SeekFrom::Start(start))?;
-                None
-            }
-        };
-        Ok(Reader { path, owner, old, file: Some(file), rest: Vec::new() })
+        let (place, mut file, mut old) = find(path)?;
+        if let Some(lines) = tail {
+            let missing = seek_tail(&mut file, lines)?;
+            old = old.filter(|_| missing > 0);
+            old.iter_mut().try_for_each(|old| seek_tail(old, missing).map(drop))?;
+        }
+        Ok(Reader { place, old: old.into_iter().collect(), file, rest: Vec::new() })
     }
 
-    /// The next piece; none at the end, for now. A file that was cut begins anew.
+    /// The next piece; none at the end, for now. A file that was cut is read from its start.
     pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
         let mut bytes = vec![0; PIECE];
-        let mut length = 0;
-        if let Some(old) = &mut self.old {
-            length = old.read(&mut bytes)?;
-        }
-        if length == 0 {
-            self.old = None;
-            length = self.read_current(&mut bytes)?;
+        let mut length = self.read(&mut bytes)?;
+        if length == 0 && self.follow()? {
+            length = self.read(&mut bytes)?;
         }
         bytes.truncate(length);
         if length == 0 { Ok(None) } else { Ok(Some(self.text(&bytes))) }
     }
 
-    fn read_current(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.file.is_none() {
-            self.file = open(&self.path, self.owner).ok();
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while let Some(old) = self.old.front_mut() {
+            match old.read(bytes)? {
+                0 => drop(self.old.pop_front()),
+                length => return Ok(length),
+            }
         }
-        let Some(file) = &mut self.file else { return Ok(0) };
-        if file.metadata()?.len() < file.stream_position()? {
-            file.seek(SeekFrom::Start(0))?;
+        if self.file.metadata()?.len() < self.file.stream_position()? {
+            self.file.seek(SeekFrom::Start(0))?;
         }
-        file.read(bytes)
+        self.file.read(bytes)
+    }
+
+    /// Goes on with the next file if this one was moved aside. What was written to it before that is read first.
+    fn follow(&mut self) -> io::Result<bool> {
+        let Place::Ours(path) = &self.place else { return Ok(false) };
+        let Ok(next) = File::open(path) else { return Ok(false) };
+        if same(&next, &self.file)? {
+            return Ok(false);
+        }
+        // It may have been moved aside, and overwritten there, more than once.
+        let aside = File::open(rotated(path)).ok();
+        let last = std::mem::replace(&mut self.file, next);
+        let missed = aside.filter(|aside| !same(aside, &last).unwrap_or(true));
+        self.old.push_back(last);
+        self.old.extend(missed);
+        Ok(true)
     }
 
     /// Bytes as text. A character that is cut in two waits for its rest.
@@ -140,25 +150,53 @@ fn partial(bytes: &[u8]) -> usize {
     (1..=bytes.len().min(3)).rev().find(|length| starts(*length)).unwrap_or(0)
 }
 
-/// Where a log really is, and who must own it.
-fn resolve(path: &Path) -> (PathBuf, Option<u32>) {
+/// Opens a log, and what was moved aside of it. The agent may have more rights than the job's user, who may have put a
+/// link where a log is named: so such a file is opened as the user.
+fn find(path: &Path) -> io::Result<(Place, File, Option<File>)> {
     let named = path.parent().map(Named::load).unwrap_or_default();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match named.files.get(&name) {
-        Some(theirs) => (theirs.clone(), Some(named.uid)),
-        None => (path.to_owned(), None),
+    if let Some(theirs) = named.files.get(&name) {
+        return Ok((Place::Theirs, open_theirs(theirs, named.uid, named.user.as_ref())?, None));
     }
+    // A log that is moved aside between the two is read twice rather than not at all.
+    let (file, old) = (File::open(path)?, File::open(rotated(path)).ok());
+    let old = old.filter(|old| !same(old, &file).unwrap_or(true));
+    Ok((Place::Ours(path.to_owned()), file, old))
 }
 
-/// Opens a log. The agent may have more rights than the job's user, who may have put a link there: so what was
-/// opened must be a file of that user.
-fn open(path: &Path, owner: Option<u32>) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
-    let found = file.metadata()?;
-    if owner.is_some_and(|owner| !found.is_file() || found.uid() != owner) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a file of the job's user"));
+/// Whether two are the same file.
+fn same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+/// Goes to where the last so many lines begin; gives how many lines there are not.
+fn seek_tail(file: &mut File, lines: u64) -> io::Result<u64> {
+    let start = tail_start(file, lines)?;
+    file.seek(SeekFrom::Start(start))?;
+    if start > 0 || lines == 0 {
+        return Ok(0);
     }
-    Ok(file)
+    let mut counted = 0;
+    let mut block = vec![0; PIECE];
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            length => counted += block[..length].iter().filter(|byte| **byte == b'\n').count() as u64,
+        }
+    }
+    // The last line may not have ended yet.
+    let end = file.stream_position()?;
+    let unended = end > 0 && ends_within_a_line(file)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(lines.saturating_sub(counted + u64::from(unended)))
+}
+
+fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last[0] != b'\n')
 }
 
 /// Where the last so many lines begin.
@@ -186,6 +224,7 @@ fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
     use crate::agent::testing::Folder;
@@ -225,14 +264,65 @@ mod tests {
         assert_eq!(all(&mut reader), "");
         append(&path, &euro[2..]);
         assert_eq!(all(&mut reader), "€");
-        assert!(!rotate(&path, 100).unwrap());
-        assert!(rotate(&path, 5).unwrap());
-        assert_eq!(all(&mut reader), "");
+        append(&path, b"last");
+        std::fs::rename(&path, rotated(&path)).unwrap();
         append(&path, b"new");
-        assert_eq!(all(&mut reader), "new");
-        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "first é€new");
+        assert_eq!(all(&mut reader), "lastnew");
+        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "first é€lastnew");
         append(&path, b"\xff!");
         assert_eq!(all(&mut reader), "\u{fffd}!");
+    }
+
+    #[test]
+    fn a_reader_that_missed_a_rotation_goes_on_with_what_is_kept() {
+        let folder = Folder::new();
+        let path = folder.path().join("rank-0.out");
+        append(&path, b"one\n");
+        let mut reader = Reader::open(&path, None).unwrap();
+        assert_eq!(all(&mut reader), "one\n");
+        for next in [&b"two\n"[..], b"three\n", b"four\n"] {
+            std::fs::rename(&path, rotated(&path)).unwrap();
+            append(&path, next);
+        }
+        assert_eq!(all(&mut reader), "three\nfour\n");
+    }
+
+    #[test]
+    fn the_last_lines_are_found_also_just_after_a_rotation() {
+        let folder = Folder::new();
+        let path = folder.path().join("rank-0.out");
+        append(&rotated(&path), b"one\ntwo\nthree\n");
+        append(&path, b"four\nfi");
+        let tail = |lines| all(&mut Reader::open(&path, Some(lines)).unwrap());
+        assert_eq!((tail(1), tail(2)), ("fi".into(), "four\nfi".into()));
+        assert_eq!((tail(3), tail(9)), ("three\nfour\nfi".into(), "one\ntwo\nthree\nfour\nfi".into()));
+    }
+
+    #[test]
+    fn a_named_log_is_read_as_its_user_wherever_a_link_leads() {
+        let Some(nobody) = crate::agent::testing::other_user() else { return };
+        let folder = Folder::new();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (path, theirs) = (folder.path().join("rank-0.out"), folder.path().join("theirs"));
+        std::fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(nobody.uid), Some(nobody.gid)).unwrap();
+        let log = theirs.join("log");
+        let files = [("rank-0.out".to_owned(), log.clone())].into();
+        Named { uid: nobody.uid, user: Some(nobody.clone()), files }.save(folder.path()).unwrap();
+        append(&log, b"mine\n");
+        std::os::unix::fs::chown(&log, Some(nobody.uid), Some(nobody.gid)).unwrap();
+        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "mine\n");
+        // The user's own file behind a folder that the user may not enter: root could follow the link.
+        let closed = folder.path().join("closed");
+        std::fs::create_dir(&closed).unwrap();
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+        append(&closed.join("kept"), b"kept from its owner\n");
+        std::os::unix::fs::chown(closed.join("kept"), Some(nobody.uid), Some(nobody.gid)).unwrap();
+        for target in [closed.join("kept"), "/etc/shadow".into(), "/etc/passwd".into(), "/dev/zero".into()] {
+            std::fs::remove_file(&log).unwrap();
+            std::os::unix::fs::symlink(&target, &log).unwrap();
+            assert!(Reader::open(&path, None).is_err(), "{}", target.display());
+        }
     }
 
     #[test]
@@ -241,7 +331,8 @@ mod tests {
         let (path, theirs) = (folder.path().join("rank-0.out"), folder.path().join("theirs"));
         append(&theirs, b"hello\n");
         let own = nix::unistd::geteuid().as_raw();
-        let mut named = Named { uid: own, files: [("rank-0.out".to_owned(), theirs.clone())].into() };
+        let files = [("rank-0.out".to_owned(), theirs.clone())].into();
+        let mut named = Named { uid: own, user: None, files };
         named.save(folder.path()).unwrap();
         assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "hello\n");
         named.uid = own + 1;

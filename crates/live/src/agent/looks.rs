@@ -1,5 +1,4 @@
-//! What nobody tells the agent and it has to look for itself: how cards are doing, which are to be trusted, and how long
-//! logs have grown.
+//! What nobody tells the agent and it has to look for itself: how cards are doing, and which are to be trusted.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,11 @@ use yard_core::Span;
 use yard_core::part::{PartId, Told};
 
 use super::cards::{Found, Live};
-use super::logs;
 use super::serve::Agent;
 use crate::wire::FromAgent;
 
 impl Agent {
-    /// Looks at what nobody tells of: cards, times that pass, logs that grow.
+    /// Looks at what nobody tells of: cards, and times that pass.
     pub(super) fn look(&mut self) {
         self.cards.look(self.now(), Span(self.config.look.as_micros() as u64));
         self.examine();
@@ -20,14 +18,6 @@ impl Agent {
         for (group, device) in self.quarantine.released(self.now()) {
             let problem = self.cards.problem((group, device)).map(str::to_owned);
             self.health(group, device, problem);
-        }
-        for (part, rank) in self.ranks() {
-            for stderr in [false, true] {
-                let path = self.spawner.layout.log(part.job, rank, stderr);
-                if let Err(error) = logs::rotate(&path, logs::LOG_MAX) {
-                    tracing::warn!(%error, path = %path.display(), "a log was not rotated");
-                }
-            }
         }
     }
 
@@ -62,13 +52,6 @@ impl Agent {
         let live =
             parts.into_iter().filter(|(_, told)| !matches!(told, Told::Ended(_))).map(|(part, _)| part);
         live.filter_map(|part| Some((part, self.state.holder.start(part)?.devices.clone()))).collect()
-    }
-
-    /// The ranks that run here.
-    fn ranks(&self) -> Vec<(PartId, u32)> {
-        let starts = self.started.keys().filter_map(|part| self.state.holder.start(*part));
-        let all = |ranks: yard_core::part::Ranks| ranks.first..ranks.first + ranks.count;
-        starts.flat_map(|start| all(start.ranks).map(|rank| (start.part, rank))).collect()
     }
 
     /// Notes what is wrong with a device, and says so where that is news.

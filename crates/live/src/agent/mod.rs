@@ -6,10 +6,13 @@
 mod acts;
 mod admit;
 mod beats;
+mod bpf;
 mod bucket;
 mod cards;
 mod cgroup;
 pub(crate) mod clock;
+mod confinement;
+mod device_files;
 mod devices;
 mod env;
 mod freezer;
@@ -38,6 +41,7 @@ mod state;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod theirs;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,6 +50,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admit::own_name;
+pub use self::confinement::{Confinement, JobMemory};
 pub use self::devices::{Fakes, Offer};
 pub use self::freezer::freezer_main;
 pub use self::job_env::JobVariable;
@@ -68,7 +73,7 @@ pub struct AgentConfig {
     pub server: Server,
     /// The command that runs `keeper_main`; `--dir DIR` is added to it.
     pub keeper: Vec<String>,
-    /// The command that runs `launch_main`, for jobs of other users.
+    /// The command that runs `launch_main`, which becomes a job.
     pub launcher: Vec<String>,
     /// The command that runs `freezer_main`; `--dir DIR` is added to it, and `--fake` for pretend devices.
     pub freezer: Vec<String>,
@@ -82,10 +87,12 @@ pub struct AgentConfig {
     pub own_user_too: bool,
     /// What jobs find in their environment besides what a login gives.
     pub job_env: BTreeMap<String, String>,
+    /// How jobs are held in.
+    pub confinement: Confinement,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
     /// agent leaves at once and its jobs run on, for the next agent to find.
     pub take_jobs_along: bool,
-    /// How often cards and the sizes of logs are looked at; `LOOK` as a rule.
+    /// How often cards are looked at; `LOOK` as a rule.
     pub look: Duration,
 }
 

@@ -109,9 +109,10 @@ impl Agent {
 
     /// What a job has on its cards is not meant by its limit of memory: while it is frozen there is none.
     fn limit_memory(&self, part: PartId, limited: bool) {
-        if let Some(mib) = self.task(part).and_then(|task| task.memory_mib) {
-            let max = limited.then(|| mib.saturating_mul(1 << 20));
-            self.keeper.ask(&Ask::Memory { part, max });
+        let (Some(groups), Some(task)) = (&self.spawner.cgroups, self.task(part)) else { return };
+        let held = self.state.holder.start(part).map(|start| start.devices.clone()).unwrap_or_default();
+        if let Some(bytes) = groups.memory(&task, &held) {
+            self.keeper.ask(&Ask::Memory { part, max: limited.then_some(bytes) });
         }
     }
 

@@ -17,6 +17,7 @@ use nvml_wrapper::sys_exports::field_id::NVML_FI_DEV_REMAPPED_PENDING;
 use nvml_wrapper::{Device as Handle, EventSet, Nvml};
 
 use super::cards::{OfJob, Place, Reading, SPLIT, Sensor, job_of};
+use super::device_files::CardAddress;
 use crate::wire::Device;
 
 /// More links than any card has.
@@ -70,11 +71,27 @@ impl Cards {
         Some(Card { name, uuid, memory_mib, split, peers })
     }
 
+    /// Where a card is, for its files.
+    pub(crate) fn address(&self, uuid: &str) -> Option<CardAddress> {
+        let handle = self.0.device_by_uuid(uuid).ok()?;
+        Some(CardAddress {
+            minor: handle.minor_number().ok()?,
+            pci: bus_name(&handle.pci_info().ok()?.bus_id),
+        })
+    }
+
     /// What reads one of them.
     pub(crate) fn sensor(&self, place: Place, uuid: &str) -> Box<dyn Sensor> {
         let uuid = uuid.to_owned();
         Box::new(OneCard { nvml: self.0, place, uuid, handle: None, events: None, card_at: 0, jobs_at: 0 })
     }
+}
+
+/// A place on the bus as the kernel writes it: the driver's domain has more digits.
+fn bus_name(driver: &str) -> String {
+    let (domain, rest) = driver.split_once(':').unwrap_or(("0", driver));
+    let domain = u32::from_str_radix(domain, 16).unwrap_or(0);
+    format!("{domain:04x}:{}", rest.to_ascii_lowercase())
 }
 
 fn is_split(handle: &Handle<'_>) -> bool {
@@ -309,6 +326,12 @@ mod tests {
         assert_eq!(throttled(hot).as_deref(), Some("too hot"));
         let brake = hot | ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN;
         assert_eq!(throttled(brake).as_deref(), Some("too hot, the power supply is overloaded"));
+    }
+
+    #[test]
+    fn the_kernel_finds_a_card_by_its_place_on_the_bus() {
+        assert_eq!(bus_name("00000000:3B:00.0"), "0000:3b:00.0");
+        assert_eq!(bus_name("00010001:00:00.0"), "10001:00:00.0");
     }
 
     #[test]

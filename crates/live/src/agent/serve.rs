@@ -116,7 +116,7 @@ impl Agent {
         let (socket_news, sockets) = mpsc::channel(NEWS_MAX);
         let (moves, moved) = mpsc::unbounded_channel();
         let moving = Moving::prepare(&config, &layout, &devices, &state.holder, moves).await;
-        let cgroups = config.cgroups.as_deref().and_then(|root| Cgroups::open(root, "yard"));
+        let cgroups = Cgroups::find(&config, &devices)?;
         let (node, launcher) = (config.name.clone(), config.launcher.clone());
         let tool = Tool::find(&config.offer, devices.groups(), &node);
         let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
@@ -454,6 +454,7 @@ impl Agent {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
         if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
             self.keeper.leave().await;
+            self.spawner.cgroups.iter().for_each(Cgroups::close);
             self.mps.end_all();
         }
     }

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use yard_core::part::{Master, Start};
+use nix::unistd::geteuid;
+use yard_core::part::{Master, PartId, Start};
 
 use super::admit::{Account, Admission};
 use super::cgroup::Cgroups;
 use super::env;
-use super::keeper::{RankSpec, Sink, StartPart};
+use super::keeper::{Confine, RankSpec, SecretFiles, Sink, StartPart, secrets_base};
 use super::layout::Layout;
-use super::logs::Named;
+use super::logs::{LOG_MAX, Named};
 use super::mps::Client;
-use crate::wire::Task;
+use crate::wire::{Handed, Task};
 
 /// Why a part has no processes.
 #[derive(Debug, PartialEq)]
@@ -78,8 +79,9 @@ impl Spawner {
             None => Master { address: "127.0.0.1".into(), port: free_port()? },
         };
         let socket = self.layout.socket(start.part).join("s");
+        let secrets = self.secret_files(start, task)?;
         let mut named = Named::load(&folder);
-        named.uid = account.uid();
+        (named.uid, named.user) = (account.uid(), account.run_as.clone());
         let ranks = start.ranks.first..start.ranks.first + start.ranks.count;
         let ranks = ranks.map(|rank| {
             let place = env::Rank {
@@ -95,16 +97,45 @@ impl Spawner {
                 workdir: &workdir,
             };
             let (stdout, stderr) = self.sinks(start, task, rank, &workdir, &mut named);
-            let env = place.environment(&account.base);
+            let mut env = place.environment(&account.base);
+            if let Some(secrets) = &secrets {
+                env.insert("YARD_SECRETS_DIR".into(), secrets.folder.to_string_lossy().into_owned());
+            }
             RankSpec { rank, argv: task.command.clone(), env, cwd: workdir.clone(), stdout, stderr }
         });
         let ranks = ranks.collect();
         if !named.files.is_empty() {
             named.save(&folder)?;
         }
-        let cgroup = self.cgroups.as_ref().map(|groups| groups.make(start.part, task)).transpose()?;
-        let (stop_signal, grace) = (signal(&task.stop_signal) as i32, start.grace.0);
-        Ok(StartPart { part: start.part, ranks, user: account.run_as, cgroup, stop_signal, grace })
+        let group = self.cgroups.as_ref().map(|groups| groups.make(start.part, task, &start.devices));
+        let (cgroup, closed) = group.transpose()?.map(|group| (group.path, group.closed)).unzip();
+        let (closed, launcher) = (closed.unwrap_or_default(), self.launcher.clone());
+        Ok(StartPart {
+            part: start.part,
+            ranks,
+            user: account.run_as,
+            confine: Confine { cgroup, closed, secrets, launcher },
+            stop_signal: signal(&task.stop_signal) as i32,
+            grace: start.grace.0,
+            log_max: LOG_MAX,
+        })
+    }
+
+    /// The secrets that a job finds as files, and where.
+    fn secret_files(&self, start: &Start, task: &Task) -> Result<Option<SecretFiles>, Unspawned> {
+        let files = task.secrets.iter().filter(|secret| secret.handed == Handed::File);
+        let files: Vec<_> = files.map(|secret| (secret.name.clone(), secret.value.clone())).collect();
+        if let Some((name, _)) = files.iter().find(|(name, _)| !is_file_name(name)) {
+            let message = format!("secret {name:?} cannot be a file; give it a name without /");
+            return Err(Unspawned { code: Some(126), message });
+        }
+        let mounted = geteuid().is_root();
+        let PartId { lease, job, instance } = start.part;
+        let folder = match mounted {
+            true => self.layout.secrets(),
+            false => secrets_base(&self.layout.keeper()).join(format!("{lease}-{job}-{instance}")),
+        };
+        Ok((!files.is_empty()).then_some(SecretFiles { folder, mounted, files }))
     }
 
     /// Where a rank's output goes: our files, or those that the user named.
@@ -141,6 +172,10 @@ impl Spawner {
         let now = jiff::Timestamp::from_second(now).unwrap_or_default();
         format!("--- start {instance} on {} at {now} ---", self.node)
     }
+}
+
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 255 && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 /// A port that is free now, for the ranks to meet at.

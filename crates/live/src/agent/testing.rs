@@ -7,6 +7,7 @@ use yard_core::Span;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::{Held, PartId, Pause, Ranks, Start};
 
+use super::keeper::RunAs;
 pub(crate) use crate::scratch::Scratch as Folder;
 use crate::wire::Task;
 
@@ -20,6 +21,18 @@ pub(crate) fn program() -> String {
         path.display()
     );
     path.to_str().unwrap().to_owned()
+}
+
+/// A user who is not the test's own. None, with a word about it, where only root could run this.
+pub(crate) fn other_user() -> Option<RunAs> {
+    if !nix::unistd::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "this test needs root");
+        eprintln!("skipped: only root can be other users");
+        return None;
+    }
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().expect("every system has nobody");
+    let (uid, gid) = (nobody.uid.as_raw(), nobody.gid.as_raw());
+    Some(RunAs { name: nobody.name, uid, gid, launcher: vec![program(), "launch".into()] })
 }
 
 /// An order for one rank on one fake device.

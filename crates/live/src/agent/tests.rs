@@ -1,6 +1,7 @@
 //! The agent with its keeper and real processes, against a server that the test plays.
 
 mod freezing;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -63,6 +64,7 @@ impl Stage {
             min_uid: 0,
             own_user_too: false,
             job_env: BTreeMap::new(),
+            confinement: super::Confinement::default(),
             take_jobs_along: false,
             look: Duration::from_millis(100),
         }

@@ -7,8 +7,12 @@
 //! job. It exits by itself when it has had no processes and no agent for a while.
 
 mod client;
+mod group;
 mod launch;
+mod log_file;
+mod output;
 mod record;
+mod secrets;
 mod start;
 mod table;
 #[cfg(test)]
@@ -29,13 +33,15 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
 use self::record::Record;
-pub(crate) use self::start::start;
-use self::table::Table;
-pub(crate) use self::words::{Ask, RankSpec, RunAs, Say, Sink, StartPart};
+pub(crate) use self::secrets::secrets_base;
+pub(crate) use self::start::{Orders, Unstartable, start};
+use self::table::{Found, Table};
+pub(crate) use self::words::{Ask, Confine, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line};
 use crate::agent::clock;
 
 /// How long it stays with nothing to do.
@@ -50,6 +56,12 @@ const AGENT_MARGIN: u64 = 3_000_000;
 /// Longest request; a job's environment is in it, for each of its ranks.
 const LINE_MAX: usize = 256 << 20;
 
+/// What may wait to be said to an agent. One that does not read is cut off; the next asks for all of it.
+const SAYS_MAX: usize = 4_096;
+
+/// What an agent may ask before the first of it is done; the rest waits in its socket.
+const NEWS_MAX: usize = 1_024;
+
 /// Runs the keeper of this folder until it is of no use any more. Returns at once where another one has it.
 pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("the keeper's folder")?;
@@ -58,6 +70,7 @@ pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
     set_child_subreaper(true).context("orphans cannot be kept")?;
     let id = identity(&dir.join("id"))?;
     end_leftovers(&id);
+    secrets::remove_files(&secrets_base(dir));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, serve(dir.to_owned(), id))
@@ -104,6 +117,7 @@ enum News {
     Closed(u64),
     /// Children may have exited.
     Child,
+    Found(Found),
     /// Somebody wants it to go.
     Terminated,
     Look,
@@ -112,15 +126,28 @@ enum News {
 struct Server {
     table: Table,
     record: Record,
-    /// The connection in use, and where to send what is said.
-    agent: Option<(u64, mpsc::UnboundedSender<Vec<u8>>)>,
+    /// The connection in use.
+    agent: Option<Connection>,
     connections: u64,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::Sender<News>,
     /// Until when this node may run anything, in microseconds since boot.
     lease: Option<u64>,
     /// No agent will come, or none should be waited for.
     leaving: bool,
     idle: Duration,
+}
+
+/// An agent's connection. It is closed when this is dropped.
+struct Connection {
+    number: u64,
+    lines: mpsc::Sender<Vec<u8>>,
+    task: AbortHandle,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 async fn serve(dir: PathBuf, id: String) -> anyhow::Result<()> {
@@ -130,15 +157,17 @@ async fn serve(dir: PathBuf, id: String) -> anyhow::Result<()> {
     let mut child = signal(SignalKind::child())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut look = tokio::time::interval(LOOK);
-    let (news, mut inbox) = mpsc::unbounded_channel();
+    let (news, mut inbox) = mpsc::channel(NEWS_MAX);
+    let (found, mut findings) = mpsc::unbounded_channel();
     let record = Record::open(dir.join("exits")).context("the record of exits")?;
-    let table = Table::new(format!("{id}:{}", nix::unistd::getpid()));
+    let table = Table::new(format!("{id}:{}", nix::unistd::getpid()), found);
     let (agent, lease, idle) = (None, None, Duration::ZERO);
     let mut server = Server { table, record, agent, connections: 0, news, lease, leaving: false, idle };
     while !server.is_done() {
         let news = tokio::select! {
             Ok((stream, _)) = listener.accept() => News::Connected(stream),
             Some(news) = inbox.recv() => news,
+            Some(found) = findings.recv() => News::Found(found),
             _ = child.recv() => News::Child,
             _ = terminate.recv() => News::Terminated,
             _ = look.tick() => News::Look,
@@ -160,7 +189,12 @@ impl Server {
             News::Asked(connection, ask) if self.is_current(connection) => self.asked(ask),
             News::Closed(connection) if self.is_current(connection) => self.agent = None,
             News::Asked(..) | News::Closed(_) => {}
-            News::Child => self.reap(),
+            News::Child | News::Found(Found::Written) => self.reap(),
+            News::Found(Found::Launched(mark, answer)) => {
+                let said = self.table.launched(&mark, answer);
+                said.iter().for_each(|say| self.say(say));
+                self.reap();
+            }
             News::Terminated => {
                 (self.leaving, self.agent, self.lease) = (true, None, Some(clock::since_boot()));
                 self.look();
@@ -170,7 +204,7 @@ impl Server {
     }
 
     fn is_current(&self, connection: u64) -> bool {
-        self.agent.as_ref().is_some_and(|(current, _)| *current == connection)
+        self.agent.as_ref().is_some_and(|current| current.number == connection)
     }
 
     /// The newest agent is the one that counts: an older one's connection is closed.
@@ -180,14 +214,17 @@ impl Server {
             return tracing::warn!("somebody else tried to speak to the keeper");
         }
         self.connections += 1;
-        let (say, lines) = mpsc::unbounded_channel();
-        self.agent = Some((self.connections, say));
-        tokio::task::spawn_local(converse(self.connections, stream, lines, self.news.clone()));
+        let (number, (lines, unsaid)) = (self.connections, mpsc::channel(SAYS_MAX));
+        let task =
+            tokio::task::spawn_local(converse(number, stream, unsaid, self.news.clone())).abort_handle();
+        self.agent = Some(Connection { number, lines, task });
     }
 
-    fn say(&self, say: &Say) {
-        if let Some((_, agent)) = &self.agent {
-            let _closed = agent.send(words::line(say));
+    fn say(&mut self, say: &Say) {
+        let full = |agent: &Connection| agent.lines.try_send(line(say)).is_err();
+        if self.agent.as_ref().is_some_and(full) {
+            tracing::warn!("the agent does not listen; it must connect again");
+            self.agent = None;
         }
     }
 
@@ -221,12 +258,8 @@ impl Server {
     }
 
     fn start(&mut self, start: StartPart) {
-        let part = start.part;
-        let started = if self.table.knows(part) { Ok(()) } else { self.table.start(start) };
-        self.say(&match started {
-            Ok(()) => Say::Started { part },
-            Err(error) => Say::Failed { part, code: error.code, message: error.message },
-        });
+        let said = self.table.start(start);
+        said.iter().for_each(|say| self.say(say));
     }
 
     fn reap(&mut self) {
@@ -263,8 +296,8 @@ impl Server {
 async fn converse(
     number: u64,
     stream: UnixStream,
-    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    news: mpsc::UnboundedSender<News>,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    news: mpsc::Sender<News>,
 ) {
     let (reader, mut writer) = stream.into_split();
     let write = async {
@@ -280,12 +313,12 @@ async fn converse(
         while matches!(reader.read_until(b'\n', &mut line).await, Ok(length) if length > 0 && length < LINE_MAX)
         {
             match serde_json::from_slice(&line) {
-                Ok(ask) => drop(news.send(News::Asked(number, ask))),
+                Ok(ask) => drop(news.send(News::Asked(number, ask)).await),
                 Err(error) => tracing::error!(%error, "an agent said what is no request"),
             }
             line.clear();
         }
     };
     tokio::select! { () = write => {}, () = read => {} }
-    let _over = news.send(News::Closed(number));
+    let _over = news.send(News::Closed(number)).await;
 }

@@ -1,10 +1,13 @@
-//! How a rank's process comes to be. Where it runs as the keeper's own user it is started directly; otherwise
-//! through `launch`, which starts with a clean environment, takes the job's from its input and drops its rights
-//! first, so that nothing the user chose (libraries to preload, files to open) acts with the keeper's rights.
+//! How a rank's process comes to be. Where it runs as the keeper's own user and nothing confines it, it is started
+//! directly; otherwise through `launch`, which starts with a clean environment, is put into the control group, takes the
+//! job's environment from its input and drops its rights first, so that nothing the user chose (libraries to preload,
+//! files to open) acts with the keeper's rights or outside the group.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,11 +16,13 @@ use nix::libc::O_NONBLOCK;
 use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
+use super::log_file::LogFile;
+use super::output::Stream;
 use super::tree::MARK;
-use super::words::{RankSpec, RunAs, Sink};
+use super::words::{Confine, RankSpec, RunAs, SecretFiles, Sink};
 
 /// Why a rank has no process.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Unstartable {
     /// As a shell would say it, where it is the job's own fault.
     pub(crate) code: Option<i32>,
@@ -27,57 +32,161 @@ pub(crate) struct Unstartable {
 
 /// What the launcher reads from its input.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Launch {
-    pub(super) user: RunAs,
-    pub(super) rank: RankSpec,
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Orders {
+    /// Become a rank.
+    Become(Box<Launch>),
+    /// Open a file to read, as this user, and hand it back.
+    Open { user: RunAs, path: PathBuf },
 }
 
-/// Starts a rank in a process group of its own, marked.
+/// A rank to become.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(super) user: Option<RunAs>,
+    pub(super) rank: RankSpec,
+    /// See `Confine`.
+    pub(super) closed: Vec<PathBuf>,
+    pub(super) secrets: Option<SecretFiles>,
+}
+
+/// What the ranks of a part have in common.
+pub(super) struct Setting<'a> {
+    pub(super) user: Option<&'a RunAs>,
+    pub(super) confine: &'a Confine,
+    pub(super) log_max: u64,
+}
+
+/// A process that is there, or about to become a rank.
+pub(super) struct Started {
+    pub(super) child: Child,
+    /// Where a launcher waits for its orders, and the orders.
+    pub(super) launch: Option<(UnixStream, Vec<u8>)>,
+    /// What it writes to our logs.
+    pub(super) streams: Vec<Stream>,
+}
+
+/// A rank's standard output and error; none where the launcher opens them.
+#[derive(Default)]
+struct Outputs {
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+}
+
+/// Starts a rank in a process group of its own, marked, with its output on its way to our logs.
+pub(super) fn start_rank(
+    mut rank: RankSpec,
+    setting: &Setting<'_>,
+    mark: &str,
+) -> Result<Started, Unstartable> {
+    rank.env.insert(MARK.into(), mark.into());
+    let (outputs, streams) = piped(&rank, setting)?;
+    let Confine { cgroup, closed, secrets, launcher } = setting.confine;
+    let mounted = secrets.as_ref().is_some_and(|secrets| secrets.mounted);
+    if cgroup.is_none() && setting.user.is_none() && !mounted {
+        return Ok(Started { child: start_here(&rank, outputs)?, launch: None, streams });
+    }
+    let command = setting.user.map_or(launcher, |user| &user.launcher);
+    let (mut child, orders) = start_launcher(command, mark, outputs)?;
+    if let Some(cgroup) = cgroup
+        && let Err(error) = std::fs::write(cgroup.join("cgroup.procs"), child.id().to_string())
+    {
+        let _gone = child.kill().and_then(|()| child.wait());
+        let message =
+            format!("this node cannot put the job into its control group {}: {error}", cgroup.display());
+        return Err(Unstartable { code: None, message });
+    }
+    let (user, closed, secrets) = (setting.user.cloned(), closed.clone(), secrets.clone());
+    let launch = Orders::Become(Box::new(Launch { user, rank, closed, secrets }));
+    Ok(Started { child, launch: Some((orders, super::words::line(&launch))), streams })
+}
+
+/// Starts a process of the agent's own need, as a user, with its output in a file.
 pub(crate) fn start(mut rank: RankSpec, user: Option<&RunAs>, mark: &str) -> Result<Child, Unstartable> {
     rank.env.insert(MARK.into(), mark.into());
-    match user {
-        None => start_here(&rank),
-        Some(user) => start_as(rank, user, mark),
-    }
-}
-
-fn start_here(rank: &RankSpec) -> Result<Child, Unstartable> {
-    let program = find_program(rank)?;
-    let mut command = Command::new(program);
-    command.arg0(&rank.argv[0]).args(&rank.argv[1..]).env_clear().envs(&rank.env).current_dir(&rank.cwd);
-    let stdout = open(&rank.stdout)?;
-    command.stderr(match &rank.stderr {
-        Some(sink) => open(sink)?,
-        None => stdout.try_clone().map_err(|error| node_fault(&error))?,
-    });
-    command.stdin(Stdio::null()).stdout(stdout).process_group(0);
-    spawned(command.spawn(), &rank.argv[0])
-}
-
-fn start_as(rank: RankSpec, user: &RunAs, mark: &str) -> Result<Child, Unstartable> {
-    let Some((program, args)) = user.launcher.split_first() else {
-        return Err(Unstartable {
-            code: None,
-            message: "the agent has no command that changes users".into(),
-        });
-    };
-    let ours = |sink: &Sink| if sink.theirs { Ok(None) } else { open(sink).map(Some) };
-    let stdout = ours(&rank.stdout)?;
-    let stderr = match &rank.stderr {
-        Some(sink) => ours(sink)?,
-        None => stdout.as_ref().map(File::try_clone).transpose().map_err(|error| node_fault(&error))?,
-    };
-    let mut command = Command::new(program);
-    command.args(args).env_clear().env(MARK, mark).current_dir("/").stdin(Stdio::piped()).process_group(0);
-    command.stdout(stdout.map_or_else(Stdio::null, Stdio::from));
-    command.stderr(stderr.map_or_else(Stdio::null, Stdio::from));
-    let mut child = spawned(command.spawn(), program)?;
-    let launch = super::words::line(&Launch { user: user.clone(), rank });
-    let written = child.stdin.take().map(|mut input| input.write_all(&launch));
-    if let Some(Err(error)) = written {
+    let outputs = filed(&rank)?;
+    let Some(user) = user else { return start_here(&rank, outputs) };
+    let (child, mut orders) = start_launcher(&user.launcher, mark, outputs)?;
+    let (user, closed, secrets) = (Some(user.clone()), Vec::new(), None);
+    let launch = Orders::Become(Box::new(Launch { user, rank, closed, secrets }));
+    if let Err(error) = orders.write_all(&super::words::line(&launch)) {
         tracing::debug!(%error, "a launcher ended before it knew what to launch"); // Its exit says the rest.
     }
     Ok(child)
+}
+
+/// Pipes for what goes to our logs; the files that the user named, where this process opens them.
+fn piped(rank: &RankSpec, setting: &Setting<'_>) -> Result<(Outputs, Vec<Stream>), Unstartable> {
+    let mut streams = Vec::new();
+    let mut output = |sink: &Sink| -> Result<Option<OwnedFd>, Unstartable> {
+        if sink.theirs {
+            return Ok(None);
+        }
+        let log = LogFile::open(sink, setting.log_max).map_err(|error| node_fault(&error))?;
+        let (job, stream) = Stream::to(log, setting.user).map_err(|error| node_fault(&error))?;
+        streams.push(stream);
+        Ok(Some(job))
+    };
+    let stdout = output(&rank.stdout)?;
+    let stderr = match &rank.stderr {
+        Some(sink) => output(sink)?,
+        None => copy(&stdout)?,
+    };
+    Ok((Outputs { stdout, stderr }, streams))
+}
+
+/// Our files, as they are.
+fn filed(rank: &RankSpec) -> Result<Outputs, Unstartable> {
+    let ours = |sink: &Sink| -> Result<Option<OwnedFd>, Unstartable> {
+        if sink.theirs { Ok(None) } else { Ok(Some(open(sink)?.into())) }
+    };
+    let stdout = ours(&rank.stdout)?;
+    let stderr = match &rank.stderr {
+        Some(sink) => ours(sink)?,
+        None => copy(&stdout)?,
+    };
+    Ok(Outputs { stdout, stderr })
+}
+
+fn copy(output: &Option<OwnedFd>) -> Result<Option<OwnedFd>, Unstartable> {
+    output.as_ref().map(OwnedFd::try_clone).transpose().map_err(|error| node_fault(&error))
+}
+
+fn start_here(rank: &RankSpec, outputs: Outputs) -> Result<Child, Unstartable> {
+    let program = find_program(rank)?;
+    let stdout = match outputs.stdout {
+        Some(ours) => ours,
+        None => open(&rank.stdout)?.into(),
+    };
+    let stderr = match (outputs.stderr, &rank.stderr) {
+        (Some(ours), _) => ours,
+        (None, Some(theirs)) => open(theirs)?.into(),
+        (None, None) => stdout.try_clone().map_err(|error| node_fault(&error))?,
+    };
+    let mut command = Command::new(program);
+    command.arg0(&rank.argv[0]).args(&rank.argv[1..]).env_clear().envs(&rank.env).current_dir(&rank.cwd);
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+    spawned(command.spawn(), &rank.argv[0])
+}
+
+/// A launcher that waits for its orders, and where to send them.
+fn start_launcher(
+    launcher: &[String],
+    mark: &str,
+    outputs: Outputs,
+) -> Result<(Child, UnixStream), Unstartable> {
+    let Some((program, args)) = launcher.split_first() else {
+        return Err(Unstartable { code: None, message: "the agent has no command that starts jobs".into() });
+    };
+    let (orders, input) = UnixStream::pair().map_err(|error| node_fault(&error))?;
+    let mut command = Command::new(program);
+    command.args(args).env_clear().env(MARK, mark).current_dir("/").process_group(0);
+    command.stdin(OwnedFd::from(input));
+    command.stdout(outputs.stdout.map_or_else(Stdio::null, Stdio::from));
+    command.stderr(outputs.stderr.map_or_else(Stdio::null, Stdio::from));
+    // Whatever is wrong with our own program is the node's fault.
+    let child = command.spawn().map_err(|error| node_fault(&error))?;
+    Ok((child, orders))
 }
 
 /// Opens a file to append to, and writes its header. Pipes without a reader and other things that are no files
@@ -134,6 +243,6 @@ fn spawned<T>(spawned: io::Result<T>, name: &str) -> Result<T, Unstartable> {
     })
 }
 
-fn node_fault(error: &io::Error) -> Unstartable {
+pub(super) fn node_fault(error: &io::Error) -> Unstartable {
     Unstartable { code: None, message: format!("this node cannot start processes now: {error}") }
 }

@@ -5,16 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Child;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 use yard_core::part::PartId;
 
-use super::start::{Unstartable, start};
+use super::group::Group;
+use super::output::Output;
+use super::secrets::{make_files, remove_files};
+use super::start::{Setting, Started, Unstartable, node_fault, start_rank};
 use super::tree;
-use super::words::{Exit, StartPart};
+use super::words::{Exit, RankSpec, Say, StartPart};
+
+/// How long a launcher may take: it looks users up, which may ask other machines.
+const LAUNCH: Duration = Duration::from_secs(60);
+
+/// Longest answer of a launcher.
+const ANSWER_MAX: u64 = 64 << 10;
+
+/// What tasks of the table found out.
+pub(super) enum Found {
+    /// The launcher with this mark became its rank, or did not.
+    Launched(String, Result<(), Unstartable>),
+    /// All output of a stream is on file.
+    Written,
+}
 
 /// All of them.
 pub(super) struct Table {
@@ -28,11 +49,17 @@ pub(super) struct Table {
     /// Orphans that hide their mark, with the parts that were there when they came: one of them must have
     /// started it, so it is ended when all of them are over.
     strays: BTreeMap<i32, BTreeSet<PartId>>,
+    /// Where tasks say what they found out: a few words for each rank.
+    found: mpsc::UnboundedSender<Found>,
 }
 
 struct Part {
     ranks: BTreeMap<u32, Rank>,
-    cgroup: Option<PathBuf>,
+    group: Option<Group>,
+    /// A folder of secrets that goes with the part.
+    secrets: Option<PathBuf>,
+    /// Nobody was told yet whether it started.
+    starting: bool,
     stop_signal: i32,
     grace: u64,
     frozen: bool,
@@ -44,14 +71,20 @@ struct Rank {
     pid: i32,
     child: Child,
     mark: String,
+    /// Its process is still the launcher.
+    launching: bool,
+    /// It never ran, and that is not the job's fault.
+    refused: bool,
+    output: Output,
     /// How its own process ended; what it left behind is being ended.
     exit: Option<Exit>,
 }
 
 impl Table {
     /// No processes yet.
-    pub(super) fn new(id: String) -> Table {
-        Table { id, marks: 0, parts: BTreeMap::new(), pids: BTreeMap::new(), strays: BTreeMap::new() }
+    pub(super) fn new(id: String, found: mpsc::UnboundedSender<Found>) -> Table {
+        let (parts, pids, strays) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Table { id, marks: 0, parts, pids, strays, found }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -63,39 +96,94 @@ impl Table {
         self.parts.iter().flat_map(|(id, part)| part.ranks.keys().map(|rank| (*id, *rank))).collect()
     }
 
-    pub(super) fn knows(&self, part: PartId) -> bool {
-        self.parts.contains_key(&part)
+    /// Starts all ranks of a part; says how that went, unless launchers have yet to say. Where one fails, those that run
+    /// are killed; they are still to be waited for.
+    pub(super) fn start(&mut self, mut wanted: StartPart) -> Option<Say> {
+        let part = wanted.part;
+        if let Some(known) = self.parts.get(&part) {
+            return (!known.starting).then_some(Say::Started { part });
+        }
+        let ranks = std::mem::take(&mut wanted.ranks);
+        self.parts.insert(part, Part::new(&wanted));
+        let secrets = wanted.confine.secrets.as_ref().filter(|secrets| !secrets.mounted);
+        let handed = secrets.map_or(Ok(()), make_files).map_err(|error| Unstartable {
+            code: None,
+            message: format!("this node cannot hand secrets over as files: {error}"),
+        });
+        let started =
+            handed.and_then(|()| ranks.into_iter().try_for_each(|rank| self.start_rank(rank, &wanted)));
+        match started {
+            Ok(()) => self.started(part),
+            Err(error) => Some(self.fail(part, error)),
+        }
     }
 
-    /// Starts all ranks of a part. Where one fails, those that run are killed; they are still to be waited for.
-    pub(super) fn start(&mut self, wanted: StartPart) -> Result<(), Unstartable> {
-        let StartPart { part: id, ranks, user, cgroup, stop_signal, grace } = wanted;
-        let fresh = Part { ranks: BTreeMap::new(), cgroup, stop_signal, grace, frozen: false, lapsed: false };
-        self.parts.insert(id, fresh);
-        for spec in ranks {
-            self.marks += 1;
-            let (rank, mark) = (spec.rank, format!("{}:{}", self.id, self.marks));
-            match start(spec, user.as_ref(), &mark) {
-                Ok(child) => self.add(id, rank, Rank { pid: child.id() as i32, child, mark, exit: None }),
-                Err(error) => {
-                    self.kill(id);
-                    self.parts.retain(|known, part| *known != id || !part.ranks.is_empty());
-                    return Err(error);
-                }
-            }
+    fn start_rank(&mut self, spec: RankSpec, wanted: &StartPart) -> Result<(), Unstartable> {
+        self.marks += 1;
+        let (number, mark) = (spec.rank, format!("{}:{}", self.id, self.marks));
+        let StartPart { user, confine, log_max, .. } = wanted;
+        let setting = Setting { user: user.as_ref(), confine, log_max: *log_max };
+        let Started { mut child, launch, streams } = start_rank(spec, &setting, &mark)?;
+        let found = self.found.clone();
+        let output = Output::begin(streams, move || drop(found.send(Found::Written)));
+        let output = output.map_err(|error| {
+            let _gone = child.kill().and_then(|()| child.wait());
+            node_fault(&error)
+        })?;
+        let launching = launch.is_some();
+        if let Some((line, orders)) = launch {
+            let (found, mark) = (self.found.clone(), mark.clone());
+            tokio::task::spawn_local(async move {
+                let answer = tokio::time::timeout(LAUNCH, instruct(line, orders)).await;
+                let late =
+                    || Unstartable { code: None, message: format!("it was not ready within {LAUNCH:?}") };
+                let _gone = found.send(Found::Launched(mark, answer.unwrap_or_else(|_| Err(late()))));
+            });
         }
+        let (pid, exit, refused) = (child.id() as i32, None, false);
+        self.pids.insert(pid, (wanted.part, number));
+        let rank = Rank { pid, child, mark, launching, refused, output, exit };
+        self.parts.entry(wanted.part).and_modify(|part| drop(part.ranks.insert(number, rank)));
         Ok(())
     }
 
-    fn add(&mut self, id: PartId, number: u32, rank: Rank) {
-        let Some(part) = self.parts.get_mut(&id) else { return };
-        if let Some(cgroup) = &part.cgroup
-            && let Err(error) = std::fs::write(cgroup.join("cgroup.procs"), rank.pid.to_string())
-        {
-            tracing::warn!(%error, cgroup = %cgroup.display(), "a rank runs outside its control group");
+    /// A launcher said how it went; says how that went for its part, once that is known.
+    pub(super) fn launched(&mut self, mark: &str, answer: Result<(), Unstartable>) -> Option<Say> {
+        let has = |part: &Part| part.ranks.values().any(|rank| rank.mark == mark);
+        let (id, part) = self.parts.iter_mut().find(|(_, part)| has(part))?;
+        let (id, rank) = (*id, part.ranks.values_mut().find(|rank| rank.mark == mark)?);
+        rank.launching = false;
+        match answer {
+            Ok(()) => self.started(id),
+            Err(error) => {
+                rank.refused = error.code.is_none();
+                let unsaid = part.starting;
+                let say = self.fail(id, error);
+                unsaid.then_some(say)
+            }
         }
-        self.pids.insert(rank.pid, (id, number));
-        part.ranks.insert(number, rank);
+    }
+
+    /// Says that a part has started, once all its launchers became its ranks.
+    fn started(&mut self, id: PartId) -> Option<Say> {
+        let part = self.parts.get_mut(&id)?;
+        if !part.starting || part.ranks.values().any(|rank| rank.launching) {
+            return None;
+        }
+        part.starting = false;
+        Some(Say::Started { part: id })
+    }
+
+    fn fail(&mut self, id: PartId, error: Unstartable) -> Say {
+        self.kill(id);
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.starting = false;
+            if part.ranks.is_empty() {
+                part.clear();
+                self.parts.remove(&id);
+            }
+        }
+        Say::Failed { part: id, code: error.code, message: error.message }
     }
 
     /// Sends a signal to the process groups of some ranks.
@@ -110,7 +198,7 @@ impl Table {
     pub(super) fn kill(&mut self, id: PartId) {
         let Some(part) = self.parts.get_mut(&id) else { return };
         part.ranks.values().for_each(|rank| rank.signal(Signal::SIGKILL));
-        part.kill_cgroup();
+        part.group.iter().for_each(Group::kill);
     }
 
     /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group.
@@ -140,12 +228,8 @@ impl Table {
 
     /// How much memory a part may use from now on.
     pub(super) fn limit_memory(&self, id: PartId, max: Option<u64>) {
-        let max = max.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
-        if let Some(cgroup) = self.parts.get(&id).and_then(|part| part.cgroup.as_ref())
-            && let Err(error) = std::fs::write(cgroup.join("memory.max"), max)
-        {
-            tracing::warn!(%error, cgroup = %cgroup.display(), "a limit of memory was not changed");
-        }
+        let group = self.parts.get(&id).and_then(|part| part.group.as_ref());
+        group.into_iter().for_each(|group| group.limit_memory(max));
     }
 
     /// The part has another name from now on.
@@ -235,13 +319,10 @@ impl Table {
         let leavers = self.kill_leftovers();
         let mut gone = Vec::new();
         for (id, part) in &mut self.parts {
-            let done = part.dead().filter(|(_, rank)| !leavers.contains(&rank.mark));
-            let done: Vec<(u32, Exit)> =
-                done.filter_map(|(number, rank)| Some((number, rank.exit?))).collect();
-            gone.extend(done.iter().map(|(number, exit)| (*id, *number, *exit)));
-            done.iter().for_each(|(number, _)| drop(part.ranks.remove(number)));
+            let over = part.take_done(&leavers);
+            gone.extend(over.into_iter().map(|(number, exit)| (*id, number, exit)));
             if part.ranks.is_empty() {
-                part.kill_cgroup();
+                part.clear();
             }
         }
         self.parts.retain(|_, part| !part.ranks.is_empty());
@@ -274,7 +355,37 @@ impl Table {
     }
 }
 
+/// Tells a launcher what to become, and waits until it did.
+async fn instruct(line: std::os::unix::net::UnixStream, orders: Vec<u8>) -> Result<(), Unstartable> {
+    line.set_nonblocking(true).map_err(|error| node_fault(&error))?;
+    let mut line = UnixStream::from_std(line).map_err(|error| node_fault(&error))?;
+    // One that ends before it knows what to launch says the rest by its exit.
+    let told = line.write_all(&orders).await;
+    let told = told.and(line.shutdown().await);
+    let mut answer = Vec::new();
+    let heard = line.take(ANSWER_MAX).read_to_end(&mut answer).await;
+    if let Err(error) = told.and(heard.map(drop)) {
+        tracing::debug!(%error, "a launcher ended before its time");
+    }
+    serde_json::from_slice(&answer).map_or(Ok(()), Err)
+}
+
 impl Part {
+    fn new(wanted: &StartPart) -> Part {
+        let StartPart { confine, stop_signal, grace, .. } = wanted;
+        let secrets = confine.secrets.as_ref().filter(|secrets| !secrets.mounted);
+        Part {
+            ranks: BTreeMap::new(),
+            group: confine.cgroup.clone().map(Group),
+            secrets: secrets.map(|secrets| secrets.folder.clone()),
+            starting: true,
+            stop_signal: *stop_signal,
+            grace: *grace,
+            frozen: false,
+            lapsed: false,
+        }
+    }
+
     fn living(&self) -> impl Iterator<Item = &Rank> {
         self.ranks.values().filter(|rank| rank.exit.is_none())
     }
@@ -283,13 +394,31 @@ impl Part {
         self.ranks.iter().filter(|(_, rank)| rank.exit.is_some()).map(|(number, rank)| (*number, rank))
     }
 
-    /// Ends everything in the part's control group, wherever it hides.
-    fn kill_cgroup(&self) {
-        if let Some(cgroup) = &self.cgroup
-            && let Err(error) = std::fs::write(cgroup.join("cgroup.kill"), "1")
-        {
-            tracing::debug!(%error, cgroup = %cgroup.display(), "a control group was not killed");
+    /// Takes out the ranks of which nothing is left and all output is on file.
+    fn take_done(&mut self, leavers: &BTreeSet<String>) -> Vec<(u32, Exit)> {
+        let dead = self.living().next().is_none();
+        if dead {
+            self.group.iter().for_each(Group::kill);
         }
+        let busy = dead && self.group.as_ref().is_some_and(|group| !group.is_empty());
+        let starved = self.group.as_ref().and_then(Group::out_of_memory);
+        let done = self.ranks.iter_mut().filter_map(|(number, rank)| {
+            let exit = rank.exit.filter(|_| !busy && !rank.launching && !leavers.contains(&rank.mark))?;
+            if exit.signal == Some(Signal::SIGKILL as i32) {
+                starved.iter().for_each(|line| rank.output.say_last(line.clone()));
+            }
+            let exit = if rank.refused { Exit::default() } else { exit };
+            rank.output.finish().then_some((*number, exit))
+        });
+        let done: Vec<(u32, Exit)> = done.collect();
+        done.iter().for_each(|(number, _)| drop(self.ranks.remove(number)));
+        done
+    }
+
+    /// Nothing of it is left: nor should anything that was made for it.
+    fn clear(&self) {
+        self.group.iter().for_each(Group::remove);
+        self.secrets.iter().for_each(|folder| remove_files(folder));
     }
 }
 

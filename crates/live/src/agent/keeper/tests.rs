@@ -1,5 +1,8 @@
 //! The keeper as a process, with real processes under it.
 
+mod confined;
+mod flooded;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
@@ -9,12 +12,15 @@ use tokio::sync::mpsc;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::PartId;
 
-use super::words::{Ask, Exit, RankSpec, RunAs, Say, Sink, StartPart};
+use super::words::{Ask, Confine, Exit, RankSpec, RunAs, Say, Sink, StartPart};
 use super::{Keeper, tree};
 use crate::agent::testing::{Folder, program};
 
 /// Longer than anything here takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Small, so that it is soon full.
+const LOG_MAX: u64 = 1 << 20;
 
 struct Bench {
     folder: Folder,
@@ -77,13 +83,18 @@ impl Bench {
     }
 
     fn start_ranks(&self, number: u64, ranks: Vec<RankSpec>, user: Option<RunAs>) {
+        self.start_confined(number, ranks, user, Confine::default());
+    }
+
+    fn start_confined(&self, number: u64, ranks: Vec<RankSpec>, user: Option<RunAs>, confine: Confine) {
         let start = StartPart {
             part: part(number),
             ranks,
             user,
-            cgroup: None,
+            confine,
             stop_signal: Signal::SIGTERM as i32,
             grace: 200_000,
+            log_max: LOG_MAX,
         };
         self.ask(&Ask::Start(Box::new(start)));
     }

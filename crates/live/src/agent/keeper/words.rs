@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use yard_core::part::PartId;
 
+use crate::wire::SecretValue;
+
 /// From the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,12 +48,39 @@ pub(crate) struct StartPart {
     pub(crate) ranks: Vec<RankSpec>,
     /// Who runs it, where that is not the keeper's own user.
     pub(crate) user: Option<RunAs>,
-    /// The control group of the part, where there is one.
-    pub(crate) cgroup: Option<PathBuf>,
+    /// What holds its processes in.
+    pub(crate) confine: Confine,
     /// The signal that asks it to stop, should the agent be gone when the node's lease lapses.
     pub(crate) stop_signal: i32,
     /// How long it then has, in microseconds.
     pub(crate) grace: u64,
+    /// The size in bytes at which a log of ours is rotated.
+    pub(crate) log_max: u64,
+}
+
+/// What holds a part's processes in. All of it is done before the first instruction of the job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Confine {
+    /// The control group of the part, where there is one.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Device files that it must not be able to open: each is tried first, and one that opens fails the part.
+    pub(crate) closed: Vec<PathBuf>,
+    /// Secrets that it finds as files.
+    pub(crate) secrets: Option<SecretFiles>,
+    /// The command that does the last steps before the job: see `launch`.
+    pub(crate) launcher: Vec<String>,
+}
+
+/// Secrets that a job finds as files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SecretFiles {
+    /// Where the job finds them.
+    pub(crate) folder: PathBuf,
+    /// Whether a file system is mounted there for each rank alone. Otherwise the folder is made on a file system in
+    /// memory, and removed with the part.
+    pub(crate) mounted: bool,
+    /// Their names, and what is in them.
+    pub(crate) files: Vec<(String, SecretValue)>,
 }
 
 /// One process.

@@ -376,6 +376,7 @@ async fn agent(folder: &Folder) -> Agent {
         min_uid: 0,
         own_user_too: false,
         job_env: BTreeMap::new(),
+        confinement: crate::agent::Confinement::default(),
         take_jobs_along: false,
         look: Duration::from_secs(5),
     };

@@ -1,0 +1,89 @@
+//! A part's control group, as the keeper uses it: everything of the part is in there, wherever it hides, so it can be
+//! ended whole, and it is known when nothing is left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+
+use super::tree;
+
+/// One group. The agent made it and set its limits.
+pub(super) struct Group(pub(super) PathBuf);
+
+impl Group {
+    /// Ends everything in it.
+    pub(super) fn kill(&self) {
+        // Kernels before 5.14 have no such file.
+        if fs::write(self.0.join("cgroup.kill"), "1").is_err() {
+            self.pids().into_iter().for_each(|pid| tree::send(pid, Signal::SIGKILL));
+        }
+    }
+
+    /// Whether no process is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pids().is_empty()
+    }
+
+    /// Sets how much memory it may use.
+    pub(super) fn limit_memory(&self, max: Option<u64>) {
+        let max = max.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
+        if let Err(error) = fs::write(self.0.join("memory.max"), max) {
+            tracing::warn!(%error, cgroup = %self.0.display(), "a limit of memory was not changed");
+        }
+    }
+
+    /// What to tell the user, where something in it was killed for want of memory.
+    pub(super) fn out_of_memory(&self) -> Option<String> {
+        let events = fs::read_to_string(self.0.join("memory.events")).ok()?;
+        let killed = events.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+        killed.filter_map(|count| count.parse::<u64>().ok()).find(|count| *count > 0)?;
+        let limit = size(&self.0.join("memory.max"))
+            .map_or("no limit".to_owned(), |size| format!("its limit of {size}"));
+        let peak =
+            size(&self.0.join("memory.peak")).map_or(String::new(), |size| format!(" (most used: {size})"));
+        Some(format!("yard: killed: the job ran out of memory at {limit}{peak}; ask for more with --memory"))
+    }
+
+    /// Removes it; it is no error that it is gone.
+    pub(super) fn remove(&self) {
+        if let Err(error) = fs::remove_dir(&self.0)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(%error, cgroup = %self.0.display(), "a control group stays");
+        }
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        let list = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        list.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+}
+
+/// A size in a file of the group, for people.
+fn size(path: &Path) -> Option<String> {
+    let bytes: u64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some(format!("{} MiB", bytes >> 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::testing::Folder;
+
+    #[test]
+    fn a_job_that_ran_out_of_memory_is_told_its_limit_and_what_it_used() {
+        let folder = Folder::new();
+        let group = Group(folder.path().to_owned());
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        assert_eq!(group.out_of_memory(), None);
+        write("memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\noom_group_kill 0\n");
+        assert_eq!(group.out_of_memory(), None);
+        write("memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 3\noom_group_kill 1\n");
+        write("memory.max", "536870912\n");
+        write("memory.peak", "536870912\n");
+        let said = group.out_of_memory().unwrap();
+        assert!(said.contains("its limit of 512 MiB (most used: 512 MiB)"), "{said}");
+    }
+}
