@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
+use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use super::keeper::{Orders, RunAs, Unstartable, line};
@@ -64,7 +65,10 @@ fn receive(ours: &UnixStream) -> io::Result<File> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let mut answer = vec![0; ANSWER_MAX];
-    let got = recvmsg(ours, &mut [IoSliceMut::new(&mut answer)], &mut rights, RecvFlags::CMSG_CLOEXEC)?;
+    // A wait with a limit is not taken up again by itself after a signal.
+    let got = retry_on_intr(|| {
+        recvmsg(ours, &mut [IoSliceMut::new(&mut answer)], &mut rights, RecvFlags::CMSG_CLOEXEC)
+    })?;
     let files = rights.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,

@@ -73,8 +73,8 @@ struct Rank {
     mark: String,
     /// Its process is still the launcher.
     launching: bool,
-    /// It never ran, and that is not the job's fault.
-    refused: bool,
+    /// It never ran: what counts as its exit, with no code where that is not the job's fault.
+    unlaunched: Option<Exit>,
     output: Output,
     /// How its own process ended; what it left behind is being ended.
     exit: Option<Exit>,
@@ -140,9 +140,9 @@ impl Table {
                 let _gone = found.send(Found::Launched(mark, answer.unwrap_or_else(|_| Err(late()))));
             });
         }
-        let (pid, exit, refused) = (child.id() as i32, None, false);
+        let (pid, exit, unlaunched) = (child.id() as i32, None, None);
         self.pids.insert(pid, (wanted.part, number));
-        let rank = Rank { pid, child, mark, launching, refused, output, exit };
+        let rank = Rank { pid, child, mark, launching, unlaunched, output, exit };
         self.parts.entry(wanted.part).and_modify(|part| drop(part.ranks.insert(number, rank)));
         Ok(())
     }
@@ -156,7 +156,7 @@ impl Table {
         match answer {
             Ok(()) => self.started(id),
             Err(error) => {
-                rank.refused = error.code.is_none();
+                rank.unlaunched = Some(Exit { code: error.code, signal: None });
                 let unsaid = part.starting;
                 let say = self.fail(id, error);
                 unsaid.then_some(say)
@@ -407,8 +407,7 @@ impl Part {
             if exit.signal == Some(Signal::SIGKILL as i32) {
                 starved.iter().for_each(|line| rank.output.say_last(line.clone()));
             }
-            let exit = if rank.refused { Exit::default() } else { exit };
-            rank.output.finish().then_some((*number, exit))
+            rank.output.finish().then_some((*number, rank.unlaunched.unwrap_or(exit)))
         });
         let done: Vec<(u32, Exit)> = done.collect();
         done.iter().for_each(|(number, _)| drop(self.ranks.remove(number)));
