@@ -14,6 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
+use nix::sys::stat::{major, minor};
+use nix::sys::statfs::{self, FUSE_SUPER_MAGIC};
 use rustix::io::retry_on_intr;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
@@ -35,7 +37,25 @@ pub(crate) fn open_theirs(path: &Path, uid: u32, user: Option<&RunAs>) -> io::Re
     if !found.is_file() || found.uid() != uid {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a file of the job's user"));
     }
+    if statfs::fstatfs(&file)?.filesystem_type() == FUSE_SUPER_MAGIC && is_users_own(found.dev())? {
+        let message = "it lies on a file system that a user mounted, which could keep the agent waiting";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
     Ok(file)
+}
+
+/// Whether somebody other than root answers for this file system. One that is not found was not mounted by root here.
+fn is_users_own(device: u64) -> io::Result<bool> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(!mounted_by_root(&mounts, &format!("{}:{}", major(device), minor(device))))
+}
+
+fn mounted_by_root(mounts: &str, device: &str) -> bool {
+    let mut lines = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(device));
+    let by_root = |line: &str| {
+        line.rsplit(' ').next().is_some_and(|options| options.split(',').any(|option| option == "user_id=0"))
+    };
+    lines.any(by_root)
 }
 
 fn open_as(path: &Path, user: &RunAs) -> io::Result<File> {
@@ -78,4 +98,17 @@ fn receive(ours: &UnixStream) -> io::Result<File> {
     }
     let why = serde_json::from_slice::<Unstartable>(&answer[..got.bytes]);
     Err(io::Error::other(why.map_or_else(|_| "it could not be opened".to_owned(), |why| why.message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_of_a_users_own_is_told_from_one_that_root_mounted() {
+        let mounts = "36 25 0:52 / /data rw - fuse.juicefs JuiceFS rw,user_id=0,group_id=0,allow_other\n\
+            37 25 0:53 / /home/eve/x rw,nosuid - fuse.sshfs eve rw,user_id=1001,group_id=1001\n";
+        assert!(mounted_by_root(mounts, "0:52"));
+        assert!(!mounted_by_root(mounts, "0:53") && !mounted_by_root(mounts, "0:54"));
+    }
 }

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::sys::prctl::set_child_subreaper;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::setsid;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -56,6 +57,9 @@ const AGENT_MARGIN: u64 = 3_000_000;
 /// Longest request; a job's environment is in it, for each of its ranks.
 const LINE_MAX: usize = 256 << 20;
 
+/// Open files that it wants to be able to have.
+const FILES: u64 = 65_536;
+
 /// What may wait to be said to an agent. One that does not read is cut off; the next asks for all of it.
 const SAYS_MAX: usize = 4_096;
 
@@ -66,6 +70,7 @@ const NEWS_MAX: usize = 1_024;
 pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("the keeper's folder")?;
     let Some(_lock) = lock(&dir.join("lock"))? else { return Ok(()) };
+    raise_files();
     let _leader = setsid(); // Refused to who leads a group already, which is as good.
     set_child_subreaper(true).context("orphans cannot be kept")?;
     let id = identity(&dir.join("id"))?;
@@ -74,6 +79,15 @@ pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, serve(dir.to_owned(), id))
+}
+
+/// Each rank takes a few open files: its pipes and its logs.
+fn raise_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(FILES)), hard));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "the number of open files stays as it is");
+    }
 }
 
 /// Where the keeper of a folder listens.

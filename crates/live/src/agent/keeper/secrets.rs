@@ -77,3 +77,49 @@ fn write(path: &Path, value: &str, owner: Option<(u32, u32)>) -> io::Result<()> 
     }
     file.write_all(value.as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::agent::testing::Folder;
+    use crate::wire::SecretValue;
+
+    fn secrets(folder: PathBuf) -> SecretFiles {
+        let files = vec![("token".to_owned(), SecretValue("x".into()))];
+        SecretFiles { folder, mounted: false, files }
+    }
+
+    #[test]
+    fn without_root_secrets_are_in_memory_and_for_one_user() {
+        let scratch = Folder::new();
+        let base = secrets_base(scratch.path());
+        let secrets = secrets(base.join("1-1-1"));
+        make_files(&secrets).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&base), mode(&secrets.folder)), (0o700, 0o700));
+        assert_eq!(mode(&secrets.folder.join("token")), 0o400);
+        assert_eq!(std::fs::read(secrets.folder.join("token")).unwrap(), b"x");
+        remove_files(&base);
+        assert!(!base.exists());
+    }
+
+    #[test]
+    fn what_others_can_enter_or_a_disk_holds_is_no_place_for_secrets() {
+        let scratch = Folder::new();
+        let base = secrets_base(scratch.path());
+        DirBuilder::new().create(&base).unwrap();
+        std::fs::set_permissions(&base, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let open_to_all = make_files(&secrets(base.join("1-1-1")));
+        remove_files(&base);
+        assert!(open_to_all.unwrap_err().to_string().contains("own folder"));
+        let disk = Path::new(env!("CARGO_MANIFEST_DIR"));
+        if statfs(disk).unwrap().filesystem_type() != TMPFS_MAGIC {
+            let base = disk.join(format!("../../target/no-secrets-{}", std::process::id()));
+            let on_disk = make_files(&secrets(base.join("1-1-1")));
+            remove_files(&base);
+            assert!(on_disk.unwrap_err().to_string().contains("memory"));
+        }
+    }
+}

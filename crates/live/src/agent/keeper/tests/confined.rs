@@ -160,3 +160,24 @@ async fn secrets_are_files_that_only_the_rank_sees() {
     assert_eq!(seen, format!("hush-77c1\n500 {0}\n400 {0}", nobody.uid));
     assert!(!open());
 }
+
+#[tokio::test]
+async fn secrets_in_a_folder_go_with_the_part_also_under_another_name() {
+    let mut bench = Bench::new().await;
+    let base = crate::agent::keeper::secrets_base(&bench.folder.path().join("k"));
+    let folder = base.join("1-1-1");
+    let files = vec![("token".to_owned(), SecretValue("hush-77c2".into()))];
+    let secrets = Some(SecretFiles { folder: folder.clone(), mounted: false, files });
+    let mut rank = bench.rank(
+        0,
+        &["sh", "-c", "cat $D/token > /dev/null && echo > up; while [ ! -e go ]; do sleep 0.01; done"],
+    );
+    rank.env.insert("D".into(), folder.to_string_lossy().into_owned());
+    bench.start_confined(1, vec![rank], None, Confine { secrets, ..Confine::default() });
+    bench.read("up").await;
+    bench.ask(&Ask::Thaw { part: part(1), as_part: part(2) });
+    std::fs::write(bench.folder.path().join("go"), "").unwrap();
+    assert_eq!(bench.exit().await, (2, 0, code(0)));
+    assert!(!folder.exists());
+    std::fs::remove_dir(&base).unwrap();
+}
