@@ -81,7 +81,7 @@ impl Cgroups {
         let is_one = |root: &&PathBuf| root.join("cgroup.controllers").exists();
         let roots = [root.to_owned(), root.join("unified")];
         let made = match roots.iter().find(is_one) {
-            Some(root) => prepare(root, &name),
+            Some(root) => prepare(&root.join(&name)).map(|()| root.join(&name)),
             None => Err(io::Error::other(format!("{} has none of version 2", root.display()))),
         };
         if let Err(error) = &made {
@@ -113,6 +113,9 @@ impl Cgroups {
     /// A group for a part, with its limits.
     pub(crate) fn make(&self, part: PartId, task: &Task, held: &[Held]) -> io::Result<PartGroup> {
         let path = self.path(part);
+        if !self.folder.exists() {
+            prepare(&self.folder)?; // A keeper that went took it along.
+        }
         fs::create_dir_all(&path)?;
         let set = |controller: &str, file: &str, value: String| {
             let had = self.controllers.iter().any(|had| had == controller);
@@ -134,7 +137,8 @@ impl Cgroups {
 
     /// How much memory a part may use, in bytes.
     pub(crate) fn memory(&self, task: &Task, held: &[Held]) -> Option<u64> {
-        self.confinement.memory(task, count(held), self.node)
+        let counted = self.controllers.iter().any(|had| had == "memory");
+        self.confinement.memory(task, count(held), self.node).filter(|_| counted)
     }
 
     /// Closes the devices that a part does not hold. Once that works on this node, it must work for every part.
@@ -168,22 +172,22 @@ fn count(held: &[Held]) -> u32 {
     held.iter().map(|held| held.mask.count_ones()).sum()
 }
 
-fn prepare(root: &Path, name: &str) -> io::Result<PathBuf> {
-    let path = root.join(name);
-    fs::create_dir_all(&path)?;
-    for folder in [root, &path] {
+/// Makes the folder of an agent's groups, with limits for what is below it.
+fn prepare(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    for folder in path.parent().into_iter().chain([path]) {
         let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
         let wanted =
             CONTROLLERS.iter().filter(|wanted| offered.split_whitespace().any(|had| had == **wanted));
         for controller in wanted {
             let enabled = fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
             if let Err(error) = enabled {
-                tracing::warn!(%error, controller, group = %folder.display(), "limits are not kept: the group of all has processes of its own, or is not delegated");
+                tracing::warn!(%error, controller, group = %folder.display(), "limits cannot be set below this group; move its processes to a group of their own");
             }
         }
     }
-    sweep(&path);
-    Ok(path)
+    sweep(path);
+    Ok(())
 }
 
 /// Removes the groups in which nothing is left; the kernel keeps the others.

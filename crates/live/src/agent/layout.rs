@@ -1,7 +1,7 @@
-//! Where an agent keeps what: its state, its keeper, and a folder for each job with the output of its ranks. Output is
-//! opened by the agent's side and handed to the job, so a job's user needs no way into these folders; what is the
-//! user's own there (`work`, `checkpoints`, the socket) belongs to them. Every folder in which the agent itself makes,
-//! removes or binds something belongs to the agent's user, and nobody else can write to it.
+//! Where an agent keeps what: its state, its keeper, and a folder for each job with the output of its ranks. The
+//! keeper writes that output, so a job's user needs no way into these folders; what is the user's own there (`work`,
+//! `checkpoints`, the socket) belongs to them. Every folder in which the agent itself makes, removes or binds something
+//! belongs to the agent's user, and nobody else can write to it.
 
 use std::fs::File;
 use std::io;

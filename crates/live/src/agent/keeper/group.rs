@@ -46,6 +46,11 @@ impl Group {
         Some(format!("yard: killed: the job ran out of memory at {limit}{peak}; ask for more with --memory"))
     }
 
+    /// The folder of all groups of its agent.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.0.parent().map(Path::to_owned)
+    }
+
     /// Removes it; it is no error that it is gone.
     pub(super) fn remove(&self) {
         if let Err(error) = fs::remove_dir(&self.0)

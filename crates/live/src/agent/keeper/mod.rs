@@ -188,6 +188,7 @@ async fn serve(dir: PathBuf, id: String) -> anyhow::Result<()> {
         };
         server.take(news);
     }
+    server.table.leave();
     Ok(())
 }
 

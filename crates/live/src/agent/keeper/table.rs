@@ -49,6 +49,8 @@ pub(super) struct Table {
     /// Orphans that hide their mark, with the parts that were there when they came: one of them must have
     /// started it, so it is ended when all of them are over.
     strays: BTreeMap<i32, BTreeSet<PartId>>,
+    /// The folders of control groups that were used.
+    homes: BTreeSet<PathBuf>,
     /// Where tasks say what they found out: a few words for each rank.
     found: mpsc::UnboundedSender<Found>,
 }
@@ -84,7 +86,7 @@ impl Table {
     /// No processes yet.
     pub(super) fn new(id: String, found: mpsc::UnboundedSender<Found>) -> Table {
         let (parts, pids, strays) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Table { id, marks: 0, parts, pids, strays, found }
+        Table { id, marks: 0, parts, pids, strays, homes: BTreeSet::new(), found }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -104,7 +106,9 @@ impl Table {
             return (!known.starting).then_some(Say::Started { part });
         }
         let ranks = std::mem::take(&mut wanted.ranks);
-        self.parts.insert(part, Part::new(&wanted));
+        let fresh = Part::new(&wanted);
+        self.homes.extend(fresh.group.as_ref().and_then(Group::home));
+        self.parts.insert(part, fresh);
         let secrets = wanted.confine.secrets.as_ref().filter(|secrets| !secrets.mounted);
         let handed = secrets.map_or(Ok(()), make_files).map_err(|error| Unstartable {
             code: None,
@@ -184,6 +188,13 @@ impl Table {
             }
         }
         Say::Failed { part: id, code: error.code, message: error.message }
+    }
+
+    /// Removes the folders of control groups in which nothing is left.
+    pub(super) fn leave(&self) {
+        self.homes.iter().for_each(|home| {
+            let _in_use = std::fs::remove_dir(home);
+        });
     }
 
     /// Sends a signal to the process groups of some ranks.

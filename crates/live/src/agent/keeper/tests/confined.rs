@@ -66,6 +66,33 @@ async fn a_job_is_in_its_control_group_at_its_first_act() {
 }
 
 #[tokio::test]
+async fn nothing_of_a_job_runs_before_it_is_in_its_group() {
+    let mut bench = Bench::new().await;
+    // A group that takes its time: whoever writes to a named pipe waits for a reader.
+    let group = bench.folder.path().join("group");
+    let procs = group.join("cgroup.procs");
+    std::fs::create_dir(&group).unwrap();
+    nix::unistd::mkfifo(&procs, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+    let launcher = vec![program(), "launch".into()];
+    let confine = Confine { cgroup: Some(group.clone()), launcher, ..Confine::default() };
+    let rank = bench.rank(0, &["sh", "-c", "echo > ran; while [ ! -e go ]; do sleep 0.01; done"]);
+    bench.start_confined(1, vec![rank], None, confine);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!bench.folder.path().join("ran").exists(), "it ran before it was in its group");
+    let pid = tokio::task::spawn_blocking({
+        let procs = procs.clone();
+        move || std::fs::read_to_string(procs).unwrap()
+    });
+    let pid: i32 = pid.await.unwrap().parse().unwrap();
+    bench.read("ran").await;
+    assert!(lives(pid));
+    std::fs::remove_file(&procs).unwrap();
+    std::fs::write(&procs, "").unwrap();
+    std::fs::write(bench.folder.path().join("go"), "").unwrap();
+    assert_eq!(bench.exit().await, (1, 0, code(0)));
+}
+
+#[tokio::test]
 async fn what_cannot_be_put_into_its_group_does_not_run() {
     let mut bench = Bench::new().await;
     let launcher = vec![program(), "launch".into()];
