@@ -9,6 +9,7 @@
 set -u
 YARD=$(realpath "${YARD:-target/release/yard}")
 PORT=${PORT:-7497}
+PYTHON=$(command -v python3) # Jobs may have another PATH.
 CGROUPS=/sys/fs/cgroup
 folder=$(mktemp -d /tmp/yard-confine.XXXXXX)
 chmod 755 "$folder"
@@ -91,7 +92,7 @@ in_group_at_once() {
 }
 
 memory_limit_kills() {
-    if job --gpus "$1" --memory 256 -- python3 -c 'x = bytearray(1 << 30); print(len(x))'; then tell; return 1; fi
+    if job --gpus "$1" --memory 256 -- "$PYTHON" -c 'x = bytearray(1 << 30); print(len(x))'; then tell; return 1; fi
     grep -q "ran out of memory at its limit of 256 MiB" job.err || tell
 }
 
@@ -102,7 +103,7 @@ memory_has_a_default() {
 
 # As many sleeping processes as it may have, then no more; and the machine goes on.
 processes_are_bounded() {
-    job --gpus "$1" -- python3 -c '
+    job --gpus "$1" -- "$PYTHON" -c '
 import os, time
 made = 0
 try:
@@ -127,7 +128,7 @@ nothing_is_left() {
 }
 
 opens() {
-    job --gpus "$1" -- python3 -c '
+    job --gpus "$1" -- "$PYTHON" -c '
 import os
 try:
     os.open("/dev/nvidia0", os.O_RDWR); print("opened")
@@ -139,7 +140,7 @@ except OSError as error:
 
 # A file of the same number under another name.
 makes_no_other_way() {
-    job --gpus 0 -- python3 -c '
+    job --gpus 0 -- "$PYTHON" -c '
 import os
 try:
     os.mknod("card", 0o20600, os.makedev(195, 0)); os.open("card", os.O_RDWR); print("opened")
@@ -150,7 +151,7 @@ except OSError as error:
 }
 
 computes() {
-    job --gpus 1 -- python3 -c '
+    job --gpus 1 -- "$PYTHON" -c '
 import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 count = ctypes.c_int()
