@@ -7,9 +7,11 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{now_us, seconds};
 use crate::handle::Who;
@@ -21,8 +23,8 @@ const JOIN_PREFIX: &str = "yard-join_";
 const ID_DIGITS: usize = 16;
 const SECRET_DIGITS: usize = 64;
 
-/// Submissions a second, and at once, that one token may make.
-const SUBMISSIONS: f64 = 5_000.0;
+/// How often a token that expires is looked at while an answer goes on.
+const LOOK_US: u64 = 500_000;
 /// Wrong tokens that one address may try at once; one more each second.
 const FAILURES: f64 = 20.0;
 /// Addresses whose failures are remembered.
@@ -39,10 +41,29 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Takes one submission of those the token may make; else how many seconds to wait.
-    pub fn may_submit(&self) -> Result<(), f64> {
-        let mut bucket = self.token.submissions.lock().unwrap_or_else(PoisonError::into_inner);
-        bucket.take(now_us())
+    /// The public number of their token.
+    pub fn token_id(&self) -> &str {
+        &self.token.row.id
+    }
+
+    /// Waits until their token is revoked or expires, for answers that go on for long.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let token = self.token.clone();
+        async move {
+            while !token.expired(now_us()) {
+                // Looked at again in between, because clocks are set.
+                let left = token.row.expires_us.map(|end| end.saturating_sub(now_us()).min(LOOK_US));
+                match left {
+                    Some(left) => {
+                        let sleep = tokio::time::sleep(Duration::from_micros(left));
+                        if token.ended.run_until_cancelled(sleep).await.is_none() {
+                            return;
+                        }
+                    }
+                    None => return token.ended.cancelled().await,
+                }
+            }
+        }
     }
 
     /// Whether their token would still be taken, for answers that go on for long.
@@ -86,7 +107,8 @@ struct Token {
     used_us: AtomicU64,
     /// Of `used_us`, what is in the store.
     kept_us: AtomicU64,
-    submissions: Mutex<Bucket>,
+    /// Ends answers that go on.
+    ended: CancellationToken,
 }
 
 impl Tokens {
@@ -148,6 +170,7 @@ impl Tokens {
         };
         self.store.revoke(id, Audit { time_us: now_us(), user: by, what: "token revoke", target: id })?;
         token.revoked.store(true, Ordering::Release);
+        token.ended.cancel();
         Ok(true)
     }
 
@@ -222,8 +245,8 @@ impl Tokens {
 impl Token {
     fn new(row: TokenRow) -> Arc<Token> {
         let (revoked, used) = (row.revoked.into(), row.used_us.unwrap_or(0));
-        let submissions = Mutex::new(Bucket::new(SUBMISSIONS, SUBMISSIONS));
-        Arc::new(Token { row, revoked, used_us: used.into(), kept_us: used.into(), submissions })
+        let ended = CancellationToken::new();
+        Arc::new(Token { row, revoked, used_us: used.into(), kept_us: used.into(), ended })
     }
 
     fn expired(&self, now: u64) -> bool {
@@ -252,7 +275,7 @@ impl Token {
 
 /// A bucket of credits that fills at a constant rate.
 #[derive(Clone, Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     credits: f64,
     most: f64,
     per_second: f64,
@@ -260,12 +283,12 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(most: f64, per_second: f64) -> Bucket {
+    pub(crate) fn new(most: f64, per_second: f64) -> Bucket {
         Bucket { credits: most, most, per_second, last_us: 0 }
     }
 
     /// Takes one credit, or says how many seconds until there is one.
-    fn take(&mut self, now_us: u64) -> Result<(), f64> {
+    pub(crate) fn take(&mut self, now_us: u64) -> Result<(), f64> {
         let passed = seconds(now_us.saturating_sub(self.last_us));
         self.last_us = self.last_us.max(now_us);
         self.credits = (self.credits + passed * self.per_second).min(self.most);

@@ -227,7 +227,7 @@ fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMa
             if view.estimate.is_none_or(|before| before.moved(&told)) {
                 changes.job(job.0);
             }
-            view.estimate = Some(told);
+            Arc::make_mut(view).estimate = Some(told);
             record.note(now, [(job, estimate)]);
         }
     }

@@ -9,6 +9,7 @@ use yard_core::ids::JobId;
 use yard_core::view::View;
 
 use crate::board::Board;
+use crate::quota::Place;
 use crate::replay::Present;
 use crate::request::JobRequest;
 use crate::views::{EventView, Explanation, JobView};
@@ -44,6 +45,9 @@ pub enum Refusal {
     /// It contradicts what is: a key used twice for different jobs, a job that is over.
     #[error("{0}")]
     Conflict(String),
+    /// It is more than this user may have; others are not refused.
+    #[error("{0}")]
+    TooMany(String),
     /// It cannot be made durable now, or too much waits already.
     #[error("{0}")]
     Unavailable(String),
@@ -63,6 +67,8 @@ pub enum Ask {
         request: Box<JobRequest>,
         /// A key that makes a repeated request harmless.
         key: Option<String>,
+        /// The room that its body takes among those that wait, given back once it is taken up.
+        room: Option<Place>,
         /// The job, once it is durable; a rejected job is an answer too.
         reply: Reply<JobView>,
     },
@@ -132,7 +138,7 @@ pub enum Ask {
         /// Who it is.
         hello: Box<Hello>,
         /// What to tell it. Closing it ends the connection.
-        link: mpsc::UnboundedSender<ToAgent>,
+        link: mpsc::Sender<ToAgent>,
         /// The number of this connection, to be given with `From` and `Disconnect`.
         reply: Reply<u64>,
     },
@@ -155,7 +161,14 @@ pub enum Ask {
         /// Which log.
         log: LogRequest,
         /// The pieces.
-        reply: Reply<mpsc::UnboundedReceiver<Result<String, String>>>,
+        reply: Reply<LogStream>,
+    },
+    /// The reader of a log has taken pieces and wants as many more.
+    LogsMore {
+        /// Which request.
+        request: u64,
+        /// How many pieces.
+        pieces: u32,
     },
     /// Stop: ask local jobs to save where `leave` names nodes that go away, write a snapshot, end.
     Shutdown {
@@ -164,6 +177,15 @@ pub enum Ask {
         /// Done.
         reply: Reply<()>,
     },
+}
+
+/// A log on its way. No more pieces come than `wire::LOG_CREDIT` beyond those that were asked for with `Ask::LogsMore`.
+#[derive(Debug)]
+pub struct LogStream {
+    /// The number of the request.
+    pub request: u64,
+    /// Its pieces; the last may say why there are no more.
+    pub pieces: mpsc::Receiver<Result<String, String>>,
 }
 
 /// Which log, and how much of it.

@@ -23,6 +23,7 @@ pub mod offers;
 pub mod pace;
 mod past;
 mod planner;
+pub mod quota;
 pub mod replay;
 pub mod request;
 #[cfg(test)]

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::board::Board;
+use crate::board::Glance;
 use crate::clock::seconds;
 use crate::driver::Meter;
 use crate::views::DeviceView;
@@ -136,7 +136,7 @@ impl Metrics {
     }
 
     /// Everything, as Prometheus reads it.
-    pub fn text(&self, board: &Board, now_us: u64) -> String {
+    pub fn text(&self, board: &Glance, now_us: u64) -> String {
         let _one = self.0.reading.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.read(board, now_us);
         let mut text = String::new();
@@ -172,13 +172,13 @@ impl Inner {
         registry.register_with_unit("http_request", "To answer", Unit::Seconds, self.requests.clone());
     }
 
-    fn read(&self, board: &Board, now_us: u64) {
+    fn read(&self, board: &Glance, now_us: u64) {
         self.idle.set(seconds(now_us.saturating_sub(board.alive)));
-        let open = board.jobs.values().map(|job| job.state.as_str()).filter(|state| OPEN.contains(state));
+        let open = board.jobs.iter().map(|job| job.state.as_str()).filter(|state| OPEN.contains(state));
         count(&self.jobs, &OPEN, open);
-        count(&self.nodes, &NODE_STATES, board.nodes.values().map(|node| node.state.as_str()));
+        count(&self.nodes, &NODE_STATES, board.nodes.iter().map(|node| node.state.as_str()));
         self.devices.clear();
-        for device in board.nodes.values().flat_map(|node| &node.devices) {
+        for device in board.nodes.iter().flat_map(|node| &node.devices) {
             let state = use_of(device).to_owned();
             self.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
         }
@@ -186,10 +186,10 @@ impl Inner {
     }
 
     /// How cards are doing, as far as that is known.
-    fn read_cards(&self, board: &Board) {
+    fn read_cards(&self, board: &Glance) {
         self.busy.clear();
         self.memory.clear();
-        let nodes = board.nodes.values();
+        let nodes = board.nodes.iter();
         let all = nodes.flat_map(|node| node.devices.iter().map(move |device| (&node.name, device)));
         let mut idle = 0;
         for (node, device) in all {

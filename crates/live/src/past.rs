@@ -6,6 +6,7 @@ use yard_core::units::Time;
 use crate::api::{self, EventFilter, TraceFilter};
 use crate::handle::Refusal;
 use crate::history::{History, JobFilter};
+use crate::request::JobRequest;
 use crate::store::{JobRow, StoreError};
 use crate::views::{EventView, JobView};
 
@@ -18,6 +19,10 @@ impl api::History for History {
 
     fn job(&self, id: u64) -> Result<Option<JobView>, Refusal> {
         History::job(self, JobId(id)).map_err(unreadable)
+    }
+
+    fn request(&self, id: u64) -> Result<Option<JobRequest>, Refusal> {
+        History::request(self, JobId(id)).map_err(unreadable)
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal> {

@@ -271,7 +271,8 @@ pub struct ChangeView {
     pub revision: u64,
     /// The server's clock: seconds since 1970, UTC.
     pub time: f64,
-    /// Whether this is all there is, and what is not in it is gone.
+    /// Whether everything known before is to be forgotten: a look at everything begins. It may go on in further
+    /// pieces, which are not whole; the last piece of a revision carries its number as the event's id.
     pub whole: bool,
     /// Jobs that changed, without what was submitted.
     pub jobs: Vec<JobView>,

@@ -16,6 +16,15 @@ pub const WIRE_VERSION: u32 = 4;
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;
 
+/// Pieces of a log that an agent may send before it is asked for more.
+pub const LOG_CREDIT: u32 = 16;
+
+/// Bytes of a log that one piece is read from. Its text may be three times as long: a byte that is no text is replaced.
+pub const LOG_PIECE: usize = 64 << 10;
+
+/// Orders that may wait for an agent. One that takes none for so long is disconnected and says hello again.
+pub const ORDERS_MAX: usize = 10_000;
+
 /// From an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -233,7 +242,7 @@ pub enum ToAgent {
         /// What its steps are made of.
         batch: Batch,
     },
-    /// Send a log.
+    /// Send a log: at first `LOG_CREDIT` pieces at most.
     Logs {
         /// The request's number, for the answers.
         request: u64,

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use yard_live::request::amounts;
+
 use super::sim::Duration;
 
 const SERVER_EXAMPLES: &str = "Examples:
@@ -58,6 +60,18 @@ pub(crate) struct ServerOptions {
     /// Whether deadlines are promised at submission and kept before the policy's order: on or off
     #[arg(long, value_name = "ON|OFF", value_enum, default_value_t)]
     pub(crate) promises: Promises,
+    /// Jobs that one user may have waiting or running
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
+    pub(crate) user_jobs_max: usize,
+    /// Memory that what one user submitted may take while the jobs wait or run, as 64MiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = amounts::memory, help_heading = "Limits")]
+    pub(crate) user_bytes_max: u64,
+    /// Streams (watch, events, logs) that one user may have open
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Limits")]
+    pub(crate) user_streams_max: usize,
+    /// Requests a second for each token that is not an admin's; five times as many may come at once
+    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate, help_heading = "Limits")]
+    pub(crate) token_requests: f64,
     /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
@@ -91,4 +105,10 @@ pub(crate) enum Sharing {
     Plain,
     /// Side by side, through MPS
     Mps,
+}
+
+/// A number of requests a second.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    if rate > 0.0 && rate <= 1e6 { Ok(rate) } else { Err("give a number above 0 and up to 1000000".into()) }
 }

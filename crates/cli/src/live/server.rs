@@ -20,6 +20,7 @@ use yard_live::driver::{CardSharing, Config, Driver};
 use yard_live::handle::{Ask, Handle};
 use yard_live::history::History;
 use yard_live::metrics::Metrics;
+use yard_live::quota::{Quota, QuotaLimits};
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
@@ -80,6 +81,11 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
         stall: STALL,
         patience: PATIENCE,
         asking: Default::default(),
+        quota: Quota::new(QuotaLimits {
+            user_streams: options.user_streams_max,
+            token_requests: options.token_requests,
+            ..QuotaLimits::default()
+        }),
         replayer: Arc::new(Simulator),
         stop: stop.clone(),
     };
@@ -146,6 +152,9 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
         Sharing::Mps => CardSharing::Mps,
     };
     config.learn = options.belief == Believed::Learned;
+    config.limits.jobs_per_user = options.user_jobs_max;
+    config.limits.bytes_per_user =
+        usize::try_from(options.user_bytes_max.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
     config.meter = Arc::new(metrics.clone());
     config.estimates = Some(Estimating { every: ESTIMATES_EVERY, placer: placer(&options.placer) });
     if let Some(path) = &options.throughputs {

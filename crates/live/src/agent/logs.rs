@@ -12,12 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::keeper::RunAs;
 use super::theirs::open_theirs;
+use crate::wire::LOG_PIECE as PIECE;
 
 /// A log larger than this is moved aside, and what was aside before is gone: so much twice is kept of a stream.
 pub(crate) const LOG_MAX: u64 = 64 << 20;
-
-/// Bytes of a log in one message.
-const PIECE: usize = 64 << 10;
 
 /// How often a log that is followed is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(200);

@@ -308,7 +308,10 @@ impl Agent {
         match woken {
             Woken::Server(Some(Heard::Up)) => self.hello(),
             Woken::Server(Some(Heard::Said(said))) => self.server_said(*said),
-            Woken::Server(Some(Heard::Down) | None) => self.up = false,
+            Woken::Server(Some(Heard::Down) | None) => {
+                self.up = false;
+                self.reads.end_all();
+            }
             Woken::Keeper(Some(said)) => self.keeper_said(said),
             Woken::Keeper(None) => self.keeper_died().await?,
             Woken::Moved(end) => self.moved(end),
@@ -379,7 +382,7 @@ impl Agent {
                 let path = self.spawner.layout.log(job, rank, stderr);
                 self.reads.begin(request, job, path, tail, follow);
             }
-            ToAgent::LogsMore { .. } => {}
+            ToAgent::LogsMore { request, pieces } => self.reads.more(request, pieces),
             ToAgent::LogsEnd { request } => self.reads.end(request),
         }
     }

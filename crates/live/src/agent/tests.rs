@@ -31,7 +31,7 @@ struct Stage {
     asks: mpsc::Receiver<Ask>,
     handle: Handle,
     /// To the agent, while it is connected.
-    link: Option<mpsc::UnboundedSender<ToAgent>>,
+    link: Option<mpsc::Sender<ToAgent>>,
     answers_beats: bool,
     lease_s: f64,
     agent: Option<(JoinHandle<anyhow::Result<()>>, CancellationToken)>,
@@ -90,7 +90,7 @@ impl Stage {
             match self.ask().await {
                 Ask::Connect { hello, link, reply } => {
                     let _gone = reply.send(Ok(1));
-                    link.send(ToAgent::Welcome { lease_s: self.lease_s, beat_s: 0.05 }).unwrap();
+                    link.try_send(ToAgent::Welcome { lease_s: self.lease_s, beat_s: 0.05 }).unwrap();
                     self.link = Some(link);
                     return *hello;
                 }
@@ -105,7 +105,7 @@ impl Stage {
     }
 
     fn send(&self, message: ToAgent) {
-        self.link.as_ref().unwrap().send(message).unwrap();
+        self.link.as_ref().unwrap().try_send(message).unwrap();
     }
 
     fn order(&self, order: Order, task: Option<Task>) {

@@ -17,7 +17,7 @@ use super::{Problem, Site};
 use crate::handle::Ask;
 use crate::listen::Peer;
 use crate::views::ErrorView;
-use crate::wire::{FRAME_MAX, FromAgent, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION};
 
 /// How long the first frame may take, and how long a frame may take to be sent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ async fn talk(site: Arc<Site>, node: String, mut socket: WebSocket) {
         Ok(hello) => hello,
         Err(reason) => return refuse(socket, reason).await,
     };
-    let (link, orders) = mpsc::unbounded_channel();
+    let (link, orders) = mpsc::channel(ORDERS_MAX);
     let hello = Box::new(hello);
     match site.handle.ask(|reply| Ask::Connect { hello, link, reply }).await {
         Ok(connection) => {
@@ -80,12 +80,7 @@ async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
 }
 
 /// Carries frames both ways until either side ends it.
-async fn carry(
-    site: &Site,
-    connection: u64,
-    socket: WebSocket,
-    mut orders: mpsc::UnboundedReceiver<ToAgent>,
-) {
+async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc::Receiver<ToAgent>) {
     let (mut to, mut from) = socket.split();
     loop {
         tokio::select! {

@@ -61,6 +61,7 @@ impl From<Refusal> for Problem {
             Refusal::NotFound(_) => StatusCode::NOT_FOUND,
             Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
             Refusal::Conflict(_) => StatusCode::CONFLICT,
+            Refusal::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         let retry_s = matches!(refusal, Refusal::Unavailable(_)).then_some(1.0);

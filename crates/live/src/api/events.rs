@@ -47,14 +47,15 @@ impl Default for Which {
 
 #[utoipa::path(get, path = "/v1/events", params(Which), security(("token" = [])),
     responses((status = 200, content_type = "text/event-stream", body = EventView),
-        (status = 200, content_type = "application/json", body = EventList), (status = 400, body = ErrorView)))]
+        (status = 200, content_type = "application/json", body = EventList), (status = 400, body = ErrorView),
+        (status = 429, body = ErrorView)))]
 pub(super) async fn events(
     State(site): State<Arc<Site>>,
     Reader(caller): Reader,
     headers: HeaderMap,
     Params(which): Params<Which>,
 ) -> Result<Response, Problem> {
-    let viewer = (!caller.who.admin).then_some(caller.who.user);
+    let viewer = (!caller.who.admin).then(|| caller.who.user.clone());
     let after = last_event(&headers)?.or(which.after);
     if !which.follow {
         let limit = which.limit.unwrap_or(PAGE).min(PAGE_MAX);
@@ -65,8 +66,10 @@ pub(super) async fn events(
     if which.job.is_some() {
         return Err(Problem::field("job", "job: only with follow=false"));
     }
-    let stop = site.stop.clone();
-    let feed = Feed::open(site, viewer, after).await?.stream().take_until(stop.cancelled_owned());
+    let place = site.quota.stream(&caller.who.user)?;
+    let (stop, ended) = (site.stop.clone(), caller.ended());
+    let feed = Feed::open(site, viewer, after).await?.stream();
+    let feed = place.hold(feed.take_until(stop.cancelled_owned()).take_until(ended));
     Ok(Sse::new(feed).keep_alive(KeepAlive::default()).into_response())
 }
 

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
+use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
+use super::layers::Room;
 use super::{BODY_MAX, Problem, Site};
 use crate::auth::Caller;
 use crate::listen::Peer;
+use crate::quota::GUEST_BODY_MAX;
 use crate::store::tokens::Scope;
 
 /// Somebody who may look.
@@ -53,7 +55,7 @@ impl FromRequestParts<Arc<Site>> for Peer {
     }
 }
 
-fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> {
+fn caller(parts: &mut Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> {
     let peer = peer(parts)?;
     let caller = site.tokens.check(bearer(parts)?, peer.address.ip().to_canonical())?;
     if !caller.scope.allows(needed) {
@@ -62,12 +64,21 @@ fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> 
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
     peer.known();
+    site.quota.request(&caller)?;
+    parts.extensions.insert(Known(caller.who.user.clone()));
     Ok(caller)
 }
 
+/// Whose request it is, for whoever reads its body.
+#[derive(Clone, Debug)]
+struct Known(String);
+
 fn peer(parts: &Parts) -> Result<&Peer, Problem> {
-    let unknown = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection is not known");
-    parts.extensions.get::<Peer>().ok_or_else(unknown)
+    parts.extensions.get::<Peer>().ok_or_else(unknown_peer)
+}
+
+fn unknown_peer() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection is not known")
 }
 
 fn bearer(parts: &Parts) -> Result<&str, Problem> {
@@ -116,25 +127,43 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Params<T> {
     }
 }
 
-/// A body that says it is too large is refused before it is sent.
-async fn read(request: Request, site: &Arc<Site>) -> Result<Bytes, Problem> {
+/// A body that says it is too large is refused before it is sent, and so is one for which there is no room now. One that
+/// does not say how large it is takes as much room as it may need.
+async fn read(request: Request, site: &Site) -> Result<Vec<u8>, Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
-    if length.is_some_and(|length| length > BODY_MAX as u64) {
-        return Err(too_large());
+    let known = request.extensions().get::<Known>().map(|known| known.0.as_str());
+    let most = if known.is_some() { BODY_MAX } else { GUEST_BODY_MAX };
+    let length = length.map_or(most, |length| usize::try_from(length).unwrap_or(usize::MAX));
+    if length > most {
+        return Err(too_large(most));
     }
-    Bytes::from_request(request, site).await.map_err(unread)
+    let place = match (known, request.extensions().get::<Peer>()) {
+        (Some(user), _) => site.quota.room(user, length)?,
+        (None, Some(peer)) => site.quota.guest_room(peer.address.ip().to_canonical(), length)?,
+        (None, None) => return Err(unknown_peer()),
+    };
+    if let Some(room) = request.extensions().get::<Room>() {
+        room.put(place);
+    }
+    gather(request.into_body(), most).await
 }
 
-fn unread(rejection: BytesRejection) -> Problem {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        status => Problem::new(status, "the body could not be read; send it again"),
+async fn gather(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    let (mut pieces, mut bytes) = (body.into_data_stream(), Vec::new());
+    while let Some(piece) = pieces.next().await {
+        let unread = |_| Problem::new(StatusCode::BAD_REQUEST, "the body could not be read; send it again");
+        let piece = piece.map_err(unread)?;
+        if bytes.len() + piece.len() > most {
+            return Err(too_large(most));
+        }
+        bytes.extend_from_slice(&piece);
     }
+    Ok(bytes)
 }
 
-fn too_large() -> Problem {
-    let error = format!("the body is larger than {BODY_MAX} bytes; give files by their paths instead");
+fn too_large(most: usize) -> Problem {
+    let error = format!("the body is larger than {most} bytes; give files by their paths instead");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }
 

@@ -26,7 +26,8 @@ pub(super) async fn status(
 #[utoipa::path(get, path = "/metrics", security(("token" = [])),
     responses((status = 200, content_type = "text/plain", body = String, description = "For Prometheus")))]
 pub(super) async fn metrics(State(site): State<Arc<Site>>, Reader(_): Reader) -> impl IntoResponse {
-    let text = site.metrics.text(&site.board(), now_us());
+    let glance = site.board().glance();
+    let text = site.metrics.text(&glance, now_us());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
 }
 

@@ -3,6 +3,7 @@
 use yard_core::units::Time;
 
 use crate::handle::Refusal;
+use crate::request::JobRequest;
 use crate::store::JobRow;
 use crate::views::{EventView, JobView};
 
@@ -49,6 +50,8 @@ pub trait History: Send + Sync {
     fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, Refusal>;
     /// One job, with what was submitted.
     fn job(&self, id: u64) -> Result<Option<JobView>, Refusal>;
+    /// What was submitted of a job, whether it is over or not.
+    fn request(&self, id: u64) -> Result<Option<JobRequest>, Refusal>;
     /// Events, oldest first, with whose job they are about.
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal>;
     /// A trace in the native format, as CSV.

@@ -47,13 +47,14 @@ pub(super) async fn list(
 ) -> Result<Answer<JobList>, Problem> {
     which.check()?;
     let filter = which.filter(&caller);
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<u64, Arc<JobView>> = BTreeMap::new();
     if which.past() {
         let asked = filter.clone();
-        found.extend(site.past(move |past| past.jobs(&asked)).await?.into_iter().map(|job| (job.id, job)));
+        let over = site.past(move |past| past.jobs(&asked)).await?;
+        found.extend(over.into_iter().map(|job| (job.id, Arc::new(job))));
     }
     found.retain(|_, job| visible(&caller, &job.user));
-    which.overlay(&site, &caller, &mut found);
+    which.overlay(of_board(&site, &caller), &caller, &mut found);
     Ok(Answer(JobList { jobs: page(found, &filter) }))
 }
 
@@ -81,11 +82,10 @@ impl Which {
     }
 
     /// What the board knows is newer than what the history does.
-    fn overlay(&self, site: &Site, caller: &Caller, found: &mut BTreeMap<u64, JobView>) {
-        let board = site.board();
-        found.retain(|id, _| !board.jobs.contains_key(id));
-        let wanted = board.jobs.values().filter(|job| visible(caller, &job.user) && self.wants(job, caller));
-        found.extend(wanted.map(|job| (job.id, JobView { request: None, ..job.clone() })));
+    fn overlay(&self, known: Vec<Arc<JobView>>, caller: &Caller, found: &mut BTreeMap<u64, Arc<JobView>>) {
+        known.iter().for_each(|job| drop(found.remove(&job.id)));
+        let wanted = known.into_iter().filter(|job| self.wants(job, caller));
+        found.extend(wanted.map(|job| (job.id, job)));
         if let Some(user) = self.user.as_ref() {
             found.retain(|_, job| job.user == *user);
         }
@@ -100,9 +100,14 @@ impl Which {
     }
 }
 
+/// What the board has of theirs.
+fn of_board(site: &Site, caller: &Caller) -> Vec<Arc<JobView>> {
+    site.board().jobs.values().filter(|job| visible(caller, &job.user)).cloned().collect()
+}
+
 /// The first ones after a number, or else the newest.
-fn page(found: BTreeMap<u64, JobView>, filter: &JobFilter) -> Vec<JobView> {
-    let jobs = found.into_values().map(|job| JobView { request: None, ..job });
+fn page(found: BTreeMap<u64, Arc<JobView>>, filter: &JobFilter) -> Vec<JobView> {
+    let jobs = found.into_values().map(|job| JobView { request: None, ..JobView::clone(&job) });
     if filter.after.is_some() {
         return jobs.take(filter.limit).collect();
     }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Json as Answer;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json as Answer};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
+use super::layers::Room;
 use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
 use crate::handle::Ask;
@@ -48,15 +49,13 @@ pub(super) async fn submit(
     State(site): State<Arc<Site>>,
     Submitter(caller): Submitter,
     headers: HeaderMap,
+    Extension(room): Extension<Room>,
     Json(request): Json<JobRequest>,
 ) -> Result<(StatusCode, Answer<JobView>), Problem> {
-    caller
-        .may_submit()
-        .map_err(|wait| Problem::later(wait, "too many submissions with this token; slow down"))?;
     check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
     let key = key(&headers)?;
     let (who, request) = (caller.who, Box::new(request));
-    let job = site.handle.ask(|reply| Ask::Submit { who, request, key, reply }).await?;
+    let job = site.handle.ask(|reply| Ask::Submit { who, request, key, room: room.take(), reply }).await?;
     Ok((StatusCode::CREATED, Answer(job)))
 }
 
@@ -71,7 +70,7 @@ pub(super) async fn show(
     let mut job = find(&site, &caller, &id).await?;
     if job.request.is_none() {
         let id = job.id;
-        job.request = site.past(move |past| past.job(id)).await?.and_then(|job| job.request);
+        job.request = site.past(move |past| past.request(id)).await?;
     }
     Ok(Answer(job))
 }
@@ -104,7 +103,7 @@ pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobVi
     let number: u64 = id.parse().map_err(|_| Problem::field("id", "id: a job is a number, or `last`"))?;
     let known = site.board().jobs.get(&number).cloned();
     let job = match known {
-        Some(job) => Some(job),
+        Some(job) => Some(JobView::clone(&job)),
         None => site.past(move |past| past.job(number)).await?,
     };
     job.filter(|job| visible(caller, &job.user)).ok_or_else(missing)
@@ -118,8 +117,8 @@ pub(super) fn visible(caller: &Caller, owner: &str) -> bool {
 async fn last(site: &Site, caller: &Caller) -> Result<Option<JobView>, Problem> {
     let user = caller.who.user.clone();
     let known = site.board().jobs.values().rev().find(|job| job.user == user).cloned();
-    if known.is_some() {
-        return Ok(known);
+    if let Some(job) = known {
+        return Ok(Some(JobView::clone(&job)));
     }
     let filter = JobFilter { user: Some(user), limit: 1, ..JobFilter::default() };
     Ok(site.past(move |past| past.jobs(&filter)).await?.pop())

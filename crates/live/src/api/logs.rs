@@ -1,6 +1,6 @@
 //! A job's log, streamed from the agent that has it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,24 +11,22 @@ use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 use yard_core::ids::JobId;
 
 use super::extract::{Params, Reader};
 use super::jobs::find;
 use super::{Problem, Site};
-use crate::handle::{Ask, LogRequest};
+use crate::handle::{Ask, LogRequest, LogStream};
 use crate::views::ErrorView;
-
-type Piece = Result<String, String>;
+use crate::wire::LOG_CREDIT;
 
 /// How long the first piece may take to decide the status; a log that is followed may have none yet.
 const FIRST: Duration = Duration::from_secs(5);
-/// How long a reader may stand still before the rest is dropped, so that no log piles up in memory.
+/// How long a reader may stand still before the rest is dropped.
 const STALLED: Duration = Duration::from_secs(30);
-/// Pieces on their way to the reader.
-const AHEAD: usize = 16;
+/// Pieces on their way to the reader, beside those that the agent may send before it is asked for more.
+const AHEAD: usize = 1;
 
 /// Which of a job's logs, and how much of it.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -47,7 +45,8 @@ pub(super) struct Which {
 
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", security(("token" = [])),
     params(("id" = String, Path, description = "Its number, or `last`"), Which),
-    responses((status = 200, content_type = "text/plain", body = String), (status = 404, body = ErrorView)))]
+    responses((status = 200, content_type = "text/plain", body = String), (status = 404, body = ErrorView),
+        (status = 429, body = ErrorView)))]
 pub(super) async fn logs(
     State(site): State<Arc<Site>>,
     Reader(caller): Reader,
@@ -55,39 +54,86 @@ pub(super) async fn logs(
     Params(which): Params<Which>,
 ) -> Result<impl IntoResponse, Problem> {
     let job = JobId(find(&site, &caller, &id).await?.id);
+    let places = site.quota.log(&caller.who.user)?;
+    let ended = caller.ended();
     let Which { rank, stderr, tail, follow } = which;
     let (who, log) = (caller.who, LogRequest { job, rank, stderr, tail, follow });
-    let mut pieces = site.handle.ask(|reply| Ask::Logs { who, log, reply }).await?;
-    let first = match timeout(FIRST, pieces.recv()).await {
+    let mut log = site.handle.ask(|reply| Ask::Logs { who, log, reply }).await?;
+    let first = match timeout(FIRST, log.pieces.recv()).await {
         Ok(Some(Err(error))) => return Err(Problem::new(StatusCode::NOT_FOUND, error)),
-        Ok(Some(Ok(text))) => text,
-        Ok(None) | Err(_) => String::new(),
+        Ok(Some(Ok(text))) => Some(text),
+        Ok(None) | Err(_) => None,
     };
     let (to, from) = mpsc::channel(AHEAD);
-    tokio::spawn(pump(first, pieces, to, site.stop.clone()));
-    let body = stream::unfold(from, |mut from| async { Some((from.recv().await?, from)) });
+    let cut = Cut::default();
+    tokio::spawn(Pump { site, log, taken: 0, to, cut: cut.clone() }.run(first, ended));
+    let body = stream::unfold((from, places, Some(cut)), |(mut from, places, cut)| async {
+        match from.recv().await {
+            Some(piece) => Some((piece, (from, places, cut))),
+            None => cut?.get().map(|why| (Err(std::io::Error::other(*why)), (from, places, None))),
+        }
+    });
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from_stream(body)))
 }
 
-/// Hands pieces on, until the log, the reader or the server ends. A log that breaks off breaks the answer off, so
-/// that nobody takes it for the whole.
-async fn pump(
-    first: String,
-    mut pieces: mpsc::UnboundedReceiver<Piece>,
-    to: mpsc::Sender<Result<String, std::io::Error>>,
-    stop: CancellationToken,
-) {
-    let mut piece = Some(Ok(first));
-    while let Some(text) = piece {
-        let broken = text.is_err();
-        let text = text.map_err(std::io::Error::other);
-        if to.send_timeout(text, STALLED).await.is_err() || broken {
-            return;
-        }
-        piece = tokio::select! {
-            piece = pieces.recv() => piece,
+/// Why an answer ends before the log does.
+type Cut = Arc<OnceLock<&'static str>>;
+
+/// Hands pieces on, until the log, the reader, their token or the server ends. A log that breaks off breaks the answer
+/// off, so that nobody takes it for the whole.
+struct Pump {
+    site: Arc<Site>,
+    log: LogStream,
+    /// Pieces that the reader took since more were asked for.
+    taken: u32,
+    to: mpsc::Sender<std::io::Result<String>>,
+    cut: Cut,
+}
+
+impl Pump {
+    async fn run(mut self, first: Option<String>, ended: impl Future<Output = ()>) {
+        let (to, stop) = (self.to.clone(), self.site.stop.clone());
+        let cut = self.cut.clone();
+        let why = tokio::select! {
+            whole = self.hand_on(first) => (!whole).then_some("the reader stood still for too long"),
             () = to.closed() => None,
-            () = stop.cancelled() => None,
+            () = ended => Some("the token was revoked or has expired"),
+            () = stop.cancelled() => Some("the server is shutting down"),
         };
+        if let Some(why) = why {
+            // Nobody else says why.
+            let _ = cut.set(why);
+        }
+    }
+
+    /// Whether the reader has got all of it, or knows why not.
+    async fn hand_on(&mut self, first: Option<String>) -> bool {
+        let mut piece = first.map(Ok);
+        if piece.is_none() {
+            piece = self.log.pieces.recv().await;
+        }
+        while let Some(text) = piece {
+            let broken = text.is_err();
+            let text = text.map_err(std::io::Error::other);
+            if self.to.send_timeout(text, STALLED).await.is_err() {
+                return false;
+            }
+            if broken {
+                return true;
+            }
+            self.ask_for_more().await;
+            piece = self.log.pieces.recv().await;
+        }
+        true
+    }
+
+    /// Asks for as much as was taken, now and then.
+    async fn ask_for_more(&mut self) {
+        self.taken += 1;
+        if self.taken >= LOG_CREDIT / 2 {
+            let (request, pieces) = (self.log.request, std::mem::take(&mut self.taken));
+            // A driver that is gone closes the log too.
+            let _ = self.site.handle.asks.send(Ask::LogsMore { request, pieces }).await;
+        }
     }
 }

@@ -48,6 +48,7 @@ use crate::board::Board;
 use crate::ca::Authority;
 use crate::handle::{Handle, Refusal};
 use crate::metrics::Metrics;
+use crate::quota::Quota;
 use crate::replay::Replayer;
 
 /// The largest body of a request.
@@ -73,6 +74,8 @@ pub struct Site {
     pub patience: Duration,
     /// Whose questions are being answered.
     pub asking: Asking,
+    /// How much may be under way at once.
+    pub quota: Quota,
     /// Who runs the past again.
     pub replayer: Arc<dyn Replayer>,
     /// Ends streams that would go on for ever.
@@ -90,6 +93,7 @@ impl Site {
         &self,
         ask: impl FnOnce(&dyn History) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
+        let _turn = self.quota.read().await;
         let history = self.history.clone();
         let answer = tokio::task::spawn_blocking(move || ask(history.as_ref())).await;
         answer.unwrap_or_else(|_| {
@@ -121,6 +125,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .layer(Extension(Arc::new(document)))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.clone(), layers::patience))
+        .layer(middleware::from_fn(layers::make_room))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(middleware::from_fn_with_state(site.clone(), layers::record))
         .with_state(site)

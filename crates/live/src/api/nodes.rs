@@ -12,7 +12,7 @@ use super::extract::{Admin, Json, Optional, Reader};
 use super::jobs::Reason;
 use super::{Problem, Site};
 use crate::handle::Ask;
-use crate::views::{ErrorView, NodeList};
+use crate::views::{ErrorView, NodeList, NodeView};
 
 /// How a node is taken out of service.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -26,7 +26,8 @@ pub(super) struct Drain {
 
 #[utoipa::path(get, path = "/v1/nodes", security(("token" = [])), responses((status = 200, body = NodeList)))]
 pub(super) async fn list(State(site): State<Arc<Site>>, Reader(_): Reader) -> Answer<NodeList> {
-    Answer(NodeList { nodes: site.board().nodes.values().cloned().collect() })
+    let nodes = site.board().glance().nodes;
+    Answer(NodeList { nodes: nodes.iter().map(|node| NodeView::clone(node)).collect() })
 }
 
 #[utoipa::path(post, path = "/v1/nodes/{name}/drain", request_body = Option<Drain>, security(("token" = [])),

@@ -10,11 +10,12 @@ use axum::http::StatusCode;
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
+use crate::auth::Denied;
 use crate::background;
 use crate::handle::{Ask, Refusal, Who};
 use crate::replay::view::ReplayView;
 use crate::replay::{Asked, JOBS_MAX, Replay, Waiting, Watch, invalid};
-use crate::views::ErrorView;
+use crate::views::{ErrorView, JobView};
 
 /// The part of the time in which a request must be answered that the work may take.
 const WORK: f64 = 0.8;
@@ -35,6 +36,7 @@ pub(super) async fn replay(
     replay.check()?;
     let turn = site.asking.turn(&caller.who.user)?;
     let place = turn.past()?;
+    let ended = caller.ended();
     let asked = gathered(&site, caller.who, replay).await?;
     let (jobs, runs, length) =
         (asked.rows.len(), asked.replay.alternatives.len() + 1, asked.replay.history_s);
@@ -47,7 +49,10 @@ pub(super) async fn replay(
         answer
     });
     let told = tokio::time::timeout(site.patience.mul_f64(WORK), work);
-    match site.stop.run_until_cancelled(told).await {
+    let told = async {
+        tokio::select! { told = told => Ok(told), () = ended => Err(Denied::Unknown) }
+    };
+    match site.stop.run_until_cancelled(told).await.transpose()? {
         Some(Ok(told)) => Ok(Answer(told?)),
         Some(Err(_)) => {
             Err(too_long(watch.done.load(Ordering::Relaxed), (jobs * runs) as u64, length).into())
@@ -70,7 +75,7 @@ async fn gathered(site: &Site, who: Who, replay: Replay) -> Result<Asked, Refusa
     }
     let open = rows.iter().filter(|row| row.summary.is_none()).map(|row| row.id.0);
     let board = site.board();
-    let living = open.filter_map(|id| Some((id, board.jobs.get(&id)?.clone()))).collect();
+    let living = open.filter_map(|id| Some((id, JobView::clone(board.jobs.get(&id)?)))).collect();
     drop(board);
     Ok(Asked { who, replay, present, rows, living, window })
 }

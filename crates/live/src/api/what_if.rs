@@ -11,8 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::extract::{Json, Reader};
 use super::{Problem, Site};
+use crate::auth::{Caller, Denied};
 use crate::background::{self, workers};
-use crate::handle::{Ask, Refusal, Who};
+use crate::handle::{Ask, Refusal};
 use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
 use crate::what_if::{Question, WhatIf, view};
@@ -40,9 +41,13 @@ pub(super) async fn what_if(
     let turn = site.asking.turn(&caller.who.user)?;
     // Before the copy is made: it is of the state as it is when the answer is worked out, and there are few of them.
     let place = turn.place(TURN_MAX).await?;
-    let (who, asker, asked) = (caller.who.clone(), caller.who, Box::new(asked));
+    let (who, asked) = (caller.who.clone(), Box::new(asked));
     let question = site.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await?;
-    Ok(Answer(answered(site, question, asker, (place, turn)).await?))
+    let ended = caller.ended();
+    tokio::select! {
+        answer = answered(site, question, caller, (place, turn)) => Ok(Answer(answer?)),
+        () = ended => Err(Denied::Unknown.into()),
+    }
 }
 
 /// Works the answer out on a thread that may take its time. Who asks again before it is done is sent away, even if they
@@ -50,12 +55,13 @@ pub(super) async fn what_if(
 async fn answered(
     site: Arc<Site>,
     question: Question,
-    who: Who,
+    caller: Caller,
     turn: (OwnedSemaphorePermit, Turn),
 ) -> Result<WhatIfView, Refusal> {
     background::answered(move || {
-        let answer = question.answer(&|| site.stop.is_cancelled());
-        let answer = answer.map(|told| view(&question, &told, &who, &site.board()));
+        let answer = question.answer(&|| site.stop.is_cancelled() || !caller.still_good());
+        let jobs = site.board().jobs.clone();
+        let answer = answer.map(|told| view(&question, &told, &caller.who, &jobs));
         drop(turn);
         answer
     })

@@ -1,9 +1,11 @@
 //! The agents that ever joined: what they offer, whether they are there, and which of the engine's nodes they are.
 //! A node of the engine has devices of one kind, so an agent with two kinds is two of them.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
 use yard_core::ids::{AgentId, JobId, NodeId};
 use yard_core::units::Span;
@@ -52,7 +54,9 @@ pub(super) struct Agent {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: u64,
-    pub(super) sender: mpsc::UnboundedSender<ToAgent>,
+    pub(super) sender: mpsc::Sender<ToAgent>,
+    /// Whether something did not fit. Nothing is sent after that: what follows a gap would be misunderstood.
+    pub(super) full: Cell<bool>,
 }
 
 impl Agent {
@@ -87,9 +91,10 @@ impl Agent {
 
     /// Sends something, if it is connected.
     pub(super) fn send(&self, message: ToAgent) {
-        if let Some(link) = &self.link {
-            // A closed link is told apart by `Ask::Disconnect`, and what matters is said again after it.
-            let _ = link.sender.send(message);
+        let Some(link) = self.link.as_ref().filter(|link| !link.full.get()) else { return };
+        // A closed link is told apart by `Ask::Disconnect`, and what matters is said again after it.
+        if let Err(TrySendError::Full(_)) = link.sender.try_send(message) {
+            link.full.set(true);
         }
     }
 
@@ -256,13 +261,13 @@ impl Agents {
     }
 
     /// Gives a connection a number. One that the agent had before is closed.
-    pub(super) fn connect(&mut self, id: AgentId, sender: mpsc::UnboundedSender<ToAgent>, now: Span) -> u64 {
+    pub(super) fn connect(&mut self, id: AgentId, sender: mpsc::Sender<ToAgent>, now: Span) -> u64 {
         self.connections += 1;
         let connection = self.connections;
         self.disconnect(id);
         self.by_connection.insert(connection, id);
         let agent = self.get_mut(id);
-        (agent.link, agent.heard) = (Some(Link { connection, sender }), now);
+        (agent.link, agent.heard) = (Some(Link { connection, sender, full: Cell::new(false) }), now);
         (agent.silent, agent.leaving) = (false, false);
         connection
     }

@@ -33,7 +33,7 @@ impl Driver {
         let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
         let spec = self
             .serves(&who.user)
-            .and_then(|()| self.room_for(&who.user))
+            .and_then(|()| self.room_for(&who.user, &request))
             .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
@@ -97,23 +97,6 @@ impl Driver {
                     "after: job {job} has {state}, so that this one could never start"
                 )));
             }
-        }
-        Ok(())
-    }
-
-    fn room_for(&self, user: &str) -> Result<(), Refusal> {
-        let (limits, staged) = (&self.config.limits, self.staged.submissions());
-        if self.records.all.len() + staged >= limits.jobs {
-            let most = limits.jobs;
-            return Err(Refusal::Unavailable(format!("{most} jobs wait or run already; try again later")));
-        }
-        let own = self.records.of_user(user);
-        if own + staged >= limits.jobs_per_user
-            && own + self.staged.submissions_of(user) >= limits.jobs_per_user
-        {
-            let most = limits.jobs_per_user;
-            let message = format!("{user} has {most} jobs that wait or run; cancel some, or wait for them");
-            return Err(Refusal::Unavailable(message));
         }
         Ok(())
     }
@@ -196,7 +179,7 @@ impl Driver {
         }
         let board = self.board.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(view) = board.jobs.get(&job.0) {
-            return Ok(view.clone());
+            return Ok(JobView::clone(view));
         }
         drop(board);
         let row = self.store.job(job).map_err(|error| Refusal::Unavailable(error.to_string()))?;

@@ -90,6 +90,10 @@ pub struct Limits {
     pub jobs: usize,
     /// The same for one user.
     pub jobs_per_user: usize,
+    /// Bytes of what was submitted of jobs that are not over, about.
+    pub bytes: usize,
+    /// The same for one user.
+    pub bytes_per_user: usize,
     /// Ended jobs that are kept at hand; older ones are in the history only.
     pub ended: usize,
     /// Events that are kept.
@@ -98,7 +102,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { jobs: 200_000, jobs_per_user: 100_000, ended: 1_000, events: 1_000_000 }
+        Limits {
+            jobs: 200_000,
+            jobs_per_user: 10_000,
+            bytes: 1 << 30,
+            bytes_per_user: 64 << 20,
+            ended: 1_000,
+            events: 1_000_000,
+        }
     }
 }
 

@@ -304,27 +304,49 @@ pub(super) struct Records {
     pub(super) all: BTreeMap<JobId, Record>,
     /// Those that hold devices.
     pub(super) holding: BTreeSet<JobId>,
-    by_user: BTreeMap<String, usize>,
+    by_user: BTreeMap<String, Sum>,
+    bytes: usize,
+}
+
+/// How much somebody has that is not over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) jobs: usize,
+    /// Of what was submitted.
+    pub(super) bytes: usize,
 }
 
 impl Records {
     pub(super) fn insert(&mut self, id: JobId, record: Record) {
-        *self.by_user.entry(record.view.user.clone()).or_default() += 1;
+        let (own, bytes) =
+            (self.by_user.entry(record.view.user.clone()).or_default(), record.request.footprint());
+        (own.jobs, own.bytes) = (own.jobs + 1, own.bytes + bytes);
+        self.bytes += bytes;
         self.all.insert(id, record);
     }
 
     pub(super) fn remove(&mut self, id: JobId) -> Option<Record> {
         let record = self.all.remove(&id)?;
         self.holding.remove(&id);
-        if let Some(count) = self.by_user.get_mut(&record.view.user) {
-            *count -= 1;
+        let bytes = record.request.footprint();
+        self.bytes -= bytes;
+        if let Some(own) = self.by_user.get_mut(&record.view.user) {
+            (own.jobs, own.bytes) = (own.jobs - 1, own.bytes - bytes);
+            if own.jobs == 0 {
+                self.by_user.remove(&record.view.user);
+            }
         }
         Some(record)
     }
 
-    /// How many jobs a user has that are not over.
-    pub(super) fn of_user(&self, user: &str) -> usize {
-        self.by_user.get(user).copied().unwrap_or(0)
+    /// How much a user has that is not over.
+    pub(super) fn of_user(&self, user: &str) -> Sum {
+        self.by_user.get(user).copied().unwrap_or_default()
+    }
+
+    /// Bytes of what was submitted, of all.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -24,15 +24,10 @@ use crate::wire::{FromAgent, Group, Hello, ToAgent};
 const MISSED_MAX: u64 = 3;
 
 impl Driver {
-    pub(super) fn take_connect(
-        &mut self,
-        hello: Hello,
-        link: mpsc::UnboundedSender<ToAgent>,
-        reply: Reply<u64>,
-    ) {
+    pub(super) fn take_connect(&mut self, hello: Hello, link: mpsc::Sender<ToAgent>, reply: Reply<u64>) {
         let checked = agents::check(&hello).and_then(|()| audience::check(&self.agents, &hello));
         if let Err(reason) = checked {
-            let _ = link.send(ToAgent::Refused { reason: reason.clone() });
+            let _ = link.try_send(ToAgent::Refused { reason: reason.clone() });
             return drop(reply.send(Err(Refusal::Invalid { field: None, message: reason })));
         }
         let agent = match self.agents.named(&hello.name) {
@@ -100,7 +95,7 @@ impl Driver {
         now: Time,
         agent: AgentId,
         hello: Hello,
-        link: mpsc::UnboundedSender<ToAgent>,
+        link: mpsc::Sender<ToAgent>,
         reply: Reply<u64>,
     ) {
         let (lease_s, beat_s) = (self.config.lease.secs(), self.config.beat.secs());
@@ -117,9 +112,24 @@ impl Driver {
     pub(super) fn take_disconnect(&mut self, connection: u64) {
         let Some(agent) = self.agents.of_connection(connection) else { return };
         tracing::info!(node = %self.agents.get(agent).name, connection, "an agent's connection is gone");
+        self.drop_link(agent);
+    }
+
+    fn drop_link(&mut self, agent: AgentId) {
         self.agents.disconnect(agent);
         self.logs.lost(agent, "its node cannot be reached");
         self.settle(agent);
+    }
+
+    /// Agents that do not take what they are sent: they are disconnected, and come back with all they know.
+    pub(super) fn look_for_full(&mut self) {
+        for id in self.agents.ids() {
+            let agent = self.agents.get(id);
+            if agent.link.as_ref().is_some_and(|link| link.full.get()) {
+                tracing::warn!(node = %agent.name, "too many orders wait for a node; its connection is closed");
+                self.drop_link(id);
+            }
+        }
     }
 
     pub(super) fn take_from(&mut self, now: Time, connection: u64, message: FromAgent) {

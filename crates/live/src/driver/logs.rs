@@ -1,5 +1,8 @@
 //! Jobs' logs lie with the agents that ran them; this passes requests on and hands the pieces back. Nothing of it
 //! is durable: who still wants a log after a restart asks again.
+//!
+//! A log is sent no faster than it is read: an agent has credit for a few pieces and gets more as the reader takes
+//! them. So a reader who stands still costs those few pieces, however large the log is.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +11,47 @@ use yard_core::ids::AgentId;
 
 use super::Driver;
 use super::clients::no_job;
-use crate::handle::{LogRequest, Refusal, Reply, Who};
+use crate::clock::now_us;
+use crate::handle::{LogRequest, LogStream, Refusal, Reply, Who};
 use crate::store::Ran;
-use crate::wire::ToAgent;
+use crate::wire::{LOG_CREDIT, LOG_PIECE, ToAgent};
 
-/// Pieces of a log, or why there are none.
-pub(super) type Pieces = mpsc::UnboundedReceiver<Result<String, String>>;
+/// Bytes of text in one piece, at most.
+const TEXT_MAX: usize = 3 * LOG_PIECE + 16;
 
 /// Requests that agents are answering.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Logs {
-    open: BTreeMap<u64, (AgentId, mpsc::UnboundedSender<Result<String, String>>)>,
+    open: BTreeMap<u64, OpenLog>,
+    /// The last number that was given. It grows over restarts, so that what an agent still sends to an older request
+    /// never reaches the reader of another log.
     requests: u64,
     /// Requests whose asker is gone, to be called off.
     unwanted: Vec<(AgentId, u64)>,
 }
 
+/// A request that an agent is answering.
+#[derive(Debug)]
+struct OpenLog {
+    agent: AgentId,
+    /// Pieces that the agent may still send.
+    credit: u32,
+    /// Has room for as many, and for the reason why it ends.
+    asker: mpsc::Sender<Result<String, String>>,
+}
+
+impl Default for Logs {
+    fn default() -> Logs {
+        Logs { open: BTreeMap::new(), requests: now_us(), unwanted: Vec::new() }
+    }
+}
+
 impl Logs {
-    fn begin(&mut self, agent: AgentId) -> (u64, Pieces) {
-        let (sender, pieces) = mpsc::unbounded_channel();
+    fn begin(&mut self, agent: AgentId) -> LogStream {
+        let (asker, pieces) = mpsc::channel(LOG_CREDIT as usize + 1);
         self.requests += 1;
-        self.open.insert(self.requests, (agent, sender));
-        (self.requests, pieces)
+        self.open.insert(self.requests, OpenLog { agent, credit: LOG_CREDIT, asker });
+        LogStream { request: self.requests, pieces }
     }
 
     /// An agent sent a piece.
@@ -41,46 +63,72 @@ impl Logs {
         end: bool,
         error: Option<String>,
     ) {
-        let Some((_, asker)) = self.open.get(&request).filter(|(own, _)| *own == agent) else { return };
-        let text = Some(text).filter(|text| !text.is_empty()).map(Ok);
-        let heard = text.into_iter().chain(error.map(Err)).all(|piece| asker.send(piece).is_ok());
-        if end {
+        let Some(open) = self.open.get_mut(&request).filter(|open| open.agent == agent) else { return };
+        let goes_on = open.take(text, error);
+        if end || !goes_on {
             self.open.remove(&request);
-        } else if !heard {
-            self.open.remove(&request);
+        }
+        if !end && !goes_on {
             self.unwanted.push((agent, request));
         }
     }
 
+    /// The reader took pieces: whose agent may send as many more, if any.
+    fn grant(&mut self, request: u64, pieces: u32) -> Option<(AgentId, u32)> {
+        let open = self.open.get_mut(&request)?;
+        let pieces = pieces.min(LOG_CREDIT - open.credit);
+        open.credit += pieces;
+        (pieces > 0).then_some((open.agent, pieces))
+    }
+
     /// An agent is gone with all it was sending.
     pub(super) fn lost(&mut self, agent: AgentId, reason: &str) {
-        self.open.retain(|_, (own, asker)| {
-            if *own == agent {
-                let _ = asker.send(Err(reason.to_owned()));
+        self.open.retain(|_, open| {
+            if open.agent == agent {
+                let _ = open.asker.try_send(Err(reason.to_owned()));
             }
-            *own != agent
+            open.agent != agent
         });
     }
 
     /// Notes who does not listen any more, and returns what to call off.
     pub(super) fn call_off(&mut self) -> Vec<(AgentId, u64)> {
         let mut unwanted = std::mem::take(&mut self.unwanted);
-        self.open.retain(|request, (agent, asker)| {
-            if asker.is_closed() {
-                unwanted.push((*agent, *request));
+        self.open.retain(|request, open| {
+            if open.asker.is_closed() {
+                unwanted.push((open.agent, *request));
             }
-            !asker.is_closed()
+            !open.asker.is_closed()
         });
         unwanted
     }
 }
 
+impl OpenLog {
+    /// Hands a piece on; whether the request goes on. An agent that sends more than it may is cut off.
+    fn take(&mut self, text: String, error: Option<String>) -> bool {
+        if let Some(error) = error {
+            return self.asker.try_send(Err(error)).is_ok();
+        }
+        if text.is_empty() {
+            return !self.asker.is_closed();
+        }
+        if self.credit == 0 || text.len() > TEXT_MAX {
+            let error = "the node sent more of the log than it was asked for; report it, and try again";
+            let _ = self.asker.try_send(Err(error.to_owned()));
+            return false;
+        }
+        self.credit -= 1;
+        self.asker.try_send(Ok(text)).is_ok()
+    }
+}
+
 impl Driver {
-    pub(super) fn take_logs(&mut self, who: &Who, log: LogRequest, reply: Reply<Pieces>) {
+    pub(super) fn take_logs(&mut self, who: &Who, log: LogRequest, reply: Reply<LogStream>) {
         let _ = reply.send(self.open_log(who, log));
     }
 
-    fn open_log(&mut self, who: &Who, log: LogRequest) -> Result<Pieces, Refusal> {
+    fn open_log(&mut self, who: &Who, log: LogRequest) -> Result<LogStream, Refusal> {
         let LogRequest { job, rank, stderr, tail, follow } = log;
         self.look_up_for(who, job)?;
         let ran = self.ran(job)?;
@@ -99,9 +147,17 @@ impl Driver {
             let message = format!("the output of job {job} is on node {}, which cannot be reached", ran.node);
             return Err(Refusal::Unavailable(message));
         };
-        let (request, pieces) = self.logs.begin(agent);
+        let stream = self.logs.begin(agent);
+        let request = stream.request;
         self.agents.get(agent).send(ToAgent::Logs { request, job, rank, stderr, tail, follow });
-        Ok(pieces)
+        Ok(stream)
+    }
+
+    /// The reader of a log wants more of it.
+    pub(super) fn grant_log(&mut self, request: u64, pieces: u32) {
+        if let Some((agent, pieces)) = self.logs.grant(request, pieces) {
+            self.agents.get(agent).send(ToAgent::LogsMore { request, pieces });
+        }
     }
 
     /// Where a job ran last.
@@ -118,5 +174,67 @@ impl Driver {
         for (agent, request) in self.logs.call_off() {
             self.agents.get(agent).send(ToAgent::LogsEnd { request });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: AgentId = AgentId(3);
+
+    fn send(logs: &mut Logs, request: u64) {
+        logs.piece(NODE, request, "x".repeat(LOG_PIECE), false, None);
+    }
+
+    fn taken(stream: &mut LogStream) -> Vec<bool> {
+        std::iter::from_fn(|| stream.pieces.try_recv().ok()).map(|piece| piece.is_ok()).collect()
+    }
+
+    #[test]
+    fn a_reader_who_stands_still_costs_no_more_than_the_credit() {
+        let mut logs = Logs::default();
+        let (mut still, mut other) = (logs.begin(NODE), logs.begin(NODE));
+        for _ in 0..1_000 {
+            send(&mut logs, still.request);
+        }
+        send(&mut logs, other.request);
+        let mut pieces = taken(&mut still);
+        assert_eq!(pieces.pop(), Some(false), "the node is cut off, and the reader is told");
+        assert_eq!(pieces, vec![true; LOG_CREDIT as usize]);
+        assert_eq!(logs.call_off(), [(NODE, still.request)], "and the node is told to stop");
+        assert_eq!(taken(&mut other), [true], "another reader goes on");
+    }
+
+    #[test]
+    fn credit_comes_back_as_pieces_are_taken_and_never_exceeds_the_first() {
+        let mut logs = Logs::default();
+        let mut stream = logs.begin(NODE);
+        assert_eq!(logs.grant(stream.request, 100), None, "nothing was taken yet");
+        (0..10).for_each(|_| send(&mut logs, stream.request));
+        assert_eq!(taken(&mut stream).len(), 10);
+        assert_eq!(logs.grant(stream.request, 8), Some((NODE, 8)));
+        assert_eq!(logs.grant(stream.request, u32::MAX), Some((NODE, 2)));
+        (0..LOG_CREDIT).for_each(|_| send(&mut logs, stream.request));
+        assert_eq!(taken(&mut stream), vec![true; LOG_CREDIT as usize]);
+        assert_eq!(logs.grant(999, 1), None, "no such request");
+    }
+
+    #[test]
+    fn a_piece_that_is_too_large_ends_the_request() {
+        let mut logs = Logs::default();
+        let mut stream = logs.begin(NODE);
+        logs.piece(NODE, stream.request, "x".repeat(TEXT_MAX + 1), false, None);
+        assert_eq!(taken(&mut stream), [false]);
+        let mut stream = logs.begin(NODE);
+        logs.piece(AgentId(4), stream.request, "another node's".into(), false, None);
+        assert_eq!(taken(&mut stream), [true; 0], "only the node that was asked answers");
+    }
+
+    #[test]
+    fn requests_of_another_start_have_other_numbers() {
+        let before = Logs::default().begin(NODE).request;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(Logs::default().begin(NODE).request > before);
     }
 }

@@ -21,6 +21,7 @@ mod logs;
 mod publish;
 mod recovery;
 mod replay;
+mod room;
 mod running;
 mod staging;
 mod training;

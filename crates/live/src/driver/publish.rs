@@ -1,6 +1,8 @@
 //! What people see: after each turn the board gets what changed, and nothing else. Events are told once they are in
 //! the history, so that who reads it first and listens then misses none.
 
+use std::sync::Arc;
+
 use yard_core::ids::JobId;
 use yard_core::units::Time;
 
@@ -28,7 +30,7 @@ impl Driver {
             board.changes.job(view.id);
             board.pace(now, &view);
             view.estimate = board.jobs.get(&view.id).and_then(|known| known.estimate);
-            board.jobs.insert(view.id, view);
+            board.put_job(view);
         }
         for view in ended {
             board.pace(now, &view);
@@ -36,7 +38,7 @@ impl Driver {
                 self.ended.push_back(view.id);
             }
             board.changes.job(view.id);
-            board.jobs.insert(view.id, view);
+            board.put_job(view);
         }
         while self.ended.len() > self.config.limits.ended {
             let oldest = self.ended.pop_front();
@@ -45,7 +47,7 @@ impl Driver {
         }
         for node in nodes {
             board.changes.node(&node.name);
-            board.nodes.insert(node.name.clone(), node);
+            board.put_node(node);
         }
         (board.status, board.alive) = (Some(status), now.0);
     }
@@ -66,12 +68,12 @@ impl Driver {
         for job in &self.records.holding {
             let run = self.engine.job(*job);
             if let (Some(run), Some(view)) = (run, board.jobs.get_mut(&job.0)) {
-                view.executed_s = run.executed_at(now).secs();
+                Arc::make_mut(view).executed_s = run.executed_at(now).secs();
             }
         }
         for agent in &self.agents.list {
             if let Some(view) = board.nodes.get_mut(&agent.name) {
-                view.heard_s = Some((elapsed.0.saturating_sub(agent.heard.0)) as f64 / 1e6);
+                Arc::make_mut(view).heard_s = Some((elapsed.0.saturating_sub(agent.heard.0)) as f64 / 1e6);
             }
         }
         board.alive = now.0;

@@ -12,7 +12,7 @@ use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::clock::Stopwatch;
-use super::jobs::Record;
+use super::jobs::{Record, Sum};
 use crate::handle::{Refusal, Reply};
 use crate::request::JobRequest;
 use crate::store::{AuditRow, Facts, NewJob, NodeRow, StoreError, Write};
@@ -30,6 +30,8 @@ const TICK: &str = "\"Tick\"";
 pub(super) struct Half {
     inputs: Vec<(Input, String)>,
     jobs: Vec<NewJob>,
+    /// What their requests take in memory.
+    bytes: usize,
     facts: Vec<(JobId, Facts)>,
     nodes: Vec<NodeRow>,
     audit: Vec<AuditRow>,
@@ -49,6 +51,7 @@ impl Half {
     fn absorb(&mut self, other: Half) {
         self.inputs.extend(other.inputs);
         self.jobs.extend(other.jobs);
+        self.bytes += other.bytes;
         self.facts.extend(other.facts);
         self.nodes.extend(other.nodes);
         self.audit.extend(other.audit);
@@ -65,7 +68,7 @@ pub(super) enum After {
     /// A node was drained or resumed.
     Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
     /// An agent is connected.
-    Connected(AgentId, Box<Hello>, mpsc::UnboundedSender<ToAgent>, Reply<u64>),
+    Connected(AgentId, Box<Hello>, mpsc::Sender<ToAgent>, Reply<u64>),
     /// Agents may forget how a job ended.
     Durable(LeaseId, JobId),
 }
@@ -140,13 +143,17 @@ impl Staged {
     }
 
     /// Jobs that will be submitted.
-    pub(super) fn submissions(&self) -> usize {
-        self.clients.jobs.len()
+    pub(super) fn submissions(&self) -> Sum {
+        Sum { jobs: self.clients.jobs.len(), bytes: self.clients.bytes }
     }
 
     /// The same of one user.
-    pub(super) fn submissions_of(&self, user: &str) -> usize {
-        self.clients.jobs.iter().filter(|job| job.user == user).count()
+    pub(super) fn submissions_of(&self, user: &str) -> Sum {
+        let own = self.clients.jobs.iter().filter(|job| job.user == user);
+        own.fold(Sum::default(), |sum, job| Sum {
+            jobs: sum.jobs + 1,
+            bytes: sum.bytes + job.request.footprint(),
+        })
     }
 
     /// Whose job it is that will be submitted under this number.
@@ -195,6 +202,7 @@ impl Driver {
         if let Some(key) = &new.key {
             self.staged.keys.insert((new.user.clone(), key.clone()), (new.id, new.request.clone()));
         }
+        half.bytes += new.request.footprint();
         half.jobs.push(new);
     }
 
@@ -357,6 +365,7 @@ impl Counts {
         Half {
             inputs: batch.inputs.split_off(self.inputs),
             jobs: std::mem::take(&mut batch.jobs),
+            bytes: std::mem::take(&mut batch.bytes),
             facts: std::mem::take(&mut batch.facts),
             nodes: batch.nodes.split_off(self.nodes),
             audit: std::mem::take(&mut batch.audit),

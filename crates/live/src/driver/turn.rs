@@ -113,7 +113,10 @@ impl Driver {
 
     fn take(&mut self, now: Time, ask: Ask) {
         match ask {
-            Ask::Submit { who, request, key, reply } => self.take_submit(&who, *request, key, reply),
+            Ask::Submit { who, request, key, room, reply } => {
+                self.take_submit(&who, *request, key, reply);
+                drop(room);
+            }
             Ask::Cancel { who, job, reason, reply } => self.take_cancel(&who, job, reason, reply),
             Ask::Drain { who, node, drain, evict, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
@@ -127,6 +130,7 @@ impl Driver {
             Ask::From { connection, message } => self.take_from(now, connection, message),
             Ask::Disconnect { connection } => self.take_disconnect(connection),
             Ask::Logs { who, log, reply } => self.take_logs(&who, log, reply),
+            Ask::LogsMore { request, pieces } => self.grant_log(request, pieces),
             Ask::Shutdown { leave, reply } => self.end_soon(leave, Some(reply)),
         }
     }
@@ -151,6 +155,7 @@ impl Driver {
             return;
         }
         self.looked = elapsed;
+        self.look_for_full();
         self.look_for_silent(now);
         self.call_off_logs();
         self.show_times(now);

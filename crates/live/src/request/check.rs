@@ -3,13 +3,16 @@
 
 use std::path::Path;
 
-use super::{JobRequest, TrainingRequest, sharing};
+use super::{JobRequest, TrainingRequest, secrets, sharing};
 
 /// Devices that one job may ask for.
 pub const GPUS_MAX: u32 = 1_000_000;
 
-/// Bytes of a command and an environment together; Linux itself takes 2 MiB.
-pub const BYTES_MAX: usize = 256 << 10;
+/// Bytes of a command and an environment together, each word with its end and its pointer, as Linux counts them.
+pub const BYTES_MAX: usize = 64 << 10;
+
+/// What a word costs beside its bytes: its end and its pointer.
+const WORD: usize = 9;
 
 /// Jobs that one may come after.
 pub const AFTER_MAX: usize = 1_000;
@@ -38,6 +41,7 @@ pub(super) fn problem(field: &'static str, message: impl Into<String>) -> Result
 pub fn check(request: &JobRequest) -> Result<(), Problem> {
     command(request)?;
     environment(request)?;
+    secrets::check(request)?;
     names(request)?;
     sizes(request)?;
     numbers(request)?;
@@ -69,13 +73,15 @@ fn environment(request: &JobRequest) -> Result<(), Problem> {
             );
         }
     }
-    let words = request.command.iter().map(String::len);
-    let pairs = request.env.iter().map(|(key, value)| key.len() + value.len() + 2);
+    let words = request.command.iter().map(|word| word.len() + WORD);
+    let pairs = request.env.iter().map(|(key, value)| key.len() + value.len() + 1 + WORD);
     let bytes: usize = words.chain(pairs).sum();
     if bytes > BYTES_MAX {
         return problem(
             "command",
-            format!("{bytes} bytes of command and environment; at most {BYTES_MAX} are taken"),
+            format!(
+                "{bytes} bytes of command and environment, and at most {BYTES_MAX} are taken; put what is long into a file"
+            ),
         );
     }
     Ok(())

@@ -4,7 +4,9 @@
 pub mod amounts;
 pub mod check;
 pub mod sbatch;
+pub mod secrets;
 mod sharing;
+mod size;
 pub mod times;
 mod training;
 pub mod yaml;
@@ -20,6 +22,7 @@ use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
 pub use self::training::TrainingRequest;
+use crate::wire::Handed;
 
 /// A job to be run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -29,8 +32,11 @@ pub struct JobRequest {
     pub name: Option<String>,
     /// The program and its arguments. No shell is involved.
     pub command: Vec<String>,
-    /// What is added to its environment.
+    /// What is added to its environment. Whoever may see the job sees it too: use `secrets` for passwords and keys.
     pub env: BTreeMap<String, String>,
+    /// Secrets it is given, by name: `env` as a variable of that name, `file` as a file of that name in the folder
+    /// that `YARD_SECRETS_DIR` names. `yard secret set` keeps their values.
+    pub secrets: BTreeMap<String, Handed>,
     /// Where it runs: an absolute path on the nodes.
     #[schema(value_type = Option<String>)]
     pub workdir: Option<PathBuf>,

@@ -11,6 +11,7 @@ use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
 use super::{Checkpoint, JobRequest, Mistake, Ranks, TrainingRequest, amounts, times};
+use crate::wire::Handed;
 
 /// Bytes of a job file.
 const BYTES_MAX: usize = 1 << 20;
@@ -23,6 +24,7 @@ struct JobFile {
     command: Vec<String>,
     run: Option<String>,
     env: BTreeMap<String, String>,
+    secrets: BTreeMap<String, Handed>,
     workdir: Option<PathBuf>,
     gpus: Option<u32>,
     min_gpus: Option<u32>,
@@ -118,6 +120,7 @@ impl JobFile {
             checkpoint: self.checkpoint.read()?,
             name: self.name,
             env: self.env,
+            secrets: self.secrets,
             workdir: self.workdir,
             gpus: self.gpus,
             min_gpus: self.min_gpus,
@@ -211,6 +214,7 @@ mod tests {
 name: resnet
 command: [python, train.py, --epochs, '90']
 env: {EPOCHS: 90, OFF: no, NAME: x}
+secrets: {WANDB_API_KEY: env, hf-token: file}
 workdir: /data
 gpus: 4
 min_gpus: 2
@@ -256,6 +260,9 @@ exclusion: vision
             name: Some("resnet".into()),
             command: ["python", "train.py", "--epochs", "90"].map(String::from).to_vec(),
             env: [("EPOCHS", "90"), ("OFF", "no"), ("NAME", "x")].map(|(k, v)| (k.into(), v.into())).into(),
+            secrets: [("WANDB_API_KEY", Handed::Env), ("hf-token", Handed::File)]
+                .map(|(name, handed)| (name.into(), handed))
+                .into(),
             workdir: Some("/data".into()),
             gpus: Some(4),
             min_gpus: Some(2),

@@ -1,12 +1,12 @@
 //! An answer as people see it: names instead of numbers, and of others' jobs only how many.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use yard_core::forecast::what_if::{Hit, Told};
 use yard_core::units::{Span, Time};
 
 use super::Question;
-use crate::board::Board;
 use crate::forecaster::seen;
 use crate::handle::Who;
 use crate::views::{DelayView, JobView, WhatIfRow, WhatIfView};
@@ -14,15 +14,18 @@ use crate::views::{DelayView, JobView, WhatIfRow, WhatIfView};
 /// Delayed jobs that are named, those first that lose most.
 const NAMED_MAX: usize = 20;
 
+/// The jobs on the board.
+type Jobs = BTreeMap<u64, Arc<JobView>>;
+
 /// What somebody may see of an answer.
-pub(crate) fn view(question: &Question, told: &[Told], who: &Who, board: &Board) -> WhatIfView {
+pub(crate) fn view(question: &Question, told: &[Told], who: &Who, jobs: &Jobs) -> WhatIfView {
     let rows = question.ways.iter().zip(told);
     let mut rows: Vec<WhatIfRow> = rows
         .map(|(way, told)| {
             let place = told.place.as_ref().map(|place| (place.devices(), question.place(place)));
             let (gpus, (nodes, kind)) = place.map_or_else(Default::default, |(n, place)| (Some(n), place));
             let deadline = way.spec().and_then(|spec| spec.deadline);
-            let row = row(told, deadline, who, &board.jobs);
+            let row = row(told, deadline, who, jobs);
             // A job whose estimate is missing is one for which there was no work left.
             let told_all = !question.intervals || way.spec().is_none() || told.estimate.is_some();
             let untold = !told_all && told.refused.is_none();
@@ -35,7 +38,7 @@ pub(crate) fn view(question: &Question, told: &[Told], who: &Who, board: &Board)
     WhatIfView { made_at: question.at.secs(), cut: rows.iter().any(|row| row.cut), rows }
 }
 
-fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &BTreeMap<u64, JobView>) -> WhatIfRow {
+fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &Jobs) -> WhatIfRow {
     let delay = |hit: &Hit| {
         let job = jobs.get(&hit.job.0).filter(|job| who.admin || job.user == who.user)?;
         let (job, name) = (job.id, job.name.clone());

@@ -4,12 +4,12 @@ use tokio::sync::mpsc;
 
 use super::Ends;
 use crate::handle::{Ask, Handle};
-use crate::wire::FromAgent;
+use crate::wire::{FromAgent, ORDERS_MAX};
 
 /// Connects, and passes on what either side says until the server closes.
 pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result<()> {
     let FromAgent::Hello(hello) = ends.hello().await? else { anyhow::bail!("an agent begins with hello") };
-    let (link, mut said) = mpsc::unbounded_channel();
+    let (link, mut said) = mpsc::channel(ORDERS_MAX);
     let connection = handle.ask(|reply| Ask::Connect { hello: Box::new(hello), link, reply }).await?;
     loop {
         tokio::select! {

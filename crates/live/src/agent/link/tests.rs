@@ -32,6 +32,9 @@ impl History for NoHistory {
     fn job(&self, _: u64) -> Result<Option<JobView>, Refusal> {
         Ok(None)
     }
+    fn request(&self, _: u64) -> Result<Option<crate::request::JobRequest>, Refusal> {
+        Ok(None)
+    }
     fn events(&self, _: &EventFilter) -> Result<Vec<EventView>, Refusal> {
         Ok(Vec::new())
     }
@@ -61,6 +64,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
         stall: Duration::from_secs(60),
         patience: Duration::from_secs(60),
         asking: Default::default(),
+        quota: Default::default(),
         replayer: Arc::new(crate::replay::testing::Still),
         stop: stop.clone(),
     };
@@ -71,7 +75,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
 }
 
 /// Says hello when the link is up, and gives what the server was asked then.
-async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::UnboundedSender<ToAgent> {
+async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sender<ToAgent> {
     while !matches!(link.heard.recv().await.unwrap(), Heard::Up) {}
     let hello = Hello {
         version: WIRE_VERSION,
@@ -113,7 +117,7 @@ async fn a_machine_joins_talks_and_comes_back_with_its_certificate() {
     let Ask::From { connection: 5, message: FromAgent::Beat { seq: 1 } } = asks.recv().await.unwrap() else {
         panic!("no beat")
     };
-    to_agent.send(ToAgent::Beat { seq: 1 }).unwrap();
+    to_agent.send(ToAgent::Beat { seq: 1 }).await.unwrap();
     let Heard::Said(said) = first.heard.recv().await.unwrap() else { panic!("no answer") };
     assert_eq!(*said, ToAgent::Beat { seq: 1 });
     drop(to_agent); // The server ends the connection; the link makes another.

@@ -126,6 +126,7 @@ pub(super) fn quick(world: &World) -> Site {
         stall: site.stall,
         patience: site.patience,
         asking: Default::default(),
+        quota: Default::default(),
         replayer: site.replayer.clone(),
         stop: site.stop.clone(),
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::driver::Meter;
+use crate::quota::{Quota, QuotaLimits};
 
 #[tokio::test]
 async fn a_job_is_submitted_shown_and_cancelled() {
@@ -32,21 +33,24 @@ async fn what_cannot_be_kept_is_refused_and_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn submissions_with_one_token_have_a_rate() {
+async fn requests_with_one_token_have_a_rate() {
     let world = World::new();
-    let caller = world.site.tokens.check(&world.ada, [127, 0, 0, 1].into()).unwrap();
-    while caller.may_submit().is_ok() {}
-    let mut seen = Vec::new();
-    for _ in 0..50 {
-        while caller.may_submit().is_ok() {}
-        seen.push(world.call("POST", "/v1/jobs", Some(&world.ada), &train("more")).await);
+    let limits = QuotaLimits { token_requests: 0.001, ..QuotaLimits::default() };
+    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let world = World { router, ..world };
+    let submit = async |token: &str| world.call("POST", "/v1/jobs", Some(token), &train("one")).await;
+    assert_eq!(submit(&world.ada).await.status, StatusCode::CREATED);
+    let refused = submit(&world.ada).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() > 1);
+    let error = refused.json()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("0.001 a second") && error.contains("--token-requests"), "{error}");
+    assert_eq!(world.get("/v1/jobs", &world.ada).await.status, StatusCode::TOO_MANY_REQUESTS, "any request");
+    assert_eq!(world.get("/v1/jobs", &world.looker).await.status, StatusCode::OK, "another token of theirs");
+    assert_eq!(submit(&world.bob).await.status, StatusCode::CREATED, "others go on");
+    for _ in 0..20 {
+        assert_eq!(submit(&world.admin).await.status, StatusCode::CREATED, "and admins");
     }
-    let refused = seen.iter().find(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(refused.expect("one comes too soon").headers["retry-after"], "1");
-    assert_eq!(
-        world.call("POST", "/v1/jobs", Some(&world.bob), &train("one")).await.status,
-        StatusCode::CREATED
-    );
 }
 
 #[tokio::test]
@@ -56,7 +60,7 @@ async fn pages_of_jobs_follow_each_other() {
         world.past.jobs.lock().unwrap().push(job(id, "ada", "succeeded"));
     }
     world.past.jobs.lock().unwrap().push(job(29, "ada", "running"));
-    world.site.handle.board.write().unwrap().jobs.insert(29, job(29, "ada", "failed"));
+    world.site.handle.board.write().unwrap().put_job(job(29, "ada", "failed"));
     let ids = async |query: &str| -> Vec<u64> {
         let answer = world.get(&format!("/v1/jobs?{query}"), &world.ada).await;
         answer.json()["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()

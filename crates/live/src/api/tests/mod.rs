@@ -35,7 +35,7 @@ use crate::board::Board;
 use crate::ca::Authority;
 use crate::changes::Changes;
 use crate::clock::now_us;
-use crate::handle::{Ask, Handle, Refusal};
+use crate::handle::{Ask, Handle, LogStream, Refusal};
 use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::request::JobRequest;
@@ -87,7 +87,7 @@ impl World {
         let past = Arc::new(Past::default());
         past.jobs.lock().unwrap().push(job(1, "ada", "succeeded"));
         let heard = Arc::default();
-        let handle = driver(board(), Arc::clone(&heard));
+        let handle = driver(board(), Arc::clone(&heard), past.clone());
         let site = Arc::new(Site {
             handle,
             history: past.clone(),
@@ -97,6 +97,7 @@ impl World {
             stall: Duration::from_secs(10),
             patience: Duration::from_secs(20),
             asking: Default::default(),
+            quota: Default::default(),
             replayer: Arc::new(crate::replay::testing::Still),
             stop: CancellationToken::new(),
         });
@@ -135,6 +136,7 @@ impl World {
 struct Past {
     jobs: Mutex<Vec<JobView>>,
     events: Mutex<Vec<EventView>>,
+    requests: Mutex<BTreeMap<u64, JobRequest>>,
 }
 
 fn page<T>(found: Vec<T>, after: Option<u64>, limit: usize) -> Vec<T> {
@@ -155,6 +157,10 @@ impl History for Past {
 
     fn job(&self, id: u64) -> Result<Option<JobView>, Refusal> {
         Ok(self.jobs.lock().unwrap().iter().find(|job| job.id == id).cloned())
+    }
+
+    fn request(&self, id: u64) -> Result<Option<JobRequest>, Refusal> {
+        Ok(self.requests.lock().unwrap().get(&id).cloned())
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal> {
@@ -256,22 +262,22 @@ fn board() -> Board {
         rounds: 0,
         plans: 0,
     };
-    let jobs = BTreeMap::from([(2, job(2, "ada", "running"))]);
-    let (nodes, status) = (BTreeMap::from([("node-1".into(), node)]), Some(status));
+    let jobs = BTreeMap::from([(2, Arc::new(job(2, "ada", "running")))]);
+    let (nodes, status) = (BTreeMap::from([("node-1".into(), Arc::new(node))]), Some(status));
     let mut changes = Changes::default();
     changes.begin(now_us());
     Board { jobs, paces: BTreeMap::new(), nodes, status, alive: now_us(), changes }
 }
 
 /// A driver that answers as a real one would, without deciding anything.
-fn driver(board: Board, heard: Arc<Mutex<Vec<String>>>) -> Handle {
+fn driver(board: Board, heard: Arc<Mutex<Vec<String>>>, past: Arc<Past>) -> Handle {
     let (asks, mut inbox) = mpsc::channel(16);
     let handle = Handle { asks, board: Arc::new(RwLock::new(board)), events: broadcast::Sender::new(4) };
     let board = handle.board.clone();
     tokio::spawn(async move {
         let mut links = Vec::new();
         while let Some(ask) = inbox.recv().await {
-            answer(ask, &board, &heard, &mut links);
+            answer(ask, &board, &heard, &past, &mut links);
         }
     });
     handle
@@ -281,31 +287,34 @@ fn answer(
     ask: Ask,
     board: &RwLock<Board>,
     heard: &Mutex<Vec<String>>,
-    links: &mut Vec<mpsc::UnboundedSender<ToAgent>>,
+    past: &Past,
+    links: &mut Vec<mpsc::Sender<ToAgent>>,
 ) {
     let mut board = board.write().unwrap();
     let say = |what: String| heard.lock().unwrap().push(what);
     match ask {
-        Ask::Submit { who, request, key, reply } => {
+        Ask::Submit { who, request, key, reply, .. } => {
             say(format!("submit {} {key:?}", who.user));
             let refused = request.command.first().is_some_and(|word| word == "disk-full");
             let id = board.jobs.last_key_value().map_or(1, |(id, _)| id + 1);
-            let job = JobView { request: Some(*request), ..job(id, &who.user, "pending") };
+            past.requests.lock().unwrap().insert(id, *request);
+            let job = job(id, &who.user, "pending");
             let full = || Refusal::Unavailable("the disk is full".into());
             let _ = reply.send(if refused { Err(full()) } else { Ok(job.clone()) });
-            board.jobs.insert(id, job);
+            board.put_job(job);
         }
         Ask::Cancel { who, job, reason, reply } => {
             say(format!("cancel {} {job} {reason:?}", who.user));
             let found = board.jobs.get_mut(&job.0).map(|job| {
-                job.state = "cancelled".into();
-                job.clone()
+                Arc::make_mut(job).state = "cancelled".into();
+                JobView::clone(job)
             });
             let _ = reply.send(found.ok_or(Refusal::Conflict("it is over".into())));
         }
         Ask::Drain { node, drain, reply, .. } => {
             let found = board.nodes.get_mut(&node);
-            let changed = found.map(|node| node.state = if drain { "draining" } else { "up" }.into());
+            let changed =
+                found.map(|node| Arc::make_mut(node).state = if drain { "draining" } else { "up" }.into());
             let _ = reply.send(changed.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
         Ask::Cheapest { count, reply, .. } => {
@@ -334,26 +343,26 @@ fn answer(
             let _ = reply.send(Ok(crate::replay::testing::present()));
         }
         Ask::Logs { log, reply, .. } => {
-            let (to, from) = mpsc::unbounded_channel();
+            let (to, pieces_end) = mpsc::channel(4);
             let pieces = match log.rank {
                 0 => vec![Ok("one\n".to_owned()), Ok("two\n".to_owned())],
                 1 => vec![Err("rank 1 has no log".to_owned())],
                 _ => vec![Ok("one\n".to_owned()), Err("the agent went away".to_owned())],
             };
-            pieces.into_iter().for_each(|piece| to.send(piece).unwrap());
-            let _ = reply.send(Ok(from));
+            pieces.into_iter().for_each(|piece| to.try_send(piece).unwrap());
+            let _ = reply.send(Ok(LogStream { request: 1, pieces: pieces_end }));
         }
         Ask::Connect { hello, link, reply } => {
             say(format!("connect {}", hello.name));
-            link.send(ToAgent::Welcome { lease_s: 60.0, beat_s: 2.0 }).unwrap();
+            link.try_send(ToAgent::Welcome { lease_s: 60.0, beat_s: 2.0 }).unwrap();
             links.push(link);
             let _ = reply.send(Ok(links.len() as u64 - 1));
         }
         Ask::From { connection, message: FromAgent::Beat { seq } } => {
-            links[connection as usize].send(ToAgent::Beat { seq }).unwrap();
+            links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
         }
         Ask::Disconnect { connection } => say(format!("disconnect {connection}")),
-        Ask::View { .. } | Ask::From { .. } | Ask::Shutdown { .. } => {}
+        Ask::View { .. } | Ask::From { .. } | Ask::LogsMore { .. } | Ask::Shutdown { .. } => {}
     }
 }
 

@@ -27,7 +27,7 @@ fn happen(world: &World, id: u64, user: &str) {
     let mut board = world.site.handle.board.write().unwrap();
     board.changes.begin(now_us());
     board.changes.job(id);
-    board.jobs.insert(id, job(id, user, "pending"));
+    board.put_job(job(id, user, "pending"));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn a_token_says_who_one_is() {
 async fn the_queue_is_ones_own_with_reasons() {
     let world = World::new();
     for (id, user) in [(3, "ada"), (4, "bob")] {
-        world.site.handle.board.write().unwrap().jobs.insert(id, job(id, user, "pending"));
+        world.site.handle.board.write().unwrap().put_job(job(id, user, "pending"));
     }
     let queue = async |token: &str| {
         let queue = world.get("/v1/queue", token).await.json();

@@ -17,7 +17,7 @@ pub(super) struct Agent {
     pub(super) parts: BTreeMap<PartId, Told>,
     handle: Option<Handle>,
     connection: u64,
-    inbox: Option<mpsc::UnboundedReceiver<ToAgent>>,
+    inbox: Option<mpsc::Receiver<ToAgent>>,
     /// What came with the orders to start.
     pub(super) tasks: BTreeMap<PartId, (Start, Task)>,
     /// When parts that run will be done, for `run`.
@@ -48,7 +48,7 @@ impl Agent {
     }
 
     pub(super) async fn connect(&mut self, handle: &Handle) -> Result<(), Refusal> {
-        let (link, inbox) = mpsc::unbounded_channel();
+        let (link, inbox) = mpsc::channel(crate::wire::ORDERS_MAX);
         let parts = self.parts.iter().map(|(part, told)| (*part, told.clone())).collect();
         let hello = Box::new(Hello { parts, ..self.hello.clone() });
         self.connection = handle.ask(|reply| Ask::Connect { hello, link, reply }).await?;

@@ -15,7 +15,7 @@ struct Hand {
     driver: Driver,
     sources: Sources,
     _asks: mpsc::Sender<Ask>,
-    inbox: mpsc::UnboundedReceiver<ToAgent>,
+    inbox: mpsc::Receiver<ToAgent>,
     connection: u64,
 }
 
@@ -30,7 +30,7 @@ impl Hand {
             recovery::recover(config, store, placer, planner, packed_sender, &Default::default()).unwrap();
         driver.begin().unwrap();
         let (asks_sender, asks) = mpsc::channel(1);
-        let (_, inbox) = mpsc::unbounded_channel();
+        let (_, inbox) = mpsc::channel(100);
         let sources = Sources { asks, answers, packed };
         Hand { driver, sources, _asks: asks_sender, inbox, connection: 0 }
     }
@@ -57,7 +57,7 @@ impl Hand {
     }
 
     fn connect(&mut self) {
-        let (link, inbox) = mpsc::unbounded_channel();
+        let (link, inbox) = mpsc::channel(100);
         let (reply, mut answer) = oneshot::channel();
         let hello = Hello {
             version: WIRE_VERSION,
@@ -82,7 +82,7 @@ impl Hand {
     fn submit(&mut self, key: Option<&str>) -> Result<JobView, Refusal> {
         let (reply, mut answer) = oneshot::channel();
         let (request, key) = (Box::new(job(0.0, 0)), key.map(str::to_owned));
-        self.turn(vec![Ask::Submit { who: who("ann"), request, key, reply }]);
+        self.turn(vec![Ask::Submit { who: who("ann"), request, key, room: None, reply }]);
         answer.try_recv().expect("a client is answered in the same turn")
     }
 
@@ -187,7 +187,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
     let dir = Scratch::new();
     let mut hand = Hand::new(&dir);
     hand.driver.store.connection().pragma_update(None, "query_only", true).unwrap();
-    let (link, _inbox) = mpsc::unbounded_channel();
+    let (link, _inbox) = mpsc::channel(100);
     let (reply, mut answer) = oneshot::channel();
     let hello = Hello {
         version: WIRE_VERSION,

@@ -207,7 +207,7 @@ async fn too_many_jobs_and_impossible_ones_are_refused() {
         rig.submit(wide(4)).await;
     }
     let third = rig.try_submit("ann", wide(4), None).await;
-    assert!(matches!(&third, Err(Refusal::Unavailable(why)) if why.contains("ann has 2")), "{third:?}");
+    assert!(matches!(&third, Err(Refusal::TooMany(why)) if why.contains("ann has 2")), "{third:?}");
     rig.try_submit("bob", wide(4), None).await.unwrap();
     let full = rig.try_submit("eve", wide(4), None).await;
     assert!(matches!(&full, Err(Refusal::Unavailable(why)) if why.contains("3 jobs")), "{full:?}");

@@ -96,7 +96,7 @@ impl Rig {
         key: Option<&str>,
     ) -> Result<JobView, Refusal> {
         let (request, key) = (Box::new(request), key.map(str::to_owned));
-        self.handle.ask(|reply| Ask::Submit { who: who(user), request, key, reply }).await
+        self.handle.ask(|reply| Ask::Submit { who: who(user), request, key, room: None, reply }).await
     }
 
     async fn cancel(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
@@ -115,7 +115,7 @@ impl Rig {
     }
 
     fn job(&self, id: u64) -> Option<JobView> {
-        self.look(|board| board.jobs.get(&id).cloned())
+        self.look(|board| board.jobs.get(&id).map(|job| JobView::clone(job)))
     }
 
     /// Waits until the board shows what is wanted.

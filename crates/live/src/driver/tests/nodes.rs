@@ -196,7 +196,7 @@ async fn logs_come_from_the_agent_that_has_them() {
     };
     assert!(matches!(ask("bob", 0).await, Err(Refusal::NotFound(_))));
     assert!(matches!(ask("ann", 1).await, Err(Refusal::NotFound(_))));
-    let mut pieces = ask("ann", 0).await.unwrap();
+    let mut pieces = ask("ann", 0).await.unwrap().pieces;
     let Some(ToAgent::Logs { request, .. }) = agent.receive().await else { panic!("it is asked for a log") };
     for (text, end) in [("step 1\n", false), ("step 2\n", true)] {
         agent.say(FromAgent::Logs { request, text: text.into(), end, error: None }).await;
@@ -213,7 +213,7 @@ async fn logs_come_from_the_agent_that_has_them() {
             other => panic!("{other:?}"),
         }
     }
-    let mut pieces = ask("ann", 0).await.unwrap();
+    let mut pieces = ask("ann", 0).await.unwrap().pieces;
     agent.disconnect().await;
     assert_eq!(pieces.recv().await, Some(Err("its node cannot be reached".into())));
     assert!(matches!(ask("ann", 0).await, Err(Refusal::Unavailable(_))));

@@ -9,7 +9,7 @@ async fn asked(rig: &Rig, alternatives: Vec<Change>) -> Asked {
     let replay = Replay { history_s: Some(3_600.0), alternatives, ..Replay::default() };
     let window @ (from, to) = replay.window(present.at).unwrap();
     let rows = rig.history().recorded(from, to, 100).unwrap();
-    let living = rig.look(|board| board.jobs.clone());
+    let living = rig.look(|board| board.jobs.iter().map(|(id, job)| (*id, JobView::clone(job))).collect());
     Asked { who: Who { user: "root".into(), admin: true }, replay, present, rows, living, window }
 }
 

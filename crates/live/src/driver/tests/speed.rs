@@ -15,7 +15,7 @@ async fn durable_submissions_per_second_from_16_clients() {
         tokio::spawn(async move {
             for _ in 0..each {
                 let (who, request) = (who("ann"), Box::new(job(0.0, 0)));
-                handle.ask(|reply| Ask::Submit { who, request, key: None, reply }).await.unwrap();
+                handle.ask(|reply| Ask::Submit { who, request, key: None, room: None, reply }).await.unwrap();
             }
         })
     });
@@ -35,7 +35,7 @@ async fn trivial_jobs_per_second_on_eight_slots() {
     for _ in 0..jobs {
         let (who, request) = (who("ann"), Box::new(job(0.0, 0)));
         let (reply, _) = tokio::sync::oneshot::channel();
-        rig.handle.asks.send(Ask::Submit { who, request, key: None, reply }).await.unwrap();
+        rig.handle.asks.send(Ask::Submit { who, request, key: None, room: None, reply }).await.unwrap();
     }
     rig.until("all over", |board| board.status.as_ref().is_some_and(|status| status.ended == jobs)).await;
     println!("{:.0} jobs a second", jobs as f64 / watch.took().as_secs_f64());

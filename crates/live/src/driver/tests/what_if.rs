@@ -27,7 +27,7 @@ async fn a_question_is_answered_from_a_copy_and_changes_nothing() {
     rig.until_state(first, "running").await;
     let question = rig.what_if(long(500.0)).await.unwrap();
     let told = question.answer(&|| false).unwrap();
-    let told = rig.look(|board| view(&question, &told, &who("ann"), board));
+    let told = rig.look(|board| view(&question, &told, &who("ann"), &board.jobs));
     let row = &told.rows[0];
     let (start, end) = (row.start.unwrap() - told.made_at, row.end.unwrap() - told.made_at);
     assert!((start - 1_000.0).abs() < 60.0 && (end - start - 500.0).abs() < 1.0, "{row:?}");
@@ -76,7 +76,7 @@ async fn a_node_that_would_go_names_who_is_hit() {
     ] {
         let question = rig.asked(asked).await.unwrap();
         let told = question.answer(&|| false).unwrap();
-        let told = rig.look(|board| view(&question, &told, &who("ann"), board));
+        let told = rig.look(|board| view(&question, &told, &who("ann"), &board.jobs));
         let row = &told.rows[0];
         assert_eq!((row.label.as_str(), row.stranded, row.cut), (label, hit.len(), false), "{row:?}");
         let mut jobs: Vec<u64> = row.delays.iter().map(|delay| delay.job).collect();

@@ -24,8 +24,9 @@ use crate::client::{Client, ServerArgs};
 use crate::clock::Stopwatch;
 use crate::output::{Format, note};
 
-/// Any free port of this machine.
-const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+/// Any free port of this machine, and room for all the jobs of one user.
+const LISTEN: [&str; 6] =
+    ["--listen", "127.0.0.1:0", "--user-jobs-max", "200000", "--user-bytes-max", "1GiB"];
 /// A round is over when the server was silent for this part of it.
 const SILENCE: f64 = 0.25;
 /// How long an agent is left alone before it is weighed.
