@@ -75,6 +75,8 @@ enum Command {
     Token(cmd::token::TokenArgs),
     /// Show inputs that made the scheduler fail and were set aside, and have them tried again
     Repair(cmd::repair::RepairArgs),
+    /// Keep values for your jobs that nobody else sees, such as API keys
+    Secret(cmd::secret::SecretArgs),
     /// Run a trace through one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
     /// Ask a policy once: what it would give to the jobs of a trace
@@ -139,6 +141,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Top(args) => cmd::top::run(&args),
         Command::Token(args) => cmd::token::run(&args, out),
         Command::Repair(args) => cmd::repair::run(&args, out),
+        Command::Secret(args) => cmd::secret::run(&args, out),
         Command::Sim(args) => cmd::sim::run(&args, out),
         Command::Plan(args) => cmd::plan::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),

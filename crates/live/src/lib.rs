@@ -28,6 +28,7 @@ pub mod replay;
 pub mod request;
 #[cfg(test)]
 mod scratch;
+pub mod secrets;
 pub mod store;
 pub mod tls;
 pub mod translate;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::request::JobRequest;
+use crate::wire::SecretValue;
 
 /// A job as people see it. Times are seconds since 1970, UTC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -466,6 +467,33 @@ pub struct NewToken {
     pub token: TokenView,
     /// The secret.
     pub secret: String,
+}
+
+/// A secret as its owner sees it; never the value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SecretView {
+    /// Its name.
+    pub name: String,
+    /// How long the value is.
+    pub bytes: u64,
+    /// When it was set.
+    pub set_at: f64,
+}
+
+/// One's own secrets, by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SecretList {
+    /// The secrets.
+    pub secrets: Vec<SecretView>,
+}
+
+/// A secret's new value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretRequest {
+    /// The value: 1 byte to 64 KiB of text.
+    #[schema(value_type = String)]
+    pub value: SecretValue,
 }
 
 /// A machine asks to become a node, or a node for a new certificate.

@@ -140,6 +140,13 @@ impl Client {
         self.checked(self.posted(path).send_json(body)).map(drop)
     }
 
+    /// Puts something in its place.
+    pub(crate) fn put(&self, path: &str, body: &impl Serialize) -> Answer<()> {
+        let request = self.signed(self.agent.put(format!("{}{path}", self.place.url)));
+        let request = request.config().timeout_global(Some(PATIENCE)).build();
+        self.checked(request.send_json(body)).map(drop)
+    }
+
     /// Takes something away.
     pub(crate) fn delete(&self, path: &str) -> Answer<()> {
         let request = self.signed(self.agent.delete(format!("{}{path}", self.place.url)));

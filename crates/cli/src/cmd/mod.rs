@@ -13,6 +13,7 @@ pub(crate) mod nodes;
 pub(crate) mod plan;
 pub(crate) mod policies;
 pub(crate) mod repair;
+pub(crate) mod secret;
 pub(crate) mod server;
 pub(crate) mod show;
 pub(crate) mod sim;

@@ -21,6 +21,7 @@ use yard_live::handle::{Ask, Handle};
 use yard_live::history::History;
 use yard_live::metrics::Metrics;
 use yard_live::quota::{Quota, QuotaLimits};
+use yard_live::secrets::Secrets;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
@@ -76,6 +77,7 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
         handle: handle.clone(),
         history: Arc::new(History::open(data, round)?),
         tokens: tokens.clone(),
+        secrets: Arc::new(Secrets::open(data)?),
         authority,
         metrics,
         stall: STALL,

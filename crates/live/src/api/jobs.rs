@@ -11,6 +11,7 @@ use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
 use super::layers::Room;
+use super::tokens::blocking;
 use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
 use crate::handle::Ask;
@@ -54,9 +55,27 @@ pub(super) async fn submit(
 ) -> Result<(StatusCode, Answer<JobView>), Problem> {
     check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
     let key = key(&headers)?;
+    let request = has_secrets(&site, &caller, request).await?;
     let (who, request) = (caller.who, Box::new(request));
     let job = site.handle.ask(|reply| Ask::Submit { who, request, key, room: room.take(), reply }).await?;
     Ok((StatusCode::CREATED, Answer(job)))
+}
+
+/// The request, if its user has the secrets that it asks for.
+async fn has_secrets(site: &Arc<Site>, caller: &Caller, request: JobRequest) -> Result<JobRequest, Problem> {
+    if request.secrets.is_empty() {
+        return Ok(request);
+    }
+    let (site, user) = (site.clone(), caller.who.user.clone());
+    let (request, lacks) = blocking(move || {
+        let lacks = site.secrets.lacks(&user, &request.secrets);
+        (request, lacks)
+    })
+    .await?;
+    match lacks? {
+        Some(why) => Err(Problem::field("secrets", format!("secrets: {why}"))),
+        None => Ok(request),
+    }
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}", security(("token" = [])),

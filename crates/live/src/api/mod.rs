@@ -20,6 +20,7 @@ mod nodes;
 mod pace;
 mod queue;
 mod replay;
+mod secrets;
 mod tokens;
 mod trace;
 mod watch;
@@ -50,6 +51,7 @@ use crate::handle::{Handle, Refusal};
 use crate::metrics::Metrics;
 use crate::quota::Quota;
 use crate::replay::Replayer;
+use crate::secrets::Secrets;
 
 /// The largest body of a request.
 pub const BODY_MAX: usize = 1 << 20;
@@ -64,6 +66,8 @@ pub struct Site {
     pub history: Arc<dyn History>,
     /// Who may do what.
     pub tokens: Arc<Tokens>,
+    /// What users keep for their jobs.
+    pub secrets: Arc<Secrets>,
     /// Who signs agents' certificates.
     pub authority: Arc<Authority>,
     /// What is measured.
@@ -152,6 +156,8 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(queue::queue))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(secrets::list))
+        .routes(routes!(secrets::set, secrets::remove))
         .routes(routes!(trace::trace))
         .routes(routes!(health::status))
         .routes(routes!(join::join))

@@ -50,6 +50,7 @@ use crate::board::Board;
 use crate::forecaster::{Forecaster, MakePlacer};
 use crate::handle::{Ask, Handle, Reply};
 use crate::planner::{Answer, MakePolicy, Planner};
+use crate::secrets::Secrets;
 use crate::store::{Derived, Store, StoreError, pack};
 
 /// Asks that may wait before who asks has to.
@@ -97,6 +98,8 @@ pub struct Driver {
     forecaster: Forecaster,
     /// Inputs of the journal that made the scheduler fail and were set aside.
     set_aside: u64,
+    /// What jobs are given when they start.
+    secrets: Secrets,
     /// Asked to end: when, and who waits for it.
     ending: Option<(Span, Vec<Reply<()>>)>,
 }

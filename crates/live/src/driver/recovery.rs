@@ -21,6 +21,7 @@ use super::jobs::Record;
 use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
 use crate::forecaster::PAST_MAX;
 use crate::planner::Planner;
+use crate::secrets::Secrets;
 use crate::store::{Derived, NodeRow, Store, StoreError};
 use crate::translate::translate;
 use crate::views::JobView;
@@ -35,6 +36,7 @@ pub(super) fn recover(
     replaying: &Replaying,
 ) -> Result<Driver, StoreError> {
     let (seq, engine) = restore(&config, &store, placer)?;
+    let secrets = Secrets::open(&config.data)?;
     let derived = Derived { seq: store.derived()?, ..Derived::default() };
     let mut driver = Driver {
         config,
@@ -63,6 +65,7 @@ pub(super) fn recover(
         forecaster: Default::default(),
         packed,
         set_aside: replaying.count() as u64,
+        secrets,
         ending: None,
         store,
     };

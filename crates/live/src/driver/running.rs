@@ -7,10 +7,11 @@ use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Restored, ToGang};
 use yard_core::ids::{AgentId, JobId, LeaseId};
 use yard_core::job::Costs;
 use yard_core::message::{Command, Input, News, Outcome, Report};
-use yard_core::part::{Ending, Held, How, Order, Ranks, Start};
+use yard_core::part::{Ending, Held, How, Order, PartId, Ranks, Start, Told};
 use yard_core::units::{Span, Time};
 
 use super::Driver;
+use super::jobs::Record;
 use super::limits::limits;
 use super::staging::After;
 use crate::request;
@@ -109,24 +110,41 @@ impl Driver {
     pub(super) fn heed_gangs(&mut self, now: Time, out: Vec<FromGang>) {
         for wish in out {
             match wish {
-                FromGang::Order { agent, order } => self.order(agent, order),
+                FromGang::Order { agent, order } => self.order(now, agent, order),
                 FromGang::Report { lease, job, news } => self.report(now, lease, job, news),
             }
         }
     }
 
-    fn order(&mut self, agent: AgentId, order: Order) {
+    fn order(&mut self, now: Time, agent: AgentId, order: Order) {
         let task = match &order {
-            Order::Start(start) => self.task(agent, start).map(Box::new),
+            Order::Start(start) => match self.task(agent, start) {
+                Ok(task) => task.map(Box::new),
+                Err(reason) => return self.not_started(now, agent, start.part, reason),
+            },
             _ => None,
         };
         self.agents.get(agent).send(ToAgent::Order { order, task });
     }
 
+    /// A part has failed before its agent heard of it.
+    fn not_started(&mut self, now: Time, agent: AgentId, part: PartId, reason: String) {
+        let message = Some(format!("it could not start: {reason}"));
+        let ending = Ending { how: How::Crashed, step: None, code: None, signal: None, message };
+        self.gangs_step(now, ToGang::Told { agent, part, told: Told::Ended(ending) });
+    }
+
     /// What a part's processes are.
-    fn task(&self, agent: AgentId, start: &Start) -> Option<Task> {
+    fn task(&self, agent: AgentId, start: &Start) -> Result<Option<Task>, String> {
         let job = start.part.job;
-        let record = self.records.all.get(&job)?;
+        let Some(record) = self.records.all.get(&job) else { return Ok(None) };
+        let secrets = self.secrets.hand_over(&record.view.user, &record.request.secrets)?;
+        Ok(self.plain_task(agent, start, record).map(|task| Task { secrets, ..task }))
+    }
+
+    /// The same without secrets.
+    fn plain_task(&self, agent: AgentId, start: &Start, record: &Record) -> Option<Task> {
+        let job = start.part.job;
         let (request, run) = (&record.request, self.engine.job(job)?);
         let shape = self.engine.job_spec(job)?.shapes.get(run.shape as usize)?;
         let group = start.devices.first().map_or(0, |held| held.group) as usize;

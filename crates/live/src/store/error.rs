@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::secrets::SecretsError;
+
 /// Why the store cannot be used.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -53,6 +55,9 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// The secrets of users cannot be used.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
     /// SQLite cannot do what it should.
     #[error("{path}: {source}{}", remedy(source))]
     Sql {

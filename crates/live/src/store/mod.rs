@@ -7,6 +7,7 @@ mod error;
 mod journal;
 mod rows;
 mod schema;
+pub(crate) mod secrets;
 mod snapshot;
 pub mod tokens;
 

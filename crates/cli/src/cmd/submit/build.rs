@@ -62,6 +62,7 @@ fn apply(args: &SubmitArgs, request: &mut JobRequest) -> anyhow::Result<()> {
             pair.split_once('=').with_context(|| format!("--env {pair:?} is not KEY=VALUE"))?;
         request.env.insert(key.to_owned(), value.to_owned());
     }
+    request.secrets.extend(args.secret.iter().cloned());
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 use yard_live::request::{JobRequest, Ranks, amounts};
 use yard_live::views::JobView;
+use yard_live::wire::Handed;
 
 use super::what_if;
 use crate::client::{Client, JobRef, ServerArgs};
@@ -56,9 +57,13 @@ pub(crate) struct SubmitArgs {
     /// Where it runs [default: here]
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
-    /// Adds to its environment; may be given several times
+    /// Adds to its environment, for all to see who may see the job; may be given several times
     #[arg(short, long, value_name = "KEY=VALUE")]
     env: Vec<String>,
+    /// Gives it a secret of yours: as the variable NAME, or with :file as the file NAME in $YARD_SECRETS_DIR; may be given
+    /// several times (see yard secret)
+    #[arg(long, value_name = "NAME[:file]", value_parser = parse_secret)]
+    secret: Vec<(String, Handed)>,
     /// The team it counts for
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
@@ -343,6 +348,15 @@ fn without_nothing(value: Value) -> Value {
             Value::Object(fields.filter(|(_, value)| !empty(value)).collect())
         }
         other => other,
+    }
+}
+
+/// `NAME` or `NAME:file`.
+fn parse_secret(text: &str) -> Result<(String, Handed), String> {
+    match text.split_once(':') {
+        None | Some((_, "env")) => Ok((text.trim_end_matches(":env").to_owned(), Handed::Env)),
+        Some((name, "file")) => Ok((name.to_owned(), Handed::File)),
+        Some((_, other)) => Err(format!("{other:?} is not env or file")),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::clock::now_us;
 use crate::handle::{Ask, Handle, Refusal};
 use crate::listen::{Limits, serve};
 use crate::metrics::Metrics;
+use crate::secrets::Secrets;
 use crate::store::JobRow;
 use crate::views::{EventView, JobView};
 use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
@@ -59,6 +60,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
         handle: Handle { asks: tx, board, events },
         history: Arc::new(NoHistory),
         tokens,
+        secrets: Arc::new(Secrets::open(folder.path()).unwrap()),
         authority,
         metrics: Metrics::new(),
         stall: Duration::from_secs(60),

@@ -28,6 +28,7 @@ pub(super) fn body(path: &str) -> String {
         "/v1/nodes/drain" => r#"{"kind":"h100","count":1}"#.into(),
         "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
         "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
+        "/v1/secrets/{name}" => r#"{"value":"x"}"#.into(),
         _ => String::new(),
     }
 }

@@ -34,6 +34,8 @@ async fn every_route_is_documented() {
         /v1/nodes/{name}/resume post
         /v1/openapi.json get
         /v1/queue get
+        /v1/secrets get
+        /v1/secrets/{name} delete put
         /v1/status get
         /v1/tokens get post
         /v1/tokens/{id} delete

@@ -121,6 +121,7 @@ pub(super) fn quick(world: &World) -> Site {
         handle: site.handle.clone(),
         history: site.history.clone(),
         tokens: site.tokens.clone(),
+        secrets: site.secrets.clone(),
         authority: site.authority.clone(),
         metrics: site.metrics.clone(),
         stall: site.stall,

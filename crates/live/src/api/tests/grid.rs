@@ -52,6 +52,9 @@ async fn who_may_do_what() {
         401    403    403    403    204    POST /v1/nodes/{name}/resume
         200    200    200    200    200    GET /v1/openapi.json
         401    200    200    200    200    GET /v1/queue
+        401    200    403    200    200    GET /v1/secrets
+        401    404    403    404    404    DELETE /v1/secrets/{name}
+        401    204    403    204    204    PUT /v1/secrets/{name}
         401    200    200    200    200    GET /v1/status
         401    200    200    200    200    GET /v1/tokens
         401    403    403    403    201    POST /v1/tokens

@@ -7,7 +7,10 @@ mod events;
 mod flood;
 mod grid;
 mod jobs;
+mod kept_secrets;
+mod limits;
 mod replay;
+mod revoked;
 mod secrets;
 mod tls;
 mod watch;
@@ -40,10 +43,11 @@ use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::request::JobRequest;
 use crate::scratch::Scratch;
+use crate::secrets::Secrets;
 use crate::store::JobRow;
 use crate::store::tokens::Scope;
 use crate::views::{DeviceView, EventView, Explanation, JobView, NodeView, StatusView};
-use crate::wire::{FromAgent, ToAgent};
+use crate::wire::{FromAgent, LOG_CREDIT, LOG_PIECE, ToAgent};
 
 /// A server without sockets: ada and bob have tokens, ada has job 1 (over, in the history) and 2 (running).
 struct World {
@@ -92,6 +96,7 @@ impl World {
             handle,
             history: past.clone(),
             tokens,
+            secrets: Arc::new(Secrets::open(scratch.path()).unwrap()),
             authority,
             metrics: Metrics::new(),
             stall: Duration::from_secs(10),
@@ -130,6 +135,9 @@ impl World {
         (parts.status, parts.headers, body)
     }
 }
+
+/// The rank whose log has as many pieces as an agent may send, and does not end.
+const FULL_LOG: u32 = 7;
 
 /// A history in memory.
 #[derive(Default)]
@@ -296,11 +304,17 @@ fn answer(
         Ask::Submit { who, request, key, reply, .. } => {
             say(format!("submit {} {key:?}", who.user));
             let refused = request.command.first().is_some_and(|word| word == "disk-full");
+            let too_many = request.command.first().is_some_and(|word| word == "too-many");
             let id = board.jobs.last_key_value().map_or(1, |(id, _)| id + 1);
             past.requests.lock().unwrap().insert(id, *request);
             let job = job(id, &who.user, "pending");
             let full = || Refusal::Unavailable("the disk is full".into());
-            let _ = reply.send(if refused { Err(full()) } else { Ok(job.clone()) });
+            let many = || Refusal::TooMany("ada has 2 jobs, and may have 2".into());
+            let _ = reply.send(match (refused, too_many) {
+                (true, _) => Err(full()),
+                (_, true) => Err(many()),
+                _ => Ok(job.clone()),
+            });
             board.put_job(job);
         }
         Ask::Cancel { who, job, reason, reply } => {
@@ -342,6 +356,13 @@ fn answer(
         Ask::Present { reply } => {
             let _ = reply.send(Ok(crate::replay::testing::present()));
         }
+        Ask::Logs { log, reply, .. } if log.rank == FULL_LOG => {
+            let (to, pieces) = mpsc::channel(LOG_CREDIT as usize + 1);
+            (0..LOG_CREDIT).for_each(|_| to.try_send(Ok("x".repeat(LOG_PIECE))).unwrap());
+            // It goes on: the sender is kept.
+            tokio::spawn(async move { to.closed().await });
+            let _ = reply.send(Ok(LogStream { request: 1, pieces }));
+        }
         Ask::Logs { log, reply, .. } => {
             let (to, pieces_end) = mpsc::channel(4);
             let pieces = match log.rank {
@@ -362,7 +383,8 @@ fn answer(
             links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
         }
         Ask::Disconnect { connection } => say(format!("disconnect {connection}")),
-        Ask::View { .. } | Ask::From { .. } | Ask::LogsMore { .. } | Ask::Shutdown { .. } => {}
+        Ask::LogsMore { pieces, .. } => say(format!("more {pieces}")),
+        Ask::View { .. } | Ask::From { .. } | Ask::Shutdown { .. } => {}
     }
 }
 

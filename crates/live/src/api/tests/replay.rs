@@ -26,7 +26,7 @@ pub(super) fn recorded(jobs: &[JobView], from: Time, to: Time, limit: usize) -> 
 }
 
 /// Ada has two jobs in the history, one for a team, and bob one; each waited 100 s and ran 200.
-fn world() -> World {
+pub(super) fn world() -> World {
     let world = World::new();
     let over = |id, user: &str, tenant: Option<&str>| JobView {
         tenant: tenant.map(str::to_owned),

@@ -3,6 +3,7 @@
 mod agent;
 mod aside;
 mod audience;
+mod bounds;
 mod cards;
 mod crashes;
 mod durability;
@@ -13,6 +14,7 @@ mod parts;
 mod policies;
 mod promises;
 mod replay;
+mod secrets;
 mod speed;
 mod training;
 mod what_if;
