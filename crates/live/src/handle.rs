@@ -4,7 +4,7 @@
 use std::sync::{Arc, RwLock};
 
 use thiserror::Error;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot};
 use yard_core::ids::JobId;
 use yard_core::view::View;
 
@@ -148,6 +148,8 @@ pub enum Ask {
         connection: u64,
         /// What.
         message: FromAgent,
+        /// The room it takes among those of its connection that wait, given back once it is taken up.
+        room: Option<OwnedSemaphorePermit>,
     },
     /// An agent's connection is gone.
     Disconnect {

@@ -15,6 +15,9 @@ use crate::views::{EventView, JobView};
 /// Connections that are kept for the next to ask.
 const IDLE_MAX: usize = 8;
 
+/// Bytes of what was submitted that one question about the past may read.
+pub const RECORDED_BYTES_MAX: usize = 256 << 20;
+
 /// Which jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
@@ -125,17 +128,35 @@ impl History {
              WHERE ended_us IS NOT NULL AND submitted_us >= :from AND submitted_us < :to
              AND (:user IS NULL OR user = :user) ORDER BY submitted_us, id";
         let params = named_params! { ":from": micros(from), ":to": micros(to), ":user": user };
-        let mut jobs = self.list(text, params, job_row)?;
-        jobs.retain(|job| job.summary.as_ref().is_some_and(|view| view.executed_s > 0.0));
-        Ok(trace(&jobs, self.round))
+        // One row at a time: what was submitted of all of them together may be more than there is memory.
+        self.with(|db| {
+            let mut trace = TraceText::new(self.round);
+            for job in db.prepare_cached(text)?.query_map(params, job_row)? {
+                trace.add(&job?);
+            }
+            Ok(trace.done())
+        })
     }
 
-    /// Jobs that were submitted before `to` and were not over at `from`, at most so many, in order of submission.
-    pub fn recorded(&self, from: Time, to: Time, limit: u32) -> Result<Vec<JobRow>, StoreError> {
+    /// Jobs that were submitted before `to` and were not over at `from`, at most so many, in order of submission, without
+    /// their environments. None where they take more memory than one question may.
+    pub fn recorded(&self, from: Time, to: Time, limit: u32) -> Result<Option<Vec<JobRow>>, StoreError> {
         let text = "SELECT id, user, submitted_us, request, facts, summary FROM jobs
              WHERE submitted_us < :to AND (ended_us IS NULL OR ended_us > :from) ORDER BY submitted_us, id LIMIT :limit";
         let params = named_params! { ":from": micros(from), ":to": micros(to), ":limit": limit };
-        self.list(text, params, job_row)
+        self.with(|db| {
+            let (mut jobs, mut bytes) = (Vec::new(), 0);
+            for job in db.prepare_cached(text)?.query_map(params, job_row)? {
+                let mut job = job?;
+                job.request.env.clear();
+                bytes += job.request.footprint();
+                if bytes > RECORDED_BYTES_MAX {
+                    return Ok(None);
+                }
+                jobs.push(job);
+            }
+            Ok(Some(jobs))
+        })
     }
 
     fn list<T>(
@@ -199,16 +220,35 @@ const COLUMNS: [&str; 14] = [
     "kinds",
 ];
 
-fn trace(jobs: &[JobRow], round: Span) -> String {
-    let first = jobs.first().map_or(0, |job| job.submitted.0);
-    let base = Time(first - first.checked_rem(round.0).unwrap_or(0));
-    // Writing to memory cannot fail.
-    let mut out = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(Vec::new());
-    let _ = out.write_record(COLUMNS);
-    for job in jobs {
-        let _ = out.write_record(fields(job, base));
+/// A trace as it is written.
+struct TraceText {
+    round: Span,
+    /// What times count from, once there is a job.
+    base: Option<Time>,
+    out: csv::Writer<Vec<u8>>,
+}
+
+impl TraceText {
+    fn new(round: Span) -> TraceText {
+        // Writing to memory cannot fail.
+        let mut out = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(Vec::new());
+        let _ = out.write_record(COLUMNS);
+        TraceText { round, base: None, out }
     }
-    out.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+
+    /// Adds a job, if it has run.
+    fn add(&mut self, job: &JobRow) {
+        if job.summary.as_ref().is_none_or(|view| view.executed_s <= 0.0) {
+            return;
+        }
+        let first = job.submitted.0;
+        let base = *self.base.get_or_insert(Time(first - first.checked_rem(self.round.0).unwrap_or(0)));
+        let _ = self.out.write_record(fields(job, base));
+    }
+
+    fn done(self) -> String {
+        self.out.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    }
 }
 
 fn fields(job: &JobRow, base: Time) -> [String; 14] {

@@ -5,7 +5,7 @@ use yard_core::units::Time;
 
 use crate::api::{self, EventFilter, TraceFilter};
 use crate::handle::Refusal;
-use crate::history::{History, JobFilter};
+use crate::history::{History, JobFilter, RECORDED_BYTES_MAX};
 use crate::request::JobRequest;
 use crate::store::{JobRow, StoreError};
 use crate::views::{EventView, JobView};
@@ -43,7 +43,15 @@ impl api::History for History {
 
     fn recorded(&self, from: Time, to: Time, limit: usize) -> Result<Vec<JobRow>, Refusal> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        History::recorded(self, from, to, limit).map_err(unreadable)
+        let found = History::recorded(self, from, to, limit).map_err(unreadable)?;
+        found.ok_or_else(|| {
+            let mib = RECORDED_BYTES_MAX >> 20;
+            let message = format!(
+                "the jobs of that time take more than {mib} MiB of memory, which is all that one question may; ask for a \
+                 shorter time, or run them yourself: yard trace export, then yard sim"
+            );
+            Refusal::Invalid { field: Some("history_s".into()), message }
+        })
     }
 }
 

@@ -41,6 +41,10 @@ pub struct QuotaLimits {
     pub user_waiting: usize,
     /// The same of everybody.
     pub waiting: usize,
+    /// Bytes of large answers to one user that have not left.
+    pub user_answers: usize,
+    /// The same of everybody.
+    pub answers: usize,
     /// Questions to the history that are answered at once.
     pub reads: usize,
 }
@@ -55,6 +59,8 @@ impl Default for QuotaLimits {
             token_requests: 200.0,
             user_waiting: 8 << 20,
             waiting: 64 << 20,
+            user_answers: 64 << 20,
+            answers: 512 << 20,
             reads: 32,
         }
     }
@@ -69,6 +75,7 @@ pub struct Quota {
     waiting: Arc<Tally>,
     /// By address.
     guests: Arc<Tally>,
+    answers: Arc<Tally>,
     reads: Semaphore,
     /// By the public number of a token; admins make those, so there are not many.
     requests: Mutex<BTreeMap<String, Bucket>>,
@@ -89,6 +96,7 @@ impl Quota {
             logs: Tally::new(limits.user_logs, limits.logs),
             waiting: Tally::new(limits.user_waiting, limits.waiting),
             guests: Tally::new(GUEST_WAITING, GUESTS_WAITING),
+            answers: Tally::new(limits.user_answers, limits.answers),
             reads: Semaphore::new(limits.reads),
             requests: Mutex::default(),
         }
@@ -153,6 +161,21 @@ impl Quota {
     pub(crate) fn guest_room(&self, address: IpAddr, bytes: usize) -> Result<Place, Problem> {
         let address = address.to_string();
         self.guests.take(&address, bytes).map_err(|full| no_room(&address, full))
+    }
+
+    /// Room for an answer of so many bytes, until it has left.
+    pub(crate) fn answer(&self, user: &str, bytes: usize) -> Result<Place, Problem> {
+        self.answers.take(user, bytes).map_err(|full| {
+            let (whose, used, most) = match full {
+                Full::User { used, most } => (user, used, most),
+                Full::All { used, most } => ("all users", used, most),
+            };
+            let error = format!(
+                "this answer has {bytes} bytes, and answers to {whose} with {used} of at most {most} bytes are still being \
+                 sent; read those first, or ask for less, as with limit"
+            );
+            Problem::later(1.0, error)
+        })
     }
 
     /// Waits for the turn to ask the history.

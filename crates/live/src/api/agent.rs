@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::{Problem, Site};
@@ -23,6 +23,8 @@ use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an agent may be silent before its connection is taken for broken. It beats every few seconds.
 const SILENCE: Duration = Duration::from_secs(60);
+/// What an agent said and the driver has not taken up yet: two of the largest frames.
+const WAITING_KIB: usize = 2 * (FRAME_MAX >> 10) + 2;
 
 #[utoipa::path(get, path = "/v1/agent",
     responses((status = 101, description = "A WebSocket for agents; needs a node's certificate"),
@@ -82,6 +84,7 @@ async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
 /// Carries frames both ways until either side ends it.
 async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc::Receiver<ToAgent>) {
     let (mut to, mut from) = socket.split();
+    let waiting = Arc::new(Semaphore::new(WAITING_KIB));
     loop {
         tokio::select! {
             order = orders.recv() => {
@@ -92,7 +95,7 @@ async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc
             }
             frame = timeout(SILENCE, from.next()) => {
                 let Ok(Some(Ok(frame))) = frame else { return };
-                if !receive(site, connection, frame).await {
+                if !receive(site, connection, frame, &waiting).await {
                     break;
                 }
             }
@@ -103,17 +106,21 @@ async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc
 }
 
 /// Whether to go on.
-async fn receive(site: &Site, connection: u64, frame: Message) -> bool {
+async fn receive(site: &Site, connection: u64, frame: Message, waiting: &Arc<Semaphore>) -> bool {
     let text = match frame {
         Message::Text(text) => text,
         Message::Ping(_) | Message::Pong(_) => return true,
         Message::Binary(_) | Message::Close(_) => return false,
     };
+    // Whoever says more than is taken up waits, and no other node does.
+    let kib = (text.len() >> 10) as u32 + 1;
+    let Ok(room) = waiting.clone().acquire_many_owned(kib).await else { return false };
     let Ok(message) = serde_json::from_str::<FromAgent>(&text) else {
         tracing::warn!(connection, "an agent sent what is not understood; its connection is closed");
         return false;
     };
-    site.handle.asks.send(Ask::From { connection, message }).await.is_ok()
+    let ask = Ask::From { connection, message, room: Some(room) };
+    site.handle.asks.send(ask).await.is_ok()
 }
 
 async fn send(to: &mut SplitSink<WebSocket, Message>, order: &ToAgent) -> bool {

@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-use super::layers::Room;
+use super::room::Room;
 use super::{BODY_MAX, Problem, Site};
 use crate::auth::Caller;
 use crate::listen::Peer;
@@ -55,7 +55,7 @@ impl FromRequestParts<Arc<Site>> for Peer {
     }
 }
 
-fn caller(parts: &mut Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> {
+fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> {
     let peer = peer(parts)?;
     let caller = site.tokens.check(bearer(parts)?, peer.address.ip().to_canonical())?;
     if !caller.scope.allows(needed) {
@@ -65,13 +65,11 @@ fn caller(parts: &mut Parts, site: &Site, needed: Scope) -> Result<Caller, Probl
     }
     peer.known();
     site.quota.request(&caller)?;
-    parts.extensions.insert(Known(caller.who.user.clone()));
+    if let Some(room) = parts.extensions.get::<Room>() {
+        room.is_of(&caller.who.user);
+    }
     Ok(caller)
 }
-
-/// Whose request it is, for whoever reads its body.
-#[derive(Clone, Debug)]
-struct Known(String);
 
 fn peer(parts: &Parts) -> Result<&Peer, Problem> {
     parts.extensions.get::<Peer>().ok_or_else(unknown_peer)
@@ -132,7 +130,8 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Site>> for Params<T> {
 async fn read(request: Request, site: &Site) -> Result<Vec<u8>, Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
-    let known = request.extensions().get::<Known>().map(|known| known.0.as_str());
+    let room = request.extensions().get::<Room>().cloned().unwrap_or_default();
+    let known = room.user();
     let most = if known.is_some() { BODY_MAX } else { GUEST_BODY_MAX };
     let length = length.map_or(most, |length| usize::try_from(length).unwrap_or(usize::MAX));
     if length > most {
@@ -143,9 +142,7 @@ async fn read(request: Request, site: &Site) -> Result<Vec<u8>, Problem> {
         (None, Some(peer)) => site.quota.guest_room(peer.address.ip().to_canonical(), length)?,
         (None, None) => return Err(unknown_peer()),
     };
-    if let Some(room) = request.extensions().get::<Room>() {
-        room.put(place);
-    }
+    room.put(place);
     gather(request.into_body(), most).await
 }
 

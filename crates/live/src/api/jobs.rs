@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
-use super::layers::Room;
+use super::room::Room;
 use super::tokens::blocking;
 use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;

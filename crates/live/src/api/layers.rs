@@ -1,7 +1,7 @@
 //! What happens around each request: it is counted and timed by its route (never by its full path, which may name a
 //! job or a node), and it must begin to be answered in time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::StatusCode;
@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::{Instant, timeout};
 
 use super::{Problem, Site};
-use crate::quota::Place;
 
 pub(super) async fn record(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
@@ -30,29 +29,6 @@ pub(super) async fn patience(State(site): State<Arc<Site>>, request: Request, ne
         Problem { retry_s: Some(1.0), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, error) }.into_response()
     };
     timeout(site.patience, next.run(request)).await.unwrap_or_else(late)
-}
-
-/// Where the room that a request's body takes is kept until its answer begins, or until somebody takes it out.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Room(Arc<Mutex<Option<Place>>>);
-
-impl Room {
-    pub(super) fn put(&self, place: Place) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
-    }
-
-    /// Takes it out, for a request that outlives its handler.
-    pub(super) fn take(&self) -> Option<Place> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-pub(super) async fn make_room(mut request: Request, next: Next) -> Response {
-    let room = Room::default();
-    request.extensions_mut().insert(room.clone());
-    let response = next.run(request).await;
-    drop(room.take());
-    response
 }
 
 /// A closed list, because a client may invent methods and each would be a new metric.

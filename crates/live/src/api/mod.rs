@@ -20,6 +20,7 @@ mod nodes;
 mod pace;
 mod queue;
 mod replay;
+mod room;
 mod secrets;
 mod tokens;
 mod trace;
@@ -129,7 +130,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .layer(Extension(Arc::new(document)))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.clone(), layers::patience))
-        .layer(middleware::from_fn(layers::make_room))
+        .layer(middleware::from_fn_with_state(site.clone(), room::make_room))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(middleware::from_fn_with_state(site.clone(), layers::record))
         .with_state(site)

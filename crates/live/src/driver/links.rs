@@ -20,8 +20,20 @@ use crate::handle::{Refusal, Reply};
 use crate::store::NodeRow;
 use crate::wire::{FromAgent, Group, Hello, ToAgent};
 
+/// Bytes of a text of an agent that is kept and shown.
+const TEXT_MAX: usize = 4_096;
+
 /// Beats that an agent may miss before it is taken to be out of reach.
 const MISSED_MAX: u64 = 3;
+
+/// What an agent says for people to read, no longer than that.
+pub(super) fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_MAX));
+        text.push('…');
+    }
+    text
+}
 
 impl Driver {
     pub(super) fn take_connect(&mut self, hello: Hello, link: mpsc::Sender<ToAgent>, reply: Reply<u64>) {
@@ -170,7 +182,7 @@ impl Driver {
         let known =
             agent.groups.get_mut(group as usize).and_then(|group| group.devices.get_mut(device as usize));
         let Some(known) = known else { return };
-        known.problem = problem;
+        known.problem = problem.map(shortened);
         let row = agent.row();
         self.staged.keep_node(row);
         self.tell_health(id);

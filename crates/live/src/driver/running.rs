@@ -13,6 +13,7 @@ use yard_core::units::{Span, Time};
 use super::Driver;
 use super::jobs::Record;
 use super::limits::limits;
+use super::links::shortened;
 use super::staging::After;
 use crate::request;
 use crate::store::Ran;
@@ -238,7 +239,8 @@ impl Driver {
             record.view.checkpointed = Some(step);
         }
         let facts = &mut record.facts;
-        (facts.exit_code, facts.signal, facts.message) = (ending.code, ending.signal, ending.message);
+        (facts.exit_code, facts.signal) = (ending.code, ending.signal);
+        facts.message = ending.message.map(shortened);
         self.staged.facts.insert(job);
         let safe = record.facts.checkpointed.and_then(|step| record.work(spec, step));
         let steps = match outcome {

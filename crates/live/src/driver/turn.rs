@@ -127,7 +127,10 @@ impl Driver {
             Ask::Present { reply } => drop(reply.send(self.present())),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
             Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
-            Ask::From { connection, message } => self.take_from(now, connection, message),
+            Ask::From { connection, message, room } => {
+                self.take_from(now, connection, message);
+                drop(room);
+            }
             Ask::Disconnect { connection } => self.take_disconnect(connection),
             Ask::Logs { who, log, reply } => self.take_logs(&who, log, reply),
             Ask::LogsMore { request, pieces } => self.grant_log(request, pieces),

@@ -19,7 +19,7 @@ pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result
             },
             message = ends.next() => {
                 let Some(message) = message else { break };
-                if handle.asks.send(Ask::From { connection, message }).await.is_err() {
+                if handle.asks.send(Ask::From { connection, message, room: None }).await.is_err() {
                     break;
                 }
             }

@@ -96,7 +96,7 @@ async fn keep(server: Server, name: String, folder: PathBuf, mut ends: Ends) {
         if std::mem::take(&mut ends.welcomed) {
             pause = PAUSE.0;
         }
-        tokio::time::sleep(pause + jitter(pause)).await;
+        ends.rest(pause + jitter(pause)).await;
         pause = (pause * 2).min(PAUSE.1);
     }
 }
@@ -118,6 +118,15 @@ impl Ends {
                 None => anyhow::bail!("the agent is gone"),
             }
         }
+    }
+
+    /// Waits, and drops what the agent says meanwhile: its hello says it all again.
+    async fn rest(&mut self, pause: Duration) {
+        let drop_all = async {
+            while self.next().await.is_some() {}
+            std::future::pending::<()>().await;
+        };
+        let _over = tokio::time::timeout(pause, drop_all).await;
     }
 
     /// The next thing to say.

@@ -116,7 +116,8 @@ async fn a_machine_joins_talks_and_comes_back_with_its_certificate() {
     let mut first = link(&folder, address, Some(join));
     let to_agent = connect(&mut first, &mut asks).await;
     first.news.send(FromAgent::Beat { seq: 1 }).unwrap();
-    let Ask::From { connection: 5, message: FromAgent::Beat { seq: 1 } } = asks.recv().await.unwrap() else {
+    let Ask::From { connection: 5, message: FromAgent::Beat { seq: 1 }, .. } = asks.recv().await.unwrap()
+    else {
         panic!("no beat")
     };
     to_agent.send(ToAgent::Beat { seq: 1 }).await.unwrap();

@@ -172,3 +172,33 @@ async fn a_machine_without_a_token_has_little_room() {
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(refused.body.contains("larger than 65536"), "{}", refused.body);
 }
+
+/// Before, each answer stayed in memory until its reader took it, and a user could have a thousand of them.
+#[tokio::test]
+async fn answers_that_nobody_reads_have_only_so_much_room() {
+    let world = World::new();
+    for id in 10..400 {
+        world.site.handle.board.write().unwrap().put_job(job(id, "ada", "pending"));
+    }
+    let limits = QuotaLimits { user_answers: 300_000, ..QuotaLimits::default() };
+    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let world = World { router, ..world };
+    let (status, mut unread) = stream(&world, &world.ada, "/v1/jobs").await;
+    assert_eq!(status, StatusCode::OK);
+    let (status, refused) = stream(&world, &world.looker, "/v1/jobs").await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "another token of the same user");
+    let error = text(refused).await;
+    assert!(error.contains("answers to ada with") && error.contains("of at most 300000 bytes"), "{error}");
+    assert_eq!(
+        world.get("/v1/jobs?limit=5", &world.ada).await.status,
+        StatusCode::OK,
+        "what is small is answered"
+    );
+    assert_eq!(stream(&world, &world.admin, "/v1/jobs").await.0, StatusCode::OK, "others are");
+    let bytes = unread.next().await.unwrap().unwrap();
+    drop(unread);
+    let still = stream(&world, &world.ada, "/v1/jobs").await.0;
+    assert_eq!(still, StatusCode::TOO_MANY_REQUESTS, "bytes that wait to be sent count");
+    drop(bytes);
+    assert_eq!(stream(&world, &world.ada, "/v1/jobs").await.0, StatusCode::OK);
+}

@@ -379,7 +379,7 @@ fn answer(
             links.push(link);
             let _ = reply.send(Ok(links.len() as u64 - 1));
         }
-        Ask::From { connection, message: FromAgent::Beat { seq } } => {
+        Ask::From { connection, message: FromAgent::Beat { seq }, .. } => {
             links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
         }
         Ask::Disconnect { connection } => say(format!("disconnect {connection}")),

@@ -64,7 +64,7 @@ impl Agent {
     }
 
     pub(super) async fn say(&self, message: FromAgent) {
-        let ask = Ask::From { connection: self.connection, message };
+        let ask = Ask::From { connection: self.connection, message, room: None };
         let _ = self.handle.as_ref().unwrap().asks.send(ask).await;
     }
 

@@ -2,7 +2,8 @@
 
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
-use yard_core::part::How;
+use yard_core::part::{Ending, How, Told};
+use yard_core::units::Time;
 
 use super::*;
 use crate::handle::{LogRequest, LogStream};
@@ -94,7 +95,7 @@ async fn an_agent_that_takes_no_orders_is_disconnected_and_may_come_back() {
     let connection = rig.handle.ask(|reply| Ask::Connect { hello, link, reply }).await.unwrap();
     for seq in 0..100 {
         let message = FromAgent::Beat { seq };
-        rig.handle.asks.send(Ask::From { connection, message }).await.unwrap();
+        rig.handle.asks.send(Ask::From { connection, message, room: None }).await.unwrap();
     }
     rig.until_node("n1", "unreachable").await;
     let mut waiting = 0;
@@ -136,4 +137,32 @@ async fn what_one_user_submits_has_a_size_and_others_still_submit() {
     assert!(matches!(still, Err(Refusal::TooMany(_))), "also after a restart: {still:?}");
     rig.cancel("ann", 5).await.unwrap();
     rig.try_submit("ann", long(), None).await.expect("what is over does not count");
+}
+
+#[tokio::test]
+async fn what_an_agent_says_of_an_ending_is_kept_up_to_a_length() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let id = rig.submit(JobRequest { max_restarts: Some(0), ..job(0.0, 0) }).await.id;
+    let part = agent.start_running().await;
+    let message = Some("é".repeat(1 << 20));
+    let ending = Ending { how: How::Crashed, step: None, code: Some(1), signal: None, message };
+    agent.tell(part, Told::Ended(ending)).await;
+    let reason = rig.until_state(id, "failed").await.reason.unwrap();
+    assert!(reason.starts_with("éé") && reason.len() < 5_000, "{} bytes", reason.len());
+}
+
+/// What a question about the past reads is bounded by bytes, not only by jobs.
+#[tokio::test]
+async fn a_question_about_the_past_does_not_read_more_than_memory_holds() {
+    let rig = Rig::with(|config| (config.limits.bytes_per_user, config.limits.bytes) = (1 << 40, 1 << 40));
+    let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let words = JobRequest { command: vec!["x".into(); 6_000], ..job(0.0, 0) };
+    let count = crate::history::RECORDED_BYTES_MAX / words.footprint() + 1;
+    for answer in join_all((0..count).map(|_| rig.try_submit("ann", words.clone(), None))).await {
+        answer.unwrap();
+    }
+    let all = Time(u64::MAX / 4);
+    assert!(rig.history().recorded(Time::ZERO, all, 50_000).unwrap().is_none());
+    assert_eq!(rig.history().recorded(Time::ZERO, all, 100).unwrap().map(|jobs| jobs.len()), Some(100));
 }

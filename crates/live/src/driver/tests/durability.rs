@@ -87,7 +87,11 @@ impl Hand {
     }
 
     fn tell(&mut self, part: PartId, told: Told) {
-        self.turn(vec![Ask::From { connection: self.connection, message: FromAgent::Told { part, told } }]);
+        self.turn(vec![Ask::From {
+            connection: self.connection,
+            message: FromAgent::Told { part, told },
+            room: None,
+        }]);
     }
 
     fn started(&mut self) -> PartId {

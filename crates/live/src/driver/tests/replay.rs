@@ -8,7 +8,7 @@ async fn asked(rig: &Rig, alternatives: Vec<Change>) -> Asked {
     let present = rig.handle.ask(|reply| Ask::Present { reply }).await.unwrap();
     let replay = Replay { history_s: Some(3_600.0), alternatives, ..Replay::default() };
     let window @ (from, to) = replay.window(present.at).unwrap();
-    let rows = rig.history().recorded(from, to, 100).unwrap();
+    let rows = rig.history().recorded(from, to, 100).unwrap().unwrap();
     let living = rig.look(|board| board.jobs.iter().map(|(id, job)| (*id, JobView::clone(job))).collect());
     Asked { who: Who { user: "root".into(), admin: true }, replay, present, rows, living, window }
 }
@@ -51,7 +51,7 @@ async fn the_history_knows_who_was_there() {
     rig.events_of(job.id, "ended").await;
     let (submitted, ended) = (Time::from_secs(job.submitted_at), Time::from_secs(ended));
     let later = |time: Time| Time(time.0 + 1_000);
-    let there = |from, to| rig.history().recorded(from, to, 10).unwrap().len();
+    let there = |from, to| rig.history().recorded(from, to, 10).unwrap().unwrap().len();
     assert_eq!(there(Time::ZERO, Time::NEVER), 1);
     assert_eq!(there(later(submitted).min(ended), Time::NEVER), 1, "it was still there");
     assert_eq!(there(later(ended), Time::NEVER), 0, "it was over");
