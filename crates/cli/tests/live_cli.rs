@@ -476,6 +476,41 @@ fn tokens_are_made_listed_and_revoked() {
 }
 
 #[test]
+fn secrets_are_set_from_input_or_a_file_and_never_shown() {
+    let listed = json!({"secrets": [{"name": "KEY", "bytes": 9, "set_at": 1_794_758_400.0}]});
+    let server = Server::new(&[
+        ("PUT /v1/secrets/KEY", 204, json!("")),
+        ("GET /v1/secrets", 200, listed),
+        ("DELETE /v1/secrets/KEY", 204, json!("")),
+    ]);
+    let dir = Dir::new();
+    let mut command = server.command(&dir, &["secret", "set", "KEY"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hunter two\n").unwrap();
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert!(!answer.out.contains("hunter") && answer.quietly().contains("secret KEY is set"));
+    dir.write("key.txt", "from a file\n".to_owned());
+    server.yard(&dir, "secret set KEY --file key.txt").quietly();
+    let sent: Vec<_> = server.seen().iter().map(Seen::json).collect();
+    assert_eq!(sent, [json!({"value": "hunter two"}), json!({"value": "from a file\n"})]);
+    assert!(server.yard(&dir, "secret list").quietly().contains("KEY"));
+    assert_eq!(server.yard(&dir, "secret rm KEY").quietly(), "secret KEY is removed\n");
+    let wrong = refused(server.yard(&dir, "secret set 1x --file key.txt"));
+    assert!(wrong.contains("cannot name a secret"), "{wrong}");
+    assert_eq!(server.lines().len(), 4, "nothing was sent for it");
+}
+
+#[test]
+fn a_job_names_the_secrets_it_is_given() {
+    let dir = Dir::new();
+    let seen = submitted(&dir, &["submit", "--secret", "KEY", "--secret", "hf-token:file", "--", "true"]);
+    assert_eq!(seen[0].json()["secrets"], json!({"KEY": "env", "hf-token": "file"}));
+    let wrong = refused(taking().run(&dir, &["submit", "--secret", "LD_PRELOAD", "--", "true"]));
+    assert!(wrong.contains("LD_PRELOAD is not a job's to set"), "{wrong}");
+}
+
+#[test]
 fn history_becomes_a_trace() {
     let server = Server::new(&[("GET /v1/trace", 200, json!(common::THREE_JOBS))]);
     let dir = Dir::new();

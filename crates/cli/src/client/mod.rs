@@ -33,6 +33,9 @@ const RETRIES: [Duration; 6] = [
     Duration::from_secs(8),
 ];
 
+/// A submission that came too soon is sent again by itself where it need not wait for longer.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// Why there is no answer to use.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -40,6 +43,8 @@ pub(crate) struct Failure {
     pub(crate) status: Option<u16>,
     /// Whether the request never got as far as the server.
     unsent: bool,
+    /// After how long the server said to try again, where there was too much at once.
+    wait: Option<Duration>,
     message: String,
 }
 
@@ -172,6 +177,7 @@ impl Client {
         for pause in RETRIES {
             match &answer {
                 Err(failure) if failure.status.is_none() => std::thread::sleep(pause),
+                Err(Failure { wait: Some(wait), .. }) if *wait <= WAIT_MAX => std::thread::sleep(*wait),
                 _ => break,
             }
             answer = send();
@@ -205,6 +211,7 @@ impl Client {
         body.map_err(|error| Failure {
             status: if matches!(error, ureq::Error::Json(_)) { status } else { None },
             unsent: false,
+            wait: None,
             message: format!("{} answered with something else than expected ({error}); is it a yard server of this version?", self.place.url),
         })
     }
@@ -220,9 +227,11 @@ impl Client {
             response.headers().get("Retry-After").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let text = response.body_mut().with_config().limit(64 << 10).lossy_utf8(true).read_to_string();
         let said = said(&text.unwrap_or_default());
+        let seconds = wait.as_ref().filter(|_| status == 429).and_then(|wait| wait.parse().ok());
         Err(Failure {
             status: Some(status),
             unsent: false,
+            wait: seconds.map(Duration::from_secs),
             message: self.refusal(status, &said, wait.as_deref()),
         })
     }
@@ -238,7 +247,7 @@ impl Client {
         let message = format!(
             "no server answers at {url} (from {url_from}): {error}; start one with: yard up, or name another with --server"
         );
-        Failure { status: None, unsent, message }
+        Failure { status: None, unsent, wait: None, message }
     }
 
     fn refusal(&self, status: u16, said: &str, wait: Option<&str>) -> String {
@@ -250,8 +259,8 @@ impl Client {
             401 => {
                 format!("{url} does not accept the token from {token_from}: {said}; {}", place::TOKEN_REMEDY)
             }
-            429 => {
-                format!("{url} has had too many requests: {said}; try again in {} s", wait.unwrap_or("a few"))
+            429 if let Some(wait) = wait => {
+                format!("{url} has had too many requests: {said}; try again in {wait} s")
             }
             503 => format!("{url} cannot do that now: {said}"),
             400..=499 => said.to_owned(),

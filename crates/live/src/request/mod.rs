@@ -36,6 +36,7 @@ pub struct JobRequest {
     pub env: BTreeMap<String, String>,
     /// Secrets it is given, by name: `env` as a variable of that name, `file` as a file of that name in the folder
     /// that `YARD_SECRETS_DIR` names. `yard secret set` keeps their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Handed>,
     /// Where it runs: an absolute path on the nodes.
     #[schema(value_type = Option<String>)]
