@@ -93,16 +93,22 @@ async fn an_agent_that_takes_no_orders_is_disconnected_and_may_come_back() {
     let (link, mut inbox) = mpsc::channel(4);
     let hello = Box::new(Hello { ..agent.hello.clone() });
     let connection = rig.handle.ask(|reply| Ask::Connect { hello, link, reply }).await.unwrap();
-    for seq in 0..100 {
-        let message = FromAgent::Beat { seq };
-        rig.handle.asks.send(Ask::From { connection, message, room: None }).await.unwrap();
-    }
+    // It beats all the time, so that it is not silence for which it is disconnected.
+    let asks = rig.handle.asks.clone();
+    let beats = tokio::spawn(async move {
+        for seq in 0.. {
+            let message = FromAgent::Beat { seq };
+            asks.send(Ask::From { connection, message, room: None }).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
     rig.until_node("n1", "unreachable").await;
     let mut waiting = 0;
     while tokio::time::timeout(PATIENCE, inbox.recv()).await.expect("the link is closed").is_some() {
         waiting += 1;
     }
     assert_eq!(waiting, 4, "no more than there was room for, and no gap before the end");
+    beats.abort();
     agent.connect(&rig.handle).await.unwrap();
     rig.until_node("n1", "up").await;
     rig.submit(job(0.0, 0)).await;
