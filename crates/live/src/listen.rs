@@ -27,12 +27,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::api::Problem;
 use crate::ca::node_of;
+use crate::quota::Place;
 
 /// The first byte of a TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 /// Files kept free for the database, logs and the rest of the process.
 const FILES_RESERVED: u64 = 256;
+/// Bytes of a stream of HTTP/2 that wait on either side; a connection has four times as many from its peer.
+const WINDOW: u32 = 64 << 10;
 const USE_HTTPS: &str = "plain HTTP is for this machine only; use https\n";
 
 /// What is not exceeded.
@@ -84,12 +88,23 @@ pub struct Peer {
     /// The node whose certificate it showed.
     pub node: Option<String>,
     guest: Arc<Mutex<Option<Guest>>>,
+    /// The place of this connection among those of the user who first used it.
+    owner: Arc<Mutex<Option<Place>>>,
 }
 
 impl Peer {
     /// A peer that nobody counts, where there is no connection.
     pub fn new(address: SocketAddr, node: Option<String>) -> Peer {
-        Peer { address, node, guest: Arc::default() }
+        Peer { address, node, guest: Arc::default(), owner: Arc::default() }
+    }
+
+    /// Counts the connection for a user, if it is not counted yet.
+    pub(crate) fn count_for(&self, take: impl FnOnce() -> Result<Place, Problem>) -> Result<(), Problem> {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if owner.is_none() {
+            *owner = Some(take()?);
+        }
+        Ok(())
     }
 
     /// It showed who it is, and is no guest any more.
@@ -211,6 +226,8 @@ impl Hall {
         let mut two = builder.http2();
         two.timer(TokioTimer::new()).max_concurrent_streams(128).max_header_list_size(64 << 10);
         two.keep_alive_interval(self.limits.idle).keep_alive_timeout(self.limits.idle);
+        two.initial_stream_window_size(WINDOW).initial_connection_window_size(4 * WINDOW);
+        two.max_send_buf_size(WINDOW as usize);
         builder
     }
 }

@@ -27,6 +27,8 @@ const GUESTS_WAITING: usize = 8 << 20;
 /// What is not exceeded.
 #[derive(Clone, Debug)]
 pub struct QuotaLimits {
+    /// Connections of one user.
+    pub user_connections: usize,
     /// Streams of one user: watch, events and logs.
     pub user_streams: usize,
     /// Streams in all.
@@ -52,6 +54,7 @@ pub struct QuotaLimits {
 impl Default for QuotaLimits {
     fn default() -> QuotaLimits {
         QuotaLimits {
+            user_connections: 512,
             user_streams: 64,
             streams: 4_096,
             user_logs: 16,
@@ -70,6 +73,7 @@ impl Default for QuotaLimits {
 #[derive(Debug)]
 pub struct Quota {
     token_requests: f64,
+    connections: Arc<Tally>,
     streams: Arc<Tally>,
     logs: Arc<Tally>,
     waiting: Arc<Tally>,
@@ -92,6 +96,8 @@ impl Quota {
     pub fn new(limits: QuotaLimits) -> Quota {
         Quota {
             token_requests: limits.token_requests,
+            // All together are counted where they are accepted.
+            connections: Tally::new(limits.user_connections, usize::MAX),
             streams: Tally::new(limits.user_streams, limits.streams),
             logs: Tally::new(limits.user_logs, limits.logs),
             waiting: Tally::new(limits.user_waiting, limits.waiting),
@@ -117,6 +123,17 @@ impl Quota {
         bucket.take(now_us()).map_err(|wait| {
             let error = format!("too many requests with this token: it may make {rate} a second; slow down");
             Problem::later(wait, error + flag)
+        })
+    }
+
+    /// One connection more of a user.
+    pub(crate) fn connection(&self, user: &str) -> Result<Place, Problem> {
+        self.connections.take(user, 1).map_err(|full| {
+            let (Full::User { used, most } | Full::All { used, most }) = full;
+            Problem::later(
+                1.0,
+                format!("{user} has {used} of at most {most} connections open; close some first"),
+            )
         })
     }
 

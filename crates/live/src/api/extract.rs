@@ -63,8 +63,9 @@ fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> 
             format!("this needs a token of scope {}; yours has {}", needed.name(), caller.scope.name());
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
-    peer.known();
     site.quota.request(&caller)?;
+    peer.count_for(|| site.quota.connection(&caller.who.user))?;
+    peer.known();
     if let Some(room) = parts.extensions.get::<Room>() {
         room.is_of(&caller.who.user);
     }

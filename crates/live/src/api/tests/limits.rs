@@ -173,6 +173,51 @@ async fn a_machine_without_a_token_has_little_room() {
     assert!(refused.body.contains("larger than 65536"), "{}", refused.body);
 }
 
+/// Over real sockets: connections that are kept open count for the user whose token they showed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_has_only_so_many_connections() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    let world = World::new();
+    let limits = QuotaLimits { user_connections: 3, ..QuotaLimits::default() };
+    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let identity = world.site.authority.server(&[], now_us()).unwrap();
+    let tls = crate::tls::server(&world.site.authority, identity).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(crate::listen::serve(listener, tls, router, Default::default(), world.site.stop.clone()));
+    let ask = async |stream: &mut TcpStream, token: &str| {
+        let head = format!("GET /v1/me HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4_096];
+        let count = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[9..count]).into_owned()
+    };
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        for _ in 0..2 {
+            assert!(ask(&mut stream, &world.ada).await.starts_with("200"), "it counts once");
+        }
+        open.push(stream);
+    }
+    let mut fourth = TcpStream::connect(address).await.unwrap();
+    let refused = ask(&mut fourth, &world.looker).await;
+    assert!(
+        refused.starts_with("429") && refused.contains("ada has 3 of at most 3 connections"),
+        "{refused}"
+    );
+    assert!(ask(&mut fourth, &world.bob).await.starts_with("200"), "others connect");
+    drop(open);
+    let mut again = TcpStream::connect(address).await.unwrap();
+    let free = async {
+        while !ask(&mut again, &world.ada).await.starts_with("200") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), free).await.expect("places fall free");
+}
+
 /// Before, each answer stayed in memory until its reader took it, and a user could have a thousand of them.
 #[tokio::test]
 async fn answers_that_nobody_reads_have_only_so_much_room() {
