@@ -490,7 +490,7 @@ fn secrets_are_set_from_input_or_a_file_and_never_shown() {
     child.stdin.take().unwrap().write_all(b"hunter two\n").unwrap();
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert!(!answer.out.contains("hunter") && answer.quietly().contains("secret KEY is set"));
-    dir.write("key.txt", "from a file\n".to_owned());
+    dir.write("key.txt", "from a file\n");
     server.yard(&dir, "secret set KEY --file key.txt").quietly();
     let sent: Vec<_> = server.seen().iter().map(Seen::json).collect();
     assert_eq!(sent, [json!({"value": "hunter two"}), json!({"value": "from a file\n"})]);

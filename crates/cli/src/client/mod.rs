@@ -259,7 +259,8 @@ impl Client {
             401 => {
                 format!("{url} does not accept the token from {token_from}: {said}; {}", place::TOKEN_REMEDY)
             }
-            429 if let Some(wait) = wait => {
+            429 if wait.is_some() => {
+                let wait = wait.unwrap_or_default();
                 format!("{url} has had too many requests: {said}; try again in {wait} s")
             }
             503 => format!("{url} cannot do that now: {said}"),

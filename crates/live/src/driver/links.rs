@@ -29,7 +29,8 @@ const MISSED_MAX: u64 = 3;
 /// What an agent says for people to read, no longer than that.
 pub(super) fn shortened(mut text: String) -> String {
     if text.len() > TEXT_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_MAX));
+        let end = (0..=TEXT_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
         text.push('…');
     }
     text
