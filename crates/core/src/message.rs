@@ -26,6 +26,8 @@ pub enum Input {
     Submit(Box<JobSpec>),
     /// A user withdraws a job.
     Cancel(JobId),
+    /// A user withdraws a job and does not wait for it to save: it is killed, also where it is already being stopped.
+    Kill(JobId),
     /// A node comes, goes or changes.
     Node(NodeChange),
     /// The holder of a lease says how a job is doing.
@@ -221,6 +223,8 @@ pub enum Why {
     Moved,
     /// Its user withdrew it.
     Cancelled,
+    /// Its user withdrew it and it has no time to save.
+    Killed,
     /// Its node leaves, or its devices are out of service.
     Drained,
     /// Its node failed.

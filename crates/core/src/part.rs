@@ -11,6 +11,10 @@ use crate::job::Claim;
 use crate::message::Why;
 use crate::units::Span;
 
+/// The most time that a job has to stop once its node's lease has lapsed, whatever its grace. Agents keep to it and the
+/// server counts on it, so that one job's grace cannot hold a dead node for longer.
+pub const LAPSED_GRACE: Span = Span::from_whole_secs(30);
+
 /// What one agent runs of one job under one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartId {
@@ -118,6 +122,11 @@ pub struct Start {
 }
 
 impl Start {
+    /// How long it may take to stop once the node's lease has lapsed.
+    pub fn lapsed_grace(&self) -> Span {
+        self.grace.min(LAPSED_GRACE)
+    }
+
     /// Whether other agents run parts of the job as well, so that all must be ready before any starts.
     pub fn is_gang(&self) -> bool {
         self.ranks.nodes > 1

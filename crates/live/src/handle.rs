@@ -80,6 +80,8 @@ pub enum Ask {
         job: JobId,
         /// What for.
         reason: Option<String>,
+        /// Whether it is killed at once, without time to save.
+        force: bool,
         /// The job as it is then.
         reply: Reply<JobView>,
     },

@@ -234,7 +234,7 @@ impl Record {
             Event::Stopping { job, why, .. } => match why {
                 Why::Preempted => self.jobs[job.index()].preemptions += 1,
                 Why::Moved => self.jobs[job.index()].migrations += 1,
-                Why::Cancelled | Why::Drained | Why::Lost => {}
+                Why::Cancelled | Why::Killed | Why::Drained | Why::Lost => {}
             },
             Event::Stopped { job, .. } => self.stopped(now, *job),
             Event::Rejected { job, .. } => self.ended_job(now, *job, JobState::Rejected, ideal(*job)),

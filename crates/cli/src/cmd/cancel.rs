@@ -1,4 +1,4 @@
-//! `yard cancel`: withdraw jobs.
+//! `yard cancel`: cancel jobs, and kill those that do not stop.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::output::{self, Format};
 /// Which jobs, and why.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard cancel last\n  yard cancel 12 13 14 --reason 'wrong learning rate'"
+    after_help = "Examples:\n  yard cancel last\n  yard cancel 12 13 14 --reason 'wrong learning rate'\n  yard cancel --force 12"
 )]
 pub(crate) struct CancelArgs {
     /// The jobs: their numbers, or last
@@ -20,6 +20,9 @@ pub(crate) struct CancelArgs {
     /// What for; it is kept with the job
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Kill them now, without time to save
+    #[arg(long)]
+    force: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -33,7 +36,7 @@ pub(crate) fn run(args: &CancelArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     let mut failed = Vec::new();
     let mut cancelled = Vec::new();
     for &job in &args.jobs {
-        match cancel(&client, job, args.reason.as_deref()) {
+        match cancel(&client, job, args) {
             Ok(job) => cancelled.push(job),
             Err(failure) => failed.push(failure.to_string()),
         }
@@ -43,9 +46,13 @@ pub(crate) fn run(args: &CancelArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn cancel(client: &Client, job: JobRef, reason: Option<&str>) -> crate::client::Answer<JobView> {
+fn cancel(client: &Client, job: JobRef, args: &CancelArgs) -> crate::client::Answer<JobView> {
     let id = client.job_id(job)?;
-    client.post(&format!("/v1/jobs/{id}/cancel"), &json!({ "reason": reason }))
+    let mut body = json!({ "reason": args.reason });
+    if args.force {
+        body["force"] = true.into();
+    }
+    client.post(&format!("/v1/jobs/{id}/cancel"), &body)
 }
 
 fn print(format: Format, jobs: &[JobView], out: &mut dyn Write) -> anyhow::Result<()> {

@@ -53,6 +53,9 @@ pub(crate) struct ServerOptions {
     /// How long a job that failed waits before it is tried again; twice as long each time
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) backoff: Duration,
+    /// The most time a job may have to save and stop (checkpoint.grace_s); jobs that ask for more are refused
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) grace_max: Duration,
     /// How jobs on one card share it: plain (they take turns) or mps (side by side, where a node has the driver's MPS
     /// tools; such jobs cannot be frozen)
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]

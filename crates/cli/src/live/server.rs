@@ -148,6 +148,7 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     config.settings.promises = options.promises == Promises::On;
     config.policy = options.policy.clone();
     config.lease = options.lease.0;
+    config.grace_max = options.grace_max.0;
     config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));
     config.sharing = match options.sharing {
         Sharing::Plain => CardSharing::Plain,

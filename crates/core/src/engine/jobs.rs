@@ -52,7 +52,7 @@ impl Engine {
         out.extend(state.note_answer(row, answer).map(Effect::Publish));
     }
 
-    pub(super) fn cancel(&mut self, job: JobId, out: &mut Vec<Effect>) {
+    pub(super) fn cancel(&mut self, job: JobId, why: Why, out: &mut Vec<Effect>) {
         let Some(row) = self.state.rows.get(&job).copied() else { return };
         let run = self.state.run_mut(row);
         run.cancelled = true;
@@ -60,7 +60,7 @@ impl Engine {
         self.state.changed.touched.push(row);
         match lease {
             None => self.end_job(row, JobState::Cancelled, out),
-            Some(lease) => self.stop_jobs(lease, &[row], Why::Cancelled, out),
+            Some(lease) => self.stop_jobs(lease, &[row], why, out),
         }
     }
 

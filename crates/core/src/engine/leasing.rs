@@ -129,6 +129,11 @@ impl Engine {
             let pausable = self.state.specs[job.index()].pausable;
             let run = self.state.run_mut(*job);
             if run.state == JobState::Suspending {
+                // One that is on its way out already can only be hurried.
+                if why == Why::Killed {
+                    run.stopping = Some(why);
+                    told.push(run.id);
+                }
                 continue;
             }
             let for_another = matches!(why, Why::Preempted | Why::Moved);
@@ -141,7 +146,7 @@ impl Engine {
             match why {
                 Why::Preempted => run.preemptions += 1,
                 Why::Moved => run.migrations += 1,
-                Why::Cancelled | Why::Drained | Why::Lost => {}
+                Why::Cancelled | Why::Killed | Why::Drained | Why::Lost => {}
             }
             told.push(run.id);
             self.state.changed.touched.push(*job);

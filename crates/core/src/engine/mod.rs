@@ -27,7 +27,7 @@ use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobId, JobIdx};
 use crate::invariants;
 use crate::job::{JobRun, JobSpec};
-use crate::message::{Effect, Input};
+use crate::message::{Effect, Input, Why};
 use crate::policy::Placer;
 use crate::state::{Ledger, RestoreError, STATE_VERSION, Settings, State};
 use crate::units::Time;
@@ -140,7 +140,8 @@ impl Engine {
             Input::Begin(settings) => self.begin(*settings),
             Input::Kind(name) => self.kind(&name),
             Input::Submit(spec) => self.submit(*spec, out),
-            Input::Cancel(job) => self.cancel(job, out),
+            Input::Cancel(job) => self.cancel(job, Why::Cancelled, out),
+            Input::Kill(job) => self.cancel(job, Why::Killed, out),
             Input::Node(change) => self.node(change, out),
             Input::Report(report) => self.report(report, out),
             Input::Planned { plan, answer } => self.planned(plan, answer, out),

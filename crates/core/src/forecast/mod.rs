@@ -344,7 +344,7 @@ impl<'a> Run<'a> {
                     asked.place.get_or_insert_with(|| placement.clone());
                 }
             }
-            Event::Stopping { job, why, .. } if *why != Why::Cancelled => {
+            Event::Stopping { job, why, .. } if !matches!(why, Why::Cancelled | Why::Killed) => {
                 self.outlooks.get_mut(job).into_iter().for_each(|outlook| outlook.stops += 1);
             }
             Event::Rejected { job, reason, earliest } => {

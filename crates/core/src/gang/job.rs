@@ -100,7 +100,7 @@ impl Gang {
     }
 
     pub(super) fn stop(&mut self, part: PartId, why: Why, out: &mut Vec<FromGang>) {
-        if self.stop.is_none() {
+        if self.stop.is_none() || why == Why::Killed {
             self.stop = Some(why);
         }
         self.order_live(|| Order::Stop { part, why }, out);

@@ -19,7 +19,7 @@ use self::resting::Resting;
 use crate::ids::{AgentId, JobId, LeaseId};
 use crate::job::Claim;
 use crate::message::Why;
-use crate::part::{Ending, Held, Order, PartId, Pause, Ranks, Told};
+use crate::part::{Ending, Held, LAPSED_GRACE, Order, PartId, Pause, Ranks, Told};
 use crate::units::Span;
 
 /// A job that runs under a lease, as far as its agents are concerned.
@@ -226,6 +226,11 @@ impl Gangs {
     }
 
     /// How long after its lease lapsed processes may still live on an agent: `AgentLost` must wait for it.
+    pub fn lapsed_grace(&self, agent: AgentId) -> Span {
+        self.grace(agent).min(LAPSED_GRACE)
+    }
+
+    /// The longest time that a job on an agent has to save and stop.
     pub fn grace(&self, agent: AgentId) -> Span {
         let there = self.gangs.values().filter(|gang| gang.is_live_at(agent));
         there.map(|gang| gang.job.grace).max().unwrap_or_default()

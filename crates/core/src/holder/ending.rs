@@ -2,6 +2,7 @@
 
 use super::part::{Exit, Part, Phase};
 use super::{Act, Cause, Holder};
+use crate::message::Why;
 use crate::part::{Ending, How, PartId, Told};
 use crate::units::Time;
 
@@ -130,7 +131,12 @@ impl Part {
     }
 
     fn message_saved(&self) -> Option<String> {
-        let killed = format!("it did not stop within {} and was killed", self.start.grace);
+        let cause = self.stop.map(|stop| stop.cause);
+        if cause == Some(Cause::Ordered(Why::Killed)) {
+            return Some("it was killed at its user's request".into());
+        }
+        let grace = cause.map_or(self.start.grace, |cause| self.grace_for(cause));
+        let killed = format!("it did not stop within {grace} and was killed");
         match &self.unfrozen {
             Some(reason) if self.killed => Some(format!("it could not be frozen ({reason}), and {killed}")),
             Some(reason) => Some(format!("it could not be frozen and was stopped instead: {reason}")),

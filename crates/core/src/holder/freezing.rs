@@ -36,8 +36,8 @@ impl Holder {
         let reason = self.unfreezable.get(&id.job).cloned();
         let Some((_, part)) = self.live(id) else { return false };
         part.unfrozen = reason;
-        // Nobody waits longer than its grace once the node's lease is over.
-        let late = stop.cause == Cause::Lapsed && part.freeze_time() > part.start.grace;
+        // Nobody waits for it any longer once the node's lease is over.
+        let late = stop.cause == Cause::Lapsed && part.freeze_time() > part.start.lapsed_grace();
         if part.unfrozen.is_some() || late {
             return false;
         }

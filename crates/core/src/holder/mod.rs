@@ -6,8 +6,8 @@
 //! - *A device is never used under two leases at once*: a start is refused while another lease holds one of its
 //!   devices, or once a higher lease has been seen there.
 //! - *Without contact nothing runs for ever*: when the node's lease lapses, everything is stopped as if ordered,
-//!   and killed after its grace. The server gives the jobs to others only after lease + grace + a margin. While the
-//!   agent itself is down nobody keeps this promise, so whoever is the processes' parent must kill them then.
+//!   and killed after its grace or [`LAPSED_GRACE`](crate::part::LAPSED_GRACE), whichever is shorter. The server gives
+//!   the jobs to others only after the lease, that time and a margin. While the agent itself is down nobody keeps this promise, so whoever is the processes' parent must kill them then.
 //! - *What is persisted is acted on*: the state is written before `Spawn`, `Thaw`, `Freeze` and `Tell(Ended)` are
 //!   executed. After a restart, feed `Contact` with the last known validity, each recorded `Exited`, then
 //!   `Restarted`; acts that may have been lost come again.
@@ -291,7 +291,7 @@ impl Cause {
         match self {
             Cause::Ordered(Why::Preempted) => "preempted",
             Cause::Ordered(Why::Moved) => "moved",
-            Cause::Ordered(Why::Cancelled) => "cancelled",
+            Cause::Ordered(Why::Cancelled | Why::Killed) => "cancelled",
             Cause::Ordered(Why::Drained | Why::Lost) | Cause::Lapsed | Cause::Failed => "drained",
             Cause::Expired => "expired",
         }

@@ -3,6 +3,7 @@
 use super::part::{Part, Phase};
 use super::{Act, Cause, Holder, devices};
 use crate::ids::JobId;
+use crate::message::Why;
 use crate::part::{Ending, How, Master, Order, PartId, Ranks, Start, Told, overlap};
 use crate::units::Time;
 
@@ -14,6 +15,7 @@ impl Holder {
         match order {
             Order::Start(start) => self.start_part(now, start, out),
             Order::Go { part, master } => self.go(now, part, master, out),
+            Order::Stop { part, why: Why::Killed } => self.kill_part(now, part, out),
             Order::Stop { part, why } => self.stop_part(now, part, Cause::Ordered(why), out),
             Order::StopAt { part, step } => self.stop_at(part, step, out),
             Order::Forget { part } => self.forget(part, out),
@@ -120,6 +122,14 @@ impl Holder {
     fn stop_part(&mut self, now: Time, id: PartId, cause: Cause, out: &mut Vec<Act>) {
         if self.parts.get(&id).is_some_and(Part::is_live) {
             self.stop(now, id, cause, out);
+        } else {
+            self.answer_ended(id, out);
+        }
+    }
+
+    fn kill_part(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+        if self.parts.get(&id).is_some_and(Part::is_live) {
+            self.kill(now, id, out);
         } else {
             self.answer_ended(id, out);
         }

@@ -223,10 +223,10 @@ impl Part {
         self.unsafe_before + (now - self.since)
     }
 
-    /// When it is killed, should it not be over by then. However long it may take, never later than its grace after
-    /// the node's lease: the server gives it to others then.
+    /// When it is killed, should it not be over by then. However long its grace, never later after the node's lease
+    /// than a lapsed lease allows: the server gives it to others then.
     pub(super) fn kill_at(&self, valid_until: Time) -> Option<Time> {
-        let last = if self.killed { Time::NEVER } else { valid_until + self.start.grace };
+        let last = if self.killed { Time::NEVER } else { valid_until + self.start.lapsed_grace() };
         self.stop.map(|stop| stop.kill.min(last))
     }
 

@@ -5,6 +5,7 @@
 use super::freezing::Rest;
 use super::part::{Part, Phase, Rank, Stop};
 use super::{Act, Cause, Holder};
+use crate::message::Why;
 use crate::part::{Ending, How, PartId, Pause, Told};
 use crate::units::{Span, Time};
 
@@ -23,18 +24,28 @@ impl Holder {
         if part.stop.is_some() {
             return;
         }
-        let grace =
-            if cause == Cause::Failed { part.start.grace.min(FAILED_GRACE) } else { part.start.grace };
+        let grace = part.grace_for(cause);
         // One that is being thawed is told only when that is done.
         let first = if part.phase == Phase::Thawing { part.freeze_time() } else { Span::ZERO };
         let (hurry, kill) = (Some(from + Span(grace.0 / 2)), from + first + grace);
         part.stop = Some(Stop { cause, begun: false, asked: false, at: None, hurry, kill });
         if !part.has_processes() {
-            let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
-            part.end(id, ending, out);
+            part.end_unstarted(id, out);
         } else if part.phase == Phase::Running {
             self.begin_stop(now, id, out);
         }
+    }
+
+    /// Kills a part that is not over, also one that is already being stopped.
+    pub(super) fn kill(&mut self, now: Time, id: PartId, out: &mut Vec<Act>) {
+        let valid_until = self.valid_until;
+        let Some((id, part)) = self.live(id) else { return };
+        if !part.has_processes() {
+            return part.end_unstarted(id, out);
+        }
+        let (cause, at) = (Cause::Ordered(Why::Killed), part.stop.and_then(|stop| stop.at));
+        part.stop = Some(Stop { cause, begun: true, asked: true, at, hurry: None, kill: now });
+        part.tick(now, valid_until, id, out);
     }
 
     /// Stops a part in memory where that is its way and can be, else tells its processes.
@@ -60,6 +71,8 @@ impl Holder {
         stop.begun = true;
         match stop.cause {
             Cause::Failed => part.signal(id, |_| true, out),
+            // It was killed while it was being started or thawed, and may have missed that.
+            Cause::Ordered(Why::Killed) => out.push(Act::Kill { part: id }),
             _ if part.start.ranks.world == 1 => part.stop_single(id, out),
             _ => part.hold(id, out),
         }
@@ -127,6 +140,21 @@ impl Part {
         self.ranks.iter().any(|rank| rank.spoke)
     }
 
+    /// How long it may take to stop, by what it is stopped for.
+    pub(super) fn grace_for(&self, cause: Cause) -> Span {
+        match cause {
+            Cause::Failed => self.start.grace.min(FAILED_GRACE),
+            Cause::Lapsed => self.start.lapsed_grace(),
+            Cause::Ordered(_) | Cause::Expired => self.start.grace,
+        }
+    }
+
+    /// It ends before it had any process.
+    fn end_unstarted(&mut self, id: PartId, out: &mut Vec<Act>) {
+        let ending = Ending { how: How::Saved, step: None, code: None, signal: None, message: None };
+        self.end(id, ending, out);
+    }
+
     fn stop_single(&mut self, id: PartId, out: &mut Vec<Act>) {
         let speaking = self.alive(|rank| rank.speaks);
         self.tell_stop(id, speaking, None, out);
@@ -175,7 +203,8 @@ impl Part {
         for rank in &ranks {
             self.rank(*rank).into_iter().for_each(|rank| rank.told = true);
         }
-        out.push(Act::Stop { part: id, ranks, at, cause: stop.cause, grace: self.start.grace });
+        let grace = self.grace_for(stop.cause);
+        out.push(Act::Stop { part: id, ranks, at, cause: stop.cause, grace });
     }
 
     fn signal(&mut self, id: PartId, which: impl Fn(&Rank) -> bool, out: &mut Vec<Act>) {

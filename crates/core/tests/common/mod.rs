@@ -384,7 +384,7 @@ impl World {
 
     /// One line: `mode queue|skip|preempt|fractions`, `submit SHAPES… [rank R]`, `rank JOB R`,
     /// `after JOB…` (of all submitted from then on), `end JOB`,
-    /// `crash JOB`, `cancel JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
+    /// `crash JOB`, `cancel JOB`, `kill JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
     fn line(&mut self, line: &str) {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
@@ -399,6 +399,7 @@ impl World {
             ["end", job] => self.stopped(number(job) as u64, Outcome::Finished),
             ["crash", job] => self.stopped(number(job) as u64, Outcome::Crashed),
             ["cancel", job] => self.step(Input::Cancel(JobId(number(job) as u64))),
+            ["kill", job] => self.step(Input::Kill(JobId(number(job) as u64))),
             ["wait", seconds] => self.wait(number(seconds)),
             ["bad", node, mask] => {
                 let (node, bad) = (self.node(node), number(mask) as u128);

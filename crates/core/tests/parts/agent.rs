@@ -410,7 +410,7 @@ fn process(start: &Start, speaks: bool, stubborn: bool) -> Process {
     Process {
         devices: start.devices.iter().map(|held| held.mask).fold(0, |all, mask| all | mask),
         frozen: false,
-        grace: start.grace,
+        grace: start.lapsed_grace(),
         bytes: (1 + start.part.job.0 % 9) * GB,
         speaks,
         stubborn,

@@ -6,7 +6,7 @@ use yard_core::holder::{Act, Cause, Happening, Holder};
 use yard_core::ids::{AgentId, JobId, LeaseId};
 use yard_core::job::Claim;
 use yard_core::message::Why;
-use yard_core::part::{Ending, Held, How, Master, Order, PartId, Pause, Ranks, Start, Told};
+use yard_core::part::{Ending, Held, How, LAPSED_GRACE, Master, Order, PartId, Pause, Ranks, Start, Told};
 use yard_core::{Span, Time};
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -542,6 +542,66 @@ fn agents_forget_only_what_is_durable() {
     gangs.durable(id.lease, id.job, &mut out);
     assert_eq!(orders(&out), [(4, Order::Forget { part: id })]);
     assert_eq!(orders(&ended(&mut gangs, 4, id, How::Finished)), [(4, Order::Forget { part: id })]);
+}
+
+/// The longest grace that a server takes, and more.
+const LONG: Span = Span::from_whole_secs(86_400);
+
+#[test]
+fn a_lapsed_lease_leaves_little_time_whatever_the_grace() {
+    let mut node = Node::new();
+    let long = |id, mask| Start { pause: Pause::Checkpoint, grace: LONG, ..start(id, mask, 1) };
+    let (running, stopping) = (node.runs(long(part(1, 1), 1)), node.runs(long(part(2, 2), 2)));
+    node.does(Happening::Contact { valid_until: Time::from_secs(7200.0) });
+    node.now = Time::from_secs(7190.0);
+    node.stop(stopping);
+    node.now = Time::from_secs(7200.0);
+    assert!(node.later(0).contains(&Act::Signal { part: running, ranks: vec![0] }));
+    assert_eq!(node.holder.deadline(), Some(Time::from_secs(7215.0)), "half of 30 s");
+    assert_eq!(node.later(29), []);
+    assert_eq!(node.later(1), [Act::Kill { part: running }, Act::Kill { part: stopping }]);
+    let message = ending(&node.killed(running, 0)).message;
+    assert_eq!(message.as_deref(), Some("it did not stop within 30s and was killed"));
+    let mut gangs = Gangs::default();
+    grant(&mut gangs, 1, GangJob { grace: LONG, ..gang(1, &[0]) });
+    assert_eq!((gangs.grace(AgentId(0)), gangs.lapsed_grace(AgentId(0))), (LONG, LAPSED_GRACE));
+}
+
+#[test]
+fn who_is_killed_has_no_grace_even_while_it_is_being_stopped() {
+    let mut node = Node::new();
+    let long = |id, mask| Start { pause: Pause::Checkpoint, grace: LONG, ..start(id, mask, 1) };
+    let kill = |part| Order::Stop { part, why: Why::Killed };
+    let id = node.runs(long(part(1, 1), 1));
+    assert_eq!(node.stop(id), [Act::Signal { part: id, ranks: vec![0] }]);
+    assert_eq!(node.order(kill(id)), [Act::Kill { part: id }]);
+    assert_eq!(node.later(10), [Act::Kill { part: id }], "until it is gone");
+    let ending_of = ending(&node.killed(id, 0));
+    assert_eq!(ending_of.how, How::Saved, "it is nobody's fault");
+    assert_eq!(ending_of.message.as_deref(), Some("it was killed at its user's request"));
+    assert_eq!(ending(&node.order(kill(id))).how, How::Saved, "once more does no harm");
+    // One that is being started is killed as soon as it has processes.
+    let next = long(part(3, 3), 1);
+    node.order(Order::Start(next.clone()));
+    node.order(kill(next.part));
+    assert!(node.does(Happening::Spawned { part: next.part }).contains(&Act::Kill { part: next.part }));
+    // A part of a gang that has none yet is over at once.
+    let ready = part(4, 4);
+    node.order(Order::Start(Start { ranks: Ranks::split(&[1, 1])[0], ..long(ready, 4) }));
+    assert_eq!(ending(&node.order(kill(ready))).how, How::Saved);
+}
+
+#[test]
+fn a_gang_that_is_killed_is_so_on_all_its_agents_also_on_those_that_come_back() {
+    let (mut gangs, id) = (Gangs::default(), part(1, 1));
+    grant(&mut gangs, 1, gang(1, &[0, 1]));
+    let revoked = |why| ToGang::Revoked { lease: LeaseId(1), jobs: vec![JobId(1)], why };
+    does(&mut gangs, revoked(Why::Preempted));
+    let stop = Order::Stop { part: id, why: Why::Killed };
+    let out = does(&mut gangs, revoked(Why::Killed));
+    assert_eq!(orders(&out), [(0, stop.clone()), (1, stop.clone())]);
+    let hello = ToGang::Hello { agent: AgentId(1), parts: vec![(id, Told::Started)], paused: vec![] };
+    assert_eq!(orders(&does(&mut gangs, hello)), [(1, stop)], "it may have missed the order");
 }
 
 #[test]

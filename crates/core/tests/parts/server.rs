@@ -57,7 +57,7 @@ impl Server {
             over: BTreeSet::new(),
             starts: BTreeMap::new(),
             next_lease: 1,
-            grace: (0, 12),
+            grace: (0, 45),
             gangs: Gangs::default(),
             reports: Vec::new(),
             connected: vec![None; agents],
@@ -184,7 +184,7 @@ impl Server {
     pub(crate) fn pass(&mut self, now: Time, agents: &mut [Agent], rng: &mut Rng, tally: &mut Tally) {
         for at in 0..agents.len() {
             let agent = AgentId(at as u32);
-            let wait = LEASE + self.gangs.grace(agent) + MARGIN;
+            let wait = LEASE + self.gangs.lapsed_grace(agent) + MARGIN;
             if !self.lost[at] && now > self.answered[at] + wait {
                 tally.count("agent lost");
                 self.lost[at] = true;
@@ -261,10 +261,11 @@ impl Server {
         let parts: Vec<PartId> = self.active.keys().copied().collect();
         let chosen = if all { parts } else { rng.pick(&parts).into_iter().collect() };
         for part in chosen {
-            let causes = [Why::Preempted, Why::Preempted, Why::Moved, Why::Cancelled, Why::Drained];
+            let causes =
+                [Why::Preempted, Why::Preempted, Why::Moved, Why::Cancelled, Why::Drained, Why::Killed];
             let why = rng.pick(&causes).expect("there are causes");
             let active = self.active.get_mut(&part).expect("just listed");
-            if active.stop.is_none() {
+            if active.stop.is_none() || (why == Why::Killed && active.stop != Some(why)) {
                 active.stop = Some(why);
                 let jobs = vec![part.job];
                 self.step(ToGang::Revoked { lease: part.lease, jobs, why }, agents, rng, tally);

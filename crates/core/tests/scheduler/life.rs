@@ -2,7 +2,7 @@
 
 use yard_core::ids::JobId;
 use yard_core::job::{JobRun, JobState};
-use yard_core::message::{Input, News, Outcome};
+use yard_core::message::{Command, Effect, Input, News, Outcome, Why};
 
 use crate::common::World;
 
@@ -54,6 +54,26 @@ fn a_promised_job_is_cancelled_at_once_and_its_promise_falls() {
     assert_eq!((world.end(1), world.picture().as_str()), (Some(JobState::Cancelled), "a: 0 | stops 0"));
     world.stopped(0, Outcome::Saved);
     assert_eq!(world.picture(), "a: 0");
+}
+
+#[test]
+fn a_job_that_is_being_stopped_can_be_killed_once() {
+    let mut world = World::manual("a:1");
+    world.script("submit 1").started(0);
+    world.script("submit 1 rank -1");
+    assert_eq!(run(&world, 0).stopping, Some(Why::Preempted));
+    world.script("cancel 0");
+    assert_eq!(run(&world, 0).stopping, Some(Why::Preempted), "it is on its way out already");
+    let mut out = Vec::new();
+    world.engine.step(world.now, Input::Kill(JobId(0)), &mut out);
+    let killed = |effect: &Effect| matches!(effect, Effect::Execute(Command::Revoke { jobs, why: Why::Killed, .. }) if jobs[..] == [JobId(0)]);
+    assert!(out.iter().any(killed), "{out:?}");
+    assert_eq!(run(&world, 0).stopping, Some(Why::Killed), "a server that restarts goes on with it");
+    world.stopped(0, Outcome::Saved);
+    assert_eq!(world.end(0), Some(JobState::Cancelled));
+    world.script("kill 1");
+    world.stopped(1, Outcome::Crashed);
+    assert_eq!(world.end(1), Some(JobState::Cancelled));
 }
 
 #[test]

@@ -218,7 +218,10 @@ impl Run {
     fn input(&self, raw: Raw) -> Option<Input> {
         Some(match raw {
             Raw::Submit(spec) => Input::Submit(Box::new(spec)),
-            Raw::Cancel(job) => Input::Cancel(JobId(job % (self.engine.next_job().0 + 2))),
+            Raw::Cancel(job) => {
+                let (wanted, force) = (JobId(job % (self.engine.next_job().0 + 2)), job / 3 % 2 == 1);
+                if force { Input::Kill(wanted) } else { Input::Cancel(wanted) }
+            }
             Raw::Join { devices, rack, kind } => {
                 let spec = NodeSpec { name: "n".into(), kind: KindId(kind), devices, rack, memory_mib: None };
                 Input::Node(NodeChange::Join(spec))

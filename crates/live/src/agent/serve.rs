@@ -440,7 +440,9 @@ impl Agent {
                 self.watch(Watch::Worked { part, work: step as f64 });
             }
             Some(Saying::Checkpointed { step, seconds }) => {
-                let took = Span::from_secs(seconds.unwrap_or(0.0));
+                // The job's own claim; what is no length of time says nothing.
+                let took = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0).unwrap_or(0.0);
+                let took = Span::from_secs(took);
                 self.happen(Happening::Checkpointed { part, rank, step, took });
             }
             Some(Saying::Boundary { step }) => self.happen(Happening::Boundary { part, rank, step }),

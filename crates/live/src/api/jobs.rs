@@ -41,6 +41,16 @@ impl Reason {
     }
 }
 
+/// How a job is cancelled.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CancelRequest {
+    /// In words, for whoever asks later.
+    reason: Option<String>,
+    /// Kill it at once, without time to save.
+    force: bool,
+}
+
 #[utoipa::path(post, path = "/v1/jobs", request_body = JobRequest, security(("token" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless")),
     responses((status = 201, body = JobView, description = "The job is durable"),
@@ -94,18 +104,18 @@ pub(super) async fn show(
     Ok(Answer(job))
 }
 
-#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", request_body = Option<Reason>, security(("token" = [])),
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", request_body = Option<CancelRequest>, security(("token" = [])),
     params(("id" = String, Path, description = "Its number, or `last`")),
     responses((status = 200, body = JobView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn cancel(
     State(site): State<Arc<Site>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
-    Optional(reason): Optional<Reason>,
+    Optional(CancelRequest { reason, force }): Optional<CancelRequest>,
 ) -> Result<Answer<JobView>, Problem> {
     let job = JobId(find(&site, &caller, &id).await?.id);
-    let (who, reason) = (caller.who, reason.checked()?);
-    Ok(Answer(site.handle.ask(|reply| Ask::Cancel { who, job, reason, reply }).await?))
+    let (who, reason) = (caller.who, Reason { reason }.checked()?);
+    Ok(Answer(site.handle.ask(|reply| Ask::Cancel { who, job, reason, force, reply }).await?))
 }
 
 /// The job that somebody means, if it is theirs to see.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use yard_core::cluster::{Node, NodeState};
 use yard_core::ids::{JobId, NodeId};
 use yard_core::job::Late;
+use yard_core::message::Input;
+use yard_core::units::Span;
 
 use super::Driver;
 use crate::handle::{Refusal, Reply, Who};
@@ -34,6 +36,7 @@ impl Driver {
         let spec = self
             .serves(&who.user)
             .and_then(|()| self.room_for(&who.user, &request))
+            .and_then(|()| self.grace(&request))
             .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
@@ -63,6 +66,19 @@ impl Driver {
             Ok(Some(row)) => Err(conflict(row.id)),
             Err(error) => Err(Refusal::Unavailable(error.to_string())),
         }
+    }
+
+    /// Whether it asks for no more time to save than this server allows.
+    pub(super) fn grace(&self, request: &JobRequest) -> Result<(), Refusal> {
+        let most = self.config.grace_max;
+        if request.checkpoint.grace_s.is_none_or(|grace| Span::from_secs(grace) <= most) {
+            return Ok(());
+        }
+        let message = format!(
+            "checkpoint: this server gives a job at most {most} to save and stop; ask for less, or ask an \
+             administrator to start it with a longer --grace-max"
+        );
+        Err(Refusal::Invalid { field: Some("checkpoint".into()), message })
     }
 
     /// Whether its deadline is still to come, and whether any are promised here where it insists on that.
@@ -106,14 +122,19 @@ impl Driver {
         who: &Who,
         job: JobId,
         reason: Option<String>,
+        force: bool,
         reply: Reply<JobView>,
     ) {
         let answer = match self.records.all.get(&job).filter(|record| may(who, &record.view.user)) {
             Some(record) => {
                 let mut facts = record.facts.clone();
                 facts.cancelled = Some((who.user.clone(), reason));
-                self.staged.audit(&who.user, "cancel", format!("job {job}"), "accepted");
-                return self.staged.cancel(job, facts, reply);
+                let (what, input) = match force {
+                    true => ("cancel by force", Input::Kill(job)),
+                    false => ("cancel", Input::Cancel(job)),
+                };
+                self.staged.audit(&who.user, what, format!("job {job}"), "accepted");
+                return self.staged.cancel(job, input, facts, reply);
             }
             None => self.look_up_for(who, job),
         };

@@ -23,8 +23,11 @@ pub struct Config {
     pub lease: Span,
     /// How often agents should send a beat.
     pub beat: Span,
-    /// How long after its lease, and after the time its jobs have to stop, a silent node is given up.
+    /// How long after its lease, and after the time that a lapsed lease leaves its jobs to stop, a silent node is given
+    /// up.
     pub margin: Span,
+    /// The most time that a job has to save and stop, whatever it asks for or says of its checkpoints.
+    pub grace_max: Span,
     /// What is known of speeds beforehand.
     pub catalog: Arc<dyn Catalog>,
     /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
@@ -131,6 +134,7 @@ impl Config {
             lease: seconds(60),
             beat: seconds(2),
             margin: seconds(5),
+            grace_max: seconds(600),
             catalog: Arc::new(Blank),
             learn: false,
             limits: Limits::default(),

@@ -33,7 +33,7 @@ impl Driver {
         self.seq += 1;
         let job = match &input {
             Input::Report(report) => Some(report.job),
-            Input::Cancel(job) => Some(*job),
+            Input::Cancel(job) | Input::Kill(job) => Some(*job),
             _ => None,
         };
         // A job that ends is not there afterwards.

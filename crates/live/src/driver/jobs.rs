@@ -108,10 +108,11 @@ impl Record {
         record
     }
 
-    /// How long it may take to save and stop: no shorter than saving is known to take, with room to spare.
-    pub(super) fn grace(&self) -> Span {
+    /// How long it may take to save and stop: no shorter than it says that saving takes, with room to spare, and never
+    /// longer than the server allows.
+    pub(super) fn grace(&self, most: Span) -> Span {
         let asked = self.request.checkpoint.grace_s.map_or(GRACE, Span::from_secs);
-        asked.max(Span(self.facts.save.0.saturating_mul(2)))
+        asked.max(Span(self.facts.save.0.saturating_mul(2))).min(most)
     }
 
     /// How long it may still run.
@@ -397,6 +398,7 @@ fn because(why: Why, to: &[JobId]) -> String {
         (Why::Moved, Some(gets)) => format!("it goes on elsewhere, and {gets} gets its devices"),
         (Why::Moved, None) => "it goes on elsewhere".into(),
         (Why::Cancelled, _) => "it was cancelled".into(),
+        (Why::Killed, _) => "it was cancelled with --force".into(),
         (Why::Drained, _) => "its devices are taken out of service".into(),
         (Why::Lost, _) => "its node was lost".into(),
     }

@@ -1,5 +1,6 @@
 //! Agents come, speak and fall silent. The node's lease is what makes silence safe: an agent stops its jobs when no
-//! beat was answered for so long, so after that time and what its jobs need to stop, they may run elsewhere.
+//! beat was answered for so long, so after that time and what a lapsed lease leaves its jobs to stop, they may run
+//! elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -233,7 +234,7 @@ impl Driver {
                 self.settle(id);
             }
             let away = !self.agents.get(id).is_there() && self.agents.get(id).state != NodeState::Down;
-            if away && silent > self.config.lease + self.gangs.grace(id) + self.config.margin {
+            if away && silent > self.config.lease + self.gangs.lapsed_grace(id) + self.config.margin {
                 self.give_up(now, id);
             }
             self.retire(id);

@@ -40,6 +40,7 @@ impl Driver {
     fn gang_job(&mut self, job: JobId, placement: &Placement) -> Option<GangJob> {
         let run = self.engine.job(job)?;
         let (instance, executed) = (run.starts, run.executed);
+        let most = self.config.grace_max;
         let per_device = self.records.all.get(&job)?.request.ranks == request::Ranks::Device;
         let parts = self.parts(placement, per_device);
         let record = self.records.all.get_mut(&job)?;
@@ -50,7 +51,7 @@ impl Driver {
         });
         record.facts.ran = ran.collect();
         self.staged.facts.insert(job);
-        let (pause, grace, limit) = (record.request.pause, record.grace(), record.limit(executed));
+        let (pause, grace, limit) = (record.request.pause, record.grace(most), record.limit(executed));
         let sharing = self.engine.job_spec(job)?.sharing();
         let (claim, loss_max) = (sharing.claim, sharing.loss_max);
         Some(GangJob { job, instance, pause, grace, limit, claim, loss_max, parts })
@@ -218,7 +219,8 @@ impl Driver {
 
     fn checkpointed(&mut self, job: JobId, step: u64, took: Span) {
         if let Some(record) = self.records.all.get_mut(&job) {
-            record.checkpointed(step, took);
+            // It is the job that says how long it took.
+            record.checkpointed(step, took.min(self.config.grace_max));
             self.staged.facts.insert(job);
         }
     }

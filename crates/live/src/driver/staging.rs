@@ -122,8 +122,8 @@ impl Staged {
         self.agents.after.push(after);
     }
 
-    pub(super) fn cancel(&mut self, job: JobId, facts: Facts, reply: Reply<JobView>) {
-        self.clients.input(Input::Cancel(job));
+    pub(super) fn cancel(&mut self, job: JobId, input: Input, facts: Facts, reply: Reply<JobView>) {
+        self.clients.input(input);
         self.clients.facts.push((job, facts));
         self.clients.after.push(After::Cancelled(job, reply));
     }

@@ -117,7 +117,9 @@ impl Driver {
                 self.take_submit(&who, *request, key, reply);
                 drop(room);
             }
-            Ask::Cancel { who, job, reason, reply } => self.take_cancel(&who, job, reason, reply),
+            Ask::Cancel { who, job, reason, force, reply } => {
+                self.take_cancel(&who, job, reason, force, reply);
+            }
             Ask::Drain { who, node, drain, evict, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
             }

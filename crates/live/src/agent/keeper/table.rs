@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use yard_core::part::PartId;
+use yard_core::part::{LAPSED_GRACE, PartId};
 
 use super::group::Group;
 use super::output::Output;
@@ -255,7 +255,8 @@ impl Table {
         self.parts.insert(new, part);
     }
 
-    /// The node's lease lapsed so long ago: asks parts to stop, and kills those whose grace is over. Stopped
+    /// The node's lease lapsed so long ago: asks parts to stop, and kills those whose grace is over, which counts as
+    /// no longer than `LAPSED_GRACE`: the server gives their jobs to others then. Stopped
     /// processes use nothing and stay.
     pub(super) fn lapse(&mut self, ago: u64, ask: bool, margin: u64) {
         let mut late = Vec::new();
@@ -266,7 +267,7 @@ impl Table {
             {
                 part.living().for_each(|rank| rank.signal(signal));
             }
-            if ago >= part.grace.saturating_add(margin) {
+            if ago >= part.grace.min(LAPSED_GRACE.0).saturating_add(margin) {
                 late.push(*id);
             }
         }

@@ -317,8 +317,9 @@ fn answer(
             });
             board.put_job(job);
         }
-        Ask::Cancel { who, job, reason, reply } => {
-            say(format!("cancel {} {job} {reason:?}", who.user));
+        Ask::Cancel { who, job, reason, force, reply } => {
+            let how = if force { "kill" } else { "cancel" };
+            say(format!("{how} {} {job} {reason:?}", who.user));
             let found = board.jobs.get_mut(&job.0).map(|job| {
                 Arc::make_mut(job).state = "cancelled".into();
                 JobView::clone(job)

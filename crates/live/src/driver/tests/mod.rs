@@ -16,6 +16,7 @@ mod promises;
 mod replay;
 mod secrets;
 mod speed;
+mod stopping;
 mod training;
 mod what_if;
 
@@ -103,7 +104,14 @@ impl Rig {
 
     async fn cancel(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
         let reason = Some("changed my mind".to_owned());
-        self.handle.ask(|reply| Ask::Cancel { who: who(user), job: JobId(job), reason, reply }).await
+        self.handle
+            .ask(|reply| Ask::Cancel { who: who(user), job: JobId(job), reason, force: false, reply })
+            .await
+    }
+
+    async fn kill(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
+        let (who, job) = (who(user), JobId(job));
+        self.handle.ask(|reply| Ask::Cancel { who, job, reason: None, force: true, reply }).await
     }
 
     async fn drain(&self, node: &str, drain: bool) -> Result<(), Refusal> {
