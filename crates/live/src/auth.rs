@@ -14,7 +14,9 @@ use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{now_us, seconds};
+use crate::entitlements::{Entitlements, Grant};
 use crate::handle::Who;
+use crate::store::certificates::{Barred, Issued};
 use crate::store::tokens::{Audit, Scope, TokenRow, TokenStore, TokensError};
 use crate::views::{NewToken, TokenView};
 
@@ -25,6 +27,10 @@ const SECRET_DIGITS: usize = 64;
 
 /// How often a token that expires is looked at while an answer goes on.
 const LOOK_US: u64 = 500_000;
+
+/// How long the first join token is good.
+const FIRST_JOIN_US: u64 = 86_400_000_000;
+
 /// Wrong tokens that one address may try at once; one more each second.
 const FAILURES: f64 = 20.0;
 /// Addresses whose failures are remembered.
@@ -41,6 +47,11 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// What the user may ask for; none: there is no limit.
+    pub fn limits(&self) -> Option<&Entitlements> {
+        self.token.row.grant.limits.as_ref()
+    }
+
     /// The public number of their token.
     pub fn token_id(&self) -> &str {
         &self.token.row.id
@@ -83,6 +94,17 @@ pub enum Denied {
     TooMany(f64),
 }
 
+/// A join token that is good for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinToken {
+    /// Its public number.
+    pub id: String,
+    /// Who it speaks for.
+    pub user: String,
+    /// Patterns of the names that machines may join under.
+    pub nodes: Vec<String>,
+}
+
 /// What the first start makes, to be written where only the owner can read it.
 #[derive(Clone, Debug)]
 pub struct FirstTokens {
@@ -109,6 +131,8 @@ struct Token {
     kept_us: AtomicU64,
     /// Ends answers that go on.
     ended: CancellationToken,
+    /// How often machines have joined with it since this was read.
+    joined: AtomicU64,
 }
 
 impl Tokens {
@@ -125,15 +149,28 @@ impl Tokens {
             return Ok(None);
         }
         let admin = self.create(user, Scope::Admin, None, user, ca)?;
-        let join = self.create(user, Scope::Join, None, user, ca)?;
+        let join = self.create(user, Scope::Join, Some(now_us() + FIRST_JOIN_US), user, ca)?;
         Ok(Some(FirstTokens { admin, join }))
     }
 
-    /// Makes a token. Its secret is in the answer and nowhere else.
+    /// Makes a token that is good for what is usual of its scope.
     pub fn create(
         &self,
         user: &str,
         scope: Scope,
+        expires_us: Option<u64>,
+        by: &str,
+        ca: &str,
+    ) -> Result<NewToken, TokensError> {
+        self.create_with(user, scope, Grant::usual(scope), expires_us, by, ca)
+    }
+
+    /// Makes a token. Its secret is in the answer and nowhere else.
+    pub fn create_with(
+        &self,
+        user: &str,
+        scope: Scope,
+        grant: Grant,
         expires_us: Option<u64>,
         by: &str,
         ca: &str,
@@ -149,6 +186,7 @@ impl Tokens {
             expires_us,
             revoked: false,
             used_us: None,
+            grant,
         };
         let what = format!("token create {} for {user}", scope.name());
         self.store.insert(&row, Audit { time_us: row.created_us, user: by, what: &what, target: &id })?;
@@ -188,10 +226,28 @@ impl Tokens {
         self.find(presented).map_err(|denied| self.failed(peer).err().map_or(denied, Denied::TooMany))
     }
 
-    /// Whether a join secret is good: whose it is.
-    pub fn check_join(&self, presented: &str, peer: IpAddr) -> Result<String, Denied> {
+    /// Which join token a secret is, if it is a good one.
+    pub fn check_join(&self, presented: &str, peer: IpAddr) -> Result<JoinToken, Denied> {
         let caller = self.check(presented, peer)?;
-        if caller.scope == Scope::Join { Ok(caller.who.user) } else { Err(Denied::Unknown) }
+        if caller.scope != Scope::Join {
+            return Err(Denied::Unknown);
+        }
+        let row = &caller.token.row;
+        Ok(JoinToken { id: row.id.clone(), user: row.user.clone(), nodes: row.grant.nodes.clone() })
+    }
+
+    /// Records the certificate of a machine that joins, and one use of the token.
+    pub fn join(&self, issued: Issued<'_>, token: &JoinToken) -> Result<(), Barred> {
+        let audit = Audit { time_us: now_us(), user: &token.user, what: "join", target: issued.node };
+        self.store.join(issued, &token.id, audit)?;
+        let known = self.map().get(&token.id).cloned();
+        known.into_iter().for_each(|known| _ = known.joined.fetch_add(1, Ordering::Relaxed));
+        Ok(())
+    }
+
+    /// The tables, for nodes' certificates.
+    pub fn store(&self) -> &TokenStore {
+        &self.store
     }
 
     /// Writes down that somebody did something to something.
@@ -246,7 +302,8 @@ impl Token {
     fn new(row: TokenRow) -> Arc<Token> {
         let (revoked, used) = (row.revoked.into(), row.used_us.unwrap_or(0));
         let ended = CancellationToken::new();
-        Arc::new(Token { row, revoked, used_us: used.into(), kept_us: used.into(), ended })
+        let (used_us, kept_us, joined) = (used.into(), used.into(), AtomicU64::new(0));
+        Arc::new(Token { row, revoked, used_us, kept_us, ended, joined })
     }
 
     fn expired(&self, now: u64) -> bool {
@@ -269,6 +326,13 @@ impl Token {
             expires_at: self.row.expires_us.map(seconds),
             revoked: self.revoked.load(Ordering::Acquire),
             last_used_at: (used > 0).then(|| seconds(used)),
+            limits: self.row.grant.limits.clone(),
+            nodes: self.row.grant.nodes.clone(),
+            uses_left: self
+                .row
+                .grant
+                .uses
+                .map(|uses| uses.saturating_sub(self.joined.load(Ordering::Relaxed))),
         }
     }
 }
@@ -350,7 +414,9 @@ mod tests {
         assert!(tokens.first("ada", "aa").unwrap().is_none(), "the first tokens are made once");
         let caller = tokens.check(&first.admin.secret, PEER).unwrap();
         assert_eq!((caller.who.user.as_str(), caller.who.admin), ("ada", true));
-        assert_eq!(tokens.check_join(&first.join.secret, PEER).unwrap(), "ada");
+        assert_eq!(tokens.check_join(&first.join.secret, PEER).unwrap().user, "ada");
+        let end = first.join.token.expires_at.unwrap();
+        assert!(end > seconds(now_us()) && end <= seconds(now_us() + FIRST_JOIN_US), "it is good for a day");
         assert_eq!(tokens.check_join(&first.admin.secret, PEER), Err(Denied::Unknown));
         assert_eq!(join_fingerprint(&first.join.secret), Some("aa"));
 

@@ -55,6 +55,12 @@ impl Changes {
         self.note(What::Node(node.to_owned()));
     }
 
+    /// Something is gone from the board: who watches looks at all of it again.
+    pub fn restart(&mut self) {
+        self.list.clear();
+        self.floor = self.revision;
+    }
+
     fn note(&mut self, what: What) {
         self.list.push_back((self.revision, what));
         if self.list.len() > KEPT {
@@ -97,6 +103,8 @@ mod tests {
         assert_eq!(changes.since(99).unwrap().jobs, [1, 2].into());
         assert_eq!(changes.since(99).unwrap().nodes, ["a".to_owned()].into());
         assert_eq!(changes.since(changes.revision()), Some(Changed::default()));
+        changes.restart();
+        assert_eq!(changes.since(first), None, "what is gone cannot be told as a change");
     }
 
     #[test]

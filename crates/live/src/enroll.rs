@@ -31,8 +31,13 @@ pub enum EnrollError {
         source: std::io::Error,
     },
     /// It said no.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{reason}")]
+    Refused {
+        /// The status of its answer.
+        status: u16,
+        /// In a sentence, with the remedy.
+        reason: String,
+    },
     /// What it said makes no sense.
     #[error("{0} answered with something that is no certificate; is it a Switchyard server of this version?")]
     Answer(String),
@@ -49,11 +54,12 @@ pub async fn enroll(
     let answer = asked.map_err(|_| connect(std::io::ErrorKind::TimedOut.into()))?.map_err(connect)?;
     let nonsense = || EnrollError::Answer(server.to_owned());
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(nonsense)?;
-    if head.split(' ').nth(1) == Some("200") {
+    let status: u16 = head.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or_else(nonsense)?;
+    if status == 200 {
         return serde_json::from_str(body).map_err(|_| nonsense());
     }
     let refused: ErrorView = serde_json::from_str(body).map_err(|_| nonsense())?;
-    Err(EnrollError::Refused(refused.error))
+    Err(EnrollError::Refused { status, reason: refused.error })
 }
 
 async fn ask(server: &str, tls: Arc<ClientConfig>, request: &JoinRequest) -> std::io::Result<String> {

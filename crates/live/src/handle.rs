@@ -144,6 +144,22 @@ pub enum Ask {
         /// The number of this connection, to be given with `From` and `Disconnect`.
         reply: Reply<u64>,
     },
+    /// Close a node's connection: its certificate is void. It is lost like any node that falls silent.
+    Sever {
+        /// The node's name.
+        node: String,
+        /// Done.
+        reply: Reply<()>,
+    },
+    /// Forget a node, once nothing runs there any more.
+    Remove {
+        /// Who.
+        who: Who,
+        /// The node's name.
+        node: String,
+        /// It is being removed; where nothing ran there, it is gone.
+        reply: Reply<()>,
+    },
     /// An agent said something.
     From {
         /// Its connection.

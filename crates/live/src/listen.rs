@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::api::Problem;
-use crate::ca::node_of;
+use crate::ca::{fingerprint, node_of};
 use crate::quota::Place;
 
 /// The first byte of a TLS connection: a handshake record.
@@ -87,6 +87,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The node whose certificate it showed.
     pub node: Option<String>,
+    /// The fingerprint of that certificate.
+    pub certificate: Option<String>,
     guest: Arc<Mutex<Option<Guest>>>,
     /// The place of this connection among those of the user who first used it.
     owner: Arc<Mutex<Option<Place>>>,
@@ -95,7 +97,7 @@ pub struct Peer {
 impl Peer {
     /// A peer that nobody counts, where there is no connection.
     pub fn new(address: SocketAddr, node: Option<String>) -> Peer {
-        Peer { address, node, guest: Arc::default(), owner: Arc::default() }
+        Peer { address, node, certificate: None, guest: Arc::default(), owner: Arc::default() }
     }
 
     /// Counts the connection for a user, if it is not counted yet.
@@ -184,7 +186,8 @@ impl Hall {
     async fn secure(&self, stream: Counted, mut peer: Peer) {
         let Ok(Ok(stream)) = timeout(self.limits.handshake, self.tls.accept(stream)).await else { return };
         let session = stream.get_ref().1;
-        peer.node = session.peer_certificates().and_then(|shown| shown.first()).and_then(node_of);
+        let shown = session.peer_certificates().and_then(|shown| shown.first());
+        (peer.node, peer.certificate) = (shown.and_then(node_of), shown.map(fingerprint));
         if peer.node.is_some() {
             peer.known();
         }

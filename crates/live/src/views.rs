@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use yard_core::job::Claim;
 
+use crate::entitlements::Entitlements;
 use crate::request::JobRequest;
 use crate::wire::SecretValue;
 
@@ -243,6 +245,9 @@ pub struct MeView {
     pub user: String,
     /// `read, submit` or `admin`.
     pub scope: String,
+    /// What its jobs may ask for; none: there is no limit.
+    #[serde(default)]
+    pub limits: Option<Entitlements>,
 }
 
 /// Why jobs wait.
@@ -450,6 +455,15 @@ pub struct TokenView {
     /// When it was last used.
     #[serde(default)]
     pub last_used_at: Option<f64>,
+    /// What its user's jobs may ask for; none: there is no limit.
+    #[serde(default)]
+    pub limits: Option<Entitlements>,
+    /// Of a join token: patterns of the names that machines may join under.
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    /// Of a join token: how many machines may still join with it; none: there is no limit.
+    #[serde(default)]
+    pub uses_left: Option<u64>,
 }
 
 /// Tokens, oldest first.
@@ -526,9 +540,29 @@ pub struct TokenRequest {
     pub user: Option<String>,
     /// `read, submit, admin` or `join`.
     pub scope: String,
-    /// How many seconds it is good; for ever where nothing is said.
+    /// How many seconds it is good. Where nothing is said: for ever, or a day for a join token, 30 days if it names nodes.
     #[serde(default)]
     pub expires_s: Option<f64>,
+    /// Teams that jobs may count for; the first is the default.
+    #[serde(default)]
+    pub teams: Option<Vec<String>>,
+    /// The largest weight of a job; 1 where nothing is said.
+    #[serde(default)]
+    pub weight_max: Option<f64>,
+    /// The largest priority of a job; 0 where nothing is said.
+    #[serde(default)]
+    pub priority_max: Option<i32>,
+    /// The classes that jobs may have; `ordinary` and `opportunistic` where nothing is said.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub classes: Option<Vec<Claim>>,
+    /// Of a join token: patterns of the names that machines may join under, with `*` and `?`. Where nothing is said it
+    /// is for one machine of any name.
+    #[serde(default)]
+    pub nodes: Option<Vec<String>>,
+    /// Of a join token: how many machines may join with it.
+    #[serde(default)]
+    pub uses: Option<u64>,
 }
 
 #[cfg(test)]

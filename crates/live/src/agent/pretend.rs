@@ -51,6 +51,7 @@ impl Pretend {
             match node.link.heard.recv().await.context("the connection is given up")? {
                 Heard::Up => node.greet(),
                 Heard::Said(said) => node.admitted(&said)?,
+                Heard::Barred(reason) => bail!("the server refused {name}: {reason}"),
                 Heard::Down => {}
             }
         }
@@ -78,7 +79,7 @@ impl Pretend {
                     Some(Heard::Up) => self.greet(),
                     Some(Heard::Said(said)) => self.hear(*said, &seen),
                     Some(Heard::Down) => {}
-                    None => return,
+                    Some(Heard::Barred(_)) | None => return,
                 },
                 _ = beats.tick() => {
                     seq += 1;

@@ -308,6 +308,7 @@ impl Agent {
         match woken {
             Woken::Server(Some(Heard::Up)) => self.hello(),
             Woken::Server(Some(Heard::Said(said))) => self.server_said(*said),
+            Woken::Server(Some(Heard::Barred(reason))) => anyhow::bail!(reason),
             Woken::Server(Some(Heard::Down) | None) => {
                 self.up = false;
                 self.reads.end_all();

@@ -1,5 +1,5 @@
 //! An agent's connection: a WebSocket on which both sides speak the words of `wire`. The agent's certificate says
-//! which node it is, and its first frame must agree.
+//! which node it is, must not be revoked, and its first frame must agree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,13 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
+use super::tokens::blocking;
 use super::{Problem, Site};
+use crate::clock::now_us;
 use crate::handle::Ask;
 use crate::listen::Peer;
+use crate::store::certificates::{Barred, Issued};
+use crate::store::tokens::TokenStore;
 use crate::views::ErrorView;
 use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION};
 
@@ -28,21 +32,62 @@ const WAITING_KIB: usize = 2 * (FRAME_MAX >> 10) + 2;
 
 #[utoipa::path(get, path = "/v1/agent",
     responses((status = 101, description = "A WebSocket for agents; needs a node's certificate"),
-        (status = 401, body = ErrorView)))]
+        (status = 401, body = ErrorView),
+        (status = 403, body = ErrorView, description = "The certificate was revoked")))]
 pub(super) async fn connect(
     State(site): State<Arc<Site>>,
     peer: Peer,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let error = "this is for agents: connect with the certificate that `yard agent --join-token FILE` got";
-    let node = peer.node.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, error))?;
+    let unknown = || Problem::new(StatusCode::UNAUTHORIZED, error);
+    let (node, fingerprint) = peer.node.zip(peer.certificate).ok_or_else(unknown)?;
+    let shown = Shown { node, fingerprint };
+    shown.admitted(&site).await?;
     let upgrade = upgrade.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let upgrade = upgrade.max_message_size(FRAME_MAX).max_frame_size(FRAME_MAX);
-    Ok(upgrade.on_upgrade(move |socket| talk(site, node, socket)))
+    Ok(upgrade.on_upgrade(move |socket| talk(site, shown, socket)))
 }
 
-async fn talk(site: Arc<Site>, node: String, mut socket: WebSocket) {
-    let hello = match hello(&mut socket, &node).await {
+/// The certificate that a connection showed.
+#[derive(Clone)]
+struct Shown {
+    node: String,
+    fingerprint: String,
+}
+
+impl Shown {
+    /// Whether it may speak for its node now.
+    async fn admitted(&self, site: &Arc<Site>) -> Result<(), Problem> {
+        let known = site.board().nodes.contains_key(&self.node);
+        self.ask(site, move |store, shown| store.admit(shown, known, now_us())).await
+    }
+
+    /// The node is connected with it and needs no older one.
+    async fn settle(&self, site: &Arc<Site>) {
+        let settled = self.ask(site, |store, shown| Ok(store.settle(shown, now_us())?)).await;
+        if let Err(problem) = settled {
+            tracing::warn!(node = self.node, error = problem.view.error, "older certificates stay good");
+        }
+    }
+
+    async fn ask(
+        &self,
+        site: &Arc<Site>,
+        ask: impl FnOnce(&TokenStore, Issued<'_>) -> Result<(), Barred> + Send + 'static,
+    ) -> Result<(), Problem> {
+        let (shown, tokens) = (self.clone(), site.tokens.clone());
+        let asked = move || {
+            let issued = Issued { node: &shown.node, fingerprint: &shown.fingerprint };
+            ask(tokens.store(), issued)
+        };
+        Ok(blocking(asked).await??)
+    }
+}
+
+async fn talk(site: Arc<Site>, shown: Shown, mut socket: WebSocket) {
+    let node = &shown.node;
+    let hello = match hello(&mut socket, node).await {
         Ok(hello) => hello,
         Err(reason) => return refuse(socket, reason).await,
     };
@@ -50,7 +95,14 @@ async fn talk(site: Arc<Site>, node: String, mut socket: WebSocket) {
     let hello = Box::new(hello);
     match site.handle.ask(|reply| Ask::Connect { hello, link, reply }).await {
         Ok(connection) => {
-            carry(&site, connection, socket, orders).await;
+            // It may have been revoked while it connected, before the driver knew of it.
+            match shown.admitted(&site).await {
+                Ok(()) => {
+                    shown.settle(&site).await;
+                    carry(&site, connection, socket, orders).await;
+                }
+                Err(problem) => refuse(socket, problem.view.error).await,
+            }
             let _ = site.handle.asks.send(Ask::Disconnect { connection }).await;
             tracing::info!(node, "agent disconnected");
         }

@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 
 use crate::auth::Denied;
 use crate::handle::Refusal;
+use crate::store::certificates::Barred;
 use crate::store::tokens::TokensError;
 use crate::views::ErrorView;
 
@@ -74,6 +75,18 @@ impl From<Refusal> for Problem {
 impl From<TokensError> for Problem {
     fn from(error: TokensError) -> Problem {
         Refusal::Unavailable(error.to_string()).into()
+    }
+}
+
+impl From<Barred> for Problem {
+    fn from(barred: Barred) -> Problem {
+        let status = match barred {
+            Barred::Revoked(_) | Barred::Unknown(_) => StatusCode::FORBIDDEN,
+            Barred::Taken(_) => StatusCode::CONFLICT,
+            Barred::UsedUp => StatusCode::UNAUTHORIZED,
+            Barred::Store(error) => return error.into(),
+        };
+        Problem::new(status, barred.to_string())
     }
 }
 

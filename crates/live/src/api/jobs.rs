@@ -14,6 +14,7 @@ use super::room::Room;
 use super::tokens::blocking;
 use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
+use crate::entitlements::Excess;
 use crate::handle::Ask;
 use crate::request::JobRequest;
 use crate::request::check::check;
@@ -54,16 +55,17 @@ pub(super) struct CancelRequest {
 #[utoipa::path(post, path = "/v1/jobs", request_body = JobRequest, security(("token" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless")),
     responses((status = 201, body = JobView, description = "The job is durable"),
-        (status = 400, body = ErrorView), (status = 409, body = ErrorView), (status = 429, body = ErrorView),
-        (status = 503, body = ErrorView)))]
+        (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 409, body = ErrorView),
+        (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn submit(
     State(site): State<Arc<Site>>,
     Submitter(caller): Submitter,
     headers: HeaderMap,
     Extension(room): Extension<Room>,
-    Json(request): Json<JobRequest>,
+    Json(mut request): Json<JobRequest>,
 ) -> Result<(StatusCode, Answer<JobView>), Problem> {
     check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+    entitled(&caller, &mut request)?;
     let key = key(&headers)?;
     let request = has_secrets(&site, &caller, request).await?;
     let (who, request) = (caller.who, Box::new(request));
@@ -86,6 +88,16 @@ async fn has_secrets(site: &Arc<Site>, caller: &Caller, request: JobRequest) -> 
         Some(why) => Err(Problem::field("secrets", format!("secrets: {why}"))),
         None => Ok(request),
     }
+}
+
+/// Refuses what a job asks for and its user's token does not allow.
+pub(super) fn entitled(caller: &Caller, request: &mut JobRequest) -> Result<(), Problem> {
+    let Some(limits) = caller.limits() else { return Ok(()) };
+    let refused = |excess: Excess| {
+        let problem = Problem::field(excess.field, excess.to_string());
+        Problem { status: StatusCode::FORBIDDEN, ..problem }
+    };
+    limits.apply(request).map_err(refused)
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}", security(("token" = [])),

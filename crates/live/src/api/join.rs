@@ -10,38 +10,85 @@ use super::extract::Json;
 use super::names::check_plain;
 use super::tokens::blocking;
 use super::{Problem, Site};
+use crate::auth::JoinToken;
 use crate::ca::CaError;
 use crate::clock::now_us;
 use crate::listen::Peer;
+use crate::pattern::matches;
+use crate::store::certificates::{Barred, Issued};
+use crate::store::tokens::Audit;
+use crate::tls::fingerprint_of_pem;
 use crate::views::{ErrorView, JoinReply, JoinRequest};
 
+/// On whose word a certificate is made.
+enum Ground {
+    /// A join token's.
+    Token(JoinToken),
+    /// The node's own, by the certificate of this fingerprint.
+    Shown(String),
+}
+
 #[utoipa::path(post, path = "/v1/join", request_body = JoinRequest,
-    responses((status = 200, body = JoinReply), (status = 400, body = ErrorView), (status = 401, body = ErrorView)))]
+    responses((status = 200, body = JoinReply), (status = 400, body = ErrorView), (status = 401, body = ErrorView),
+        (status = 403, body = ErrorView), (status = 409, body = ErrorView, description = "The name is taken")))]
 pub(super) async fn join(
     State(site): State<Arc<Site>>,
     peer: Peer,
     Json(request): Json<JoinRequest>,
 ) -> Result<Answer<JoinReply>, Problem> {
-    let by = allowed(&site, &peer, &request)?;
+    let ground = allowed(&site, &peer, &request)?;
     check_plain("name", &request.name)?;
-    let signed = site.authority.sign(&request.csr, &request.name, now_us());
+    let known = site.board().nodes.contains_key(&request.name);
+    let ca = site.authority.pem().to_owned();
+    let certificate = blocking(move || certified(&site, &request, &ground, known)).await??;
+    Ok(Answer(JoinReply { certificate, ca }))
+}
+
+/// By a join token or by the node's own certificate, whether that is still good or not.
+fn allowed(site: &Site, peer: &Peer, request: &JoinRequest) -> Result<Ground, Problem> {
+    if let Some(token) = &request.token {
+        let token = site.tokens.check_join(token.trim(), peer.address.ip().to_canonical())?;
+        if !token.nodes.iter().any(|pattern| matches(pattern, &request.name)) {
+            let (name, nodes) = (&request.name, token.nodes.join(", "));
+            let error = format!("this join token is for nodes named {nodes}, not for {name}");
+            return Err(Problem::new(StatusCode::FORBIDDEN, error));
+        }
+        return Ok(Ground::Token(token));
+    }
+    match (&peer.node, &peer.certificate) {
+        (Some(node), Some(shown)) if *node == request.name => Ok(Ground::Shown(shown.clone())),
+        _ => {
+            let error = "joining needs a join token, or the node's own certificate; `yard token create --scope join` makes one";
+            Err(Problem::new(StatusCode::UNAUTHORIZED, error))
+        }
+    }
+}
+
+/// Signs a certificate and records it. `known`: there is a node of this name.
+fn certified(site: &Site, request: &JoinRequest, ground: &Ground, known: bool) -> Result<String, Problem> {
+    let (node, now) = (request.name.as_str(), now_us());
+    match ground {
+        Ground::Token(_) if known || site.tokens.store().is_taken(node)? => {
+            return Err(Barred::Taken(node.to_owned()).into());
+        }
+        Ground::Token(_) => {}
+        Ground::Shown(shown) => site.tokens.store().admit(Issued { node, fingerprint: shown }, known, now)?,
+    }
+    let signed = site.authority.sign(&request.csr, node, now);
     let certificate = signed.map_err(|error| match error {
         CaError::Request(_) => Problem::field("csr", error.to_string()),
         _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     })?;
-    let (log, name) = (site.clone(), request.name);
-    blocking(move || log.tokens.audit(&by, "join", &name)).await??;
-    Ok(Answer(JoinReply { certificate, ca: site.authority.pem().to_owned() }))
-}
-
-/// On whose word: a join token's owner, or the node itself.
-fn allowed(site: &Site, peer: &Peer, request: &JoinRequest) -> Result<String, Problem> {
-    if let Some(token) = &request.token {
-        return Ok(site.tokens.check_join(token.trim(), peer.address.ip().to_canonical())?);
+    let fingerprint = fingerprint_of_pem(&certificate)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let issued = Issued { node, fingerprint: &fingerprint };
+    match ground {
+        Ground::Token(token) => site.tokens.join(issued, token)?,
+        Ground::Shown(shown) => {
+            let user = format!("node {node}");
+            let audit = Audit { time_us: now, user: &user, what: "renew", target: node };
+            site.tokens.store().renew(issued, shown, audit)?;
+        }
     }
-    if peer.node.as_deref() == Some(request.name.as_str()) {
-        return Ok(format!("node {}", request.name));
-    }
-    let error = "joining needs a join token, or the node's own certificate; `yard token create --scope join` makes one";
-    Err(Problem::new(StatusCode::UNAUTHORIZED, error))
+    Ok(certificate)
 }

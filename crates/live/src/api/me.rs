@@ -7,5 +7,6 @@ use crate::views::MeView;
 
 #[utoipa::path(get, path = "/v1/me", security(("token" = [])), responses((status = 200, body = MeView)))]
 pub(super) async fn me(Reader(caller): Reader) -> Answer<MeView> {
-    Answer(MeView { user: caller.who.user, scope: caller.scope.name().to_owned() })
+    let (scope, limits) = (caller.scope.name().to_owned(), caller.limits().cloned());
+    Answer(MeView { user: caller.who.user, scope, limits })
 }

@@ -7,6 +7,7 @@ mod error;
 mod events;
 mod explain;
 mod extract;
+mod grants;
 mod health;
 mod history;
 mod job_list;
@@ -151,6 +152,8 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(nodes::drain))
         .routes(routes!(nodes::drain_some))
         .routes(routes!(nodes::resume))
+        .routes(routes!(nodes::revoke))
+        .routes(routes!(nodes::remove))
         .routes(routes!(events::events))
         .routes(routes!(watch::watch))
         .routes(routes!(me::me))

@@ -1,4 +1,4 @@
-//! The nodes: look at them, take them out of service and back.
+//! The nodes: look at them, take them out of service and back, and take their names from them.
 
 use std::sync::Arc;
 
@@ -8,10 +8,14 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::extract::{Admin, Json, Optional, Reader};
+use super::extract::{Admin, Json, Optional, Params, Reader};
 use super::jobs::Reason;
+use super::tokens::blocking;
 use super::{Problem, Site};
-use crate::handle::Ask;
+use crate::auth::Caller;
+use crate::clock::now_us;
+use crate::handle::{Ask, Refusal};
+use crate::store::tokens::{Audit, TokenStore};
 use crate::views::{ErrorView, NodeList, NodeView};
 
 /// How a node is taken out of service.
@@ -99,4 +103,101 @@ pub(super) async fn resume(
     let change = |reply| Ask::Drain { who: caller.who, node, drain: false, evict: false, reason, reply };
     site.handle.ask(change).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[utoipa::path(post, path = "/v1/nodes/{name}/revoke", security(("token" = [])),
+    params(("name" = String, Path, description = "The node")),
+    responses((status = 204, description = "Its certificates are void and its connection is closed"),
+        (status = 403, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(super) async fn revoke(
+    State(site): State<Arc<Site>>,
+    Admin(caller): Admin,
+    Path(node): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let known = site.board().nodes.contains_key(&node);
+    // First the record, then the connection: one that is being made is checked against the record once more.
+    certificates(&site, &caller, &node, "revoke node", move |store, audit| {
+        if !known && !store.is_taken(audit.target)? {
+            return Err(no_node(audit.target));
+        }
+        if store.is_local(audit.target)? {
+            let error = format!(
+                "node {} is the server's own machine and has no certificate; start the server with --no-agent",
+                audit.target
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, error));
+        }
+        Ok(store.revoke_node(audit.target, audit)?)
+    })
+    .await?;
+    site.handle.ask(|reply| Ask::Sever { node, reply }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How a node is removed.
+#[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Removal {
+    /// Also while it is up.
+    force: bool,
+}
+
+#[utoipa::path(delete, path = "/v1/nodes/{name}", security(("token" = [])),
+    params(("name" = String, Path, description = "The node"), Removal),
+    responses((status = 204, description = "It is forgotten once nothing runs there any more, and its name is free"),
+        (status = 403, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "It is up")))]
+pub(super) async fn remove(
+    State(site): State<Arc<Site>>,
+    Admin(caller): Admin,
+    Path(node): Path<String>,
+    Params(Removal { force }): Params<Removal>,
+) -> Result<StatusCode, Problem> {
+    let state = site.board().nodes.get(&node).map(|known| known.state.clone());
+    let up = state.as_ref().is_some_and(|state| matches!(state.as_str(), "up" | "draining"));
+    let known = state.is_some();
+    certificates(&site, &caller, &node, "remove node", move |store, audit| {
+        let node = audit.target;
+        if !known && !store.is_taken(node)? {
+            return Err(no_node(node));
+        }
+        if up && store.is_local(node)? {
+            let error = format!("node {node} is the server's own machine; start the server with --no-agent first");
+            return Err(Problem::new(StatusCode::CONFLICT, error));
+        }
+        if up && !force {
+            let error = format!(
+                "node {node} is up. Stop its agent first, or remove it with --force: its jobs then start elsewhere once its lease has lapsed"
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, error));
+        }
+        Ok(store.release_node(node, audit)?)
+    })
+    .await?;
+    let who = caller.who;
+    match site.handle.ask(|reply| Ask::Remove { who, node, reply }).await {
+        // It joined and never connected: its certificate was all there was.
+        Ok(()) | Err(Refusal::NotFound(_)) => Ok(StatusCode::NO_CONTENT),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Changes what is recorded of a node's certificates.
+async fn certificates(
+    site: &Arc<Site>,
+    caller: &Caller,
+    node: &str,
+    what: &'static str,
+    change: impl FnOnce(&TokenStore, Audit<'_>) -> Result<(), Problem> + Send + 'static,
+) -> Result<(), Problem> {
+    let (tokens, user, node) = (site.tokens.clone(), caller.who.user.clone(), node.to_owned());
+    let changed = move || {
+        let audit = Audit { time_us: now_us(), user: &user, what, target: &node };
+        change(tokens.store(), audit)
+    };
+    blocking(changed).await?
+}
+
+fn no_node(node: &str) -> Problem {
+    Refusal::NotFound(format!("there is no node {node:?}; `yard nodes` lists them")).into()
 }

@@ -11,7 +11,7 @@ use serde::de::value::{Error, StrDeserializer};
 
 use super::extract::{Admin, Json, Reader, Submitter};
 use super::names::check_plain;
-use super::{Problem, Site};
+use super::{Problem, Site, grants};
 use crate::clock::now_us;
 use crate::store::tokens::Scope;
 use crate::views::{ErrorView, NewToken, TokenList, TokenRequest};
@@ -35,11 +35,13 @@ pub(super) async fn create(
     Json(request): Json<TokenRequest>,
 ) -> Result<(StatusCode, Answer<NewToken>), Problem> {
     let by = caller.who.user;
-    let user = request.user.unwrap_or_else(|| by.clone());
+    let user = request.user.clone().unwrap_or_else(|| by.clone());
     check_plain("user", &user)?;
     let scope = scope(&request.scope)?;
-    let expires = request.expires_s.map(expiry).transpose()?;
-    let make = move || site.tokens.create(&user, scope, expires, &by, &site.authority.fingerprint());
+    let grant = grants::of(scope, &request)?;
+    let expires = request.expires_s.or(grants::usual_expiry(scope, &request)).map(expiry).transpose()?;
+    let make =
+        move || site.tokens.create_with(&user, scope, grant, expires, &by, &site.authority.fingerprint());
     let token = blocking(make).await??;
     Ok((StatusCode::CREATED, Answer(token)))
 }

@@ -10,6 +10,7 @@ use axum::extract::State;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::extract::{Json, Reader};
+use super::jobs::entitled;
 use super::{Problem, Site};
 use crate::auth::{Caller, Denied};
 use crate::background::{self, workers};
@@ -29,14 +30,16 @@ const BUSY_S: f64 = 10.0;
 
 #[utoipa::path(post, path = "/v1/what-if", request_body = WhatIf, security(("token" = [])),
     responses((status = 200, body = WhatIfView, description = "Nothing happened"),
-        (status = 400, body = ErrorView), (status = 404, body = ErrorView), (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
+        (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn what_if(
     State(site): State<Arc<Site>>,
     Reader(caller): Reader,
-    Json(asked): Json<WhatIf>,
+    Json(mut asked): Json<WhatIf>,
 ) -> Result<Answer<WhatIfView>, Problem> {
-    if let Some(job) = &asked.job {
+    if let Some(job) = &mut asked.job {
         check(job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+        entitled(&caller, job)?;
     }
     let turn = site.asking.turn(&caller.who.user)?;
     // Before the copy is made: it is of the state as it is when the answer is worked out, and there are few of them.

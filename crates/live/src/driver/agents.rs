@@ -47,6 +47,14 @@ pub(super) struct Agent {
     pub(super) drain: Option<(String, Option<String>)>,
     /// It goes away in good order.
     pub(super) leaving: bool,
+    /// The machine that is connected, as it told itself apart.
+    pub(super) host: String,
+    /// The same of a connection that was accepted and is not on record yet.
+    pub(super) connecting: Option<String>,
+    /// An admin removed it; jobs may still hold its devices.
+    pub(super) removing: bool,
+    /// It was removed. Its number is not given again.
+    pub(super) gone: bool,
     holders: BTreeMap<(u32, u32), BTreeSet<JobId>>,
 }
 
@@ -76,6 +84,10 @@ impl Agent {
             state: NodeState::Up,
             drain: row.drain,
             leaving: false,
+            host: String::new(),
+            connecting: None,
+            removing: false,
+            gone: false,
             holders: BTreeMap::new(),
         }
     }
@@ -101,6 +113,12 @@ impl Agent {
     /// Whether it can be reached.
     pub(super) fn is_there(&self) -> bool {
         self.link.is_some() && !self.silent
+    }
+
+    /// Whether another machine than the one that says hello is connected under this name.
+    pub(super) fn has_rival(&self, hello: &Hello) -> bool {
+        let there = self.connecting.as_ref().or(self.is_there().then_some(&self.host));
+        there.is_some_and(|host| !host.is_empty() && !hello.host.is_empty() && *host != hello.host)
     }
 
     /// Whether the devices are the same as before: as many of the same kinds, in the same order.
@@ -173,6 +191,9 @@ impl Agent {
 
     /// Its state as people call it, and why.
     pub(super) fn state_now(&self) -> (&'static str, Option<String>) {
+        if self.removing {
+            return ("down", Some("it was removed and goes once its jobs are given up".into()));
+        }
         if self.state == NodeState::Down {
             let reason = if self.leaving {
                 "it left"
@@ -278,6 +299,16 @@ impl Agents {
         if let Some(link) = self.get_mut(id).link.take() {
             self.by_connection.remove(&link.connection);
         }
+    }
+
+    /// An agent was removed: its name is free.
+    pub(super) fn forget(&mut self, id: AgentId) {
+        let agent = self.get_mut(id);
+        (agent.gone, agent.removing, agent.state) = (true, false, NodeState::Down);
+        agent.groups.clear();
+        agent.nodes.clear();
+        let name = agent.name.clone();
+        self.by_name.remove(&name);
     }
 
     /// What jobs can be served with. What an agent can do is known while it is here; one that may come back may be

@@ -44,6 +44,9 @@ impl Driver {
             let _ = link.try_send(ToAgent::Refused { reason: reason.clone() });
             return drop(reply.send(Err(Refusal::Invalid { field: None, message: reason })));
         }
+        if let Some(reason) = self.objection(&hello) {
+            return drop(reply.send(Err(Refusal::Conflict(reason))));
+        }
         let agent = match self.agents.named(&hello.name) {
             Some(agent) => {
                 self.rejoin(agent, &hello);
@@ -56,11 +59,29 @@ impl Driver {
                 self.agents.add(Agent::new(row, nodes, self.clock.elapsed()))
             }
         };
-        self.agents.get_mut(agent).abilities = hello.abilities.clone();
-        self.agents.get_mut(agent).audience = Some(Audience::of(&hello));
+        let known = self.agents.get_mut(agent);
+        (known.abilities, known.connecting) = (hello.abilities.clone(), Some(hello.host.clone()));
+        known.audience = Some(Audience::of(&hello));
         self.tell_health(agent);
         self.staged.keep_node(self.agents.get(agent).row());
         self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));
+    }
+
+    /// Why an agent cannot be taken in though what it says is right. A restarted one takes the place of its former
+    /// connection; another machine does not.
+    fn objection(&self, hello: &Hello) -> Option<String> {
+        let known = self.agents.get(self.agents.named(&hello.name)?);
+        let (name, address) = (&known.name, &known.address);
+        if known.removing {
+            return Some(format!(
+                "node {name} is being removed; join again once `yard nodes` does not list it"
+            ));
+        }
+        known.has_rival(hello).then(|| {
+            format!(
+                "node {name} is connected from another machine ({address}); give one of them another name with --name, or remove the agent's folder if it was copied"
+            )
+        })
     }
 
     fn rejoin(&mut self, agent: AgentId, hello: &Hello) {
@@ -115,6 +136,8 @@ impl Driver {
         let (lease_s, beat_s) = (self.config.lease.secs(), self.config.beat.secs());
         self.logs.lost(agent, "its node connected anew; ask again");
         let connection = self.agents.connect(agent, link, self.clock.elapsed());
+        let known = self.agents.get_mut(agent);
+        (known.host, known.connecting) = (hello.host, None);
         tracing::info!(node = %self.agents.get(agent).name, connection, "an agent connected");
         self.agents.get(agent).send(ToAgent::Welcome { lease_s, beat_s });
         let _ = reply.send(Ok(connection));
@@ -224,6 +247,7 @@ impl Driver {
     pub(super) fn look_for_silent(&mut self, now: Time) {
         let elapsed = self.clock.elapsed();
         for id in self.agents.ids() {
+            self.finish_removal(now, id);
             let agent = self.agents.get(id);
             if agent.state == NodeState::Down && agent.link.is_none() {
                 continue;

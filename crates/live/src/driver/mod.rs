@@ -20,6 +20,7 @@ mod links;
 mod logs;
 mod publish;
 mod recovery;
+mod removal;
 mod replay;
 mod room;
 mod running;
@@ -85,6 +86,8 @@ pub struct Driver {
     events: broadcast::Sender<Arc<crate::views::EventView>>,
     changed_jobs: BTreeSet<JobId>,
     changed_agents: BTreeSet<AgentId>,
+    /// Nodes that were removed in this turn.
+    forgotten: Vec<String>,
     /// Jobs on the board that are over, oldest first.
     ended: VecDeque<u64>,
     prices: Vec<f64>,

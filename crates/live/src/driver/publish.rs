@@ -22,7 +22,8 @@ impl Driver {
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
         let (elapsed, idle) = (self.clock.elapsed(), self.config.idle);
         let agents = std::mem::take(&mut self.changed_agents);
-        let nodes: Vec<_> = agents.iter().map(|agent| self.agents.get(*agent).view(elapsed, idle)).collect();
+        let nodes = agents.iter().map(|agent| self.agents.get(*agent)).filter(|agent| !agent.gone);
+        let nodes: Vec<_> = nodes.map(|agent| agent.view(elapsed, idle)).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         board.changes.begin(now.0);
@@ -44,6 +45,10 @@ impl Driver {
             let oldest = self.ended.pop_front();
             oldest.and_then(|job| board.jobs.remove(&job));
             oldest.and_then(|job| board.paces.remove(&job));
+        }
+        for name in self.forgotten.drain(..) {
+            board.nodes.remove(&name);
+            board.changes.restart();
         }
         for node in nodes {
             board.changes.node(&node.name);
@@ -71,7 +76,7 @@ impl Driver {
                 Arc::make_mut(view).executed_s = run.executed_at(now).secs();
             }
         }
-        for agent in &self.agents.list {
+        for agent in self.agents.list.iter().filter(|agent| !agent.gone) {
             if let Some(view) = board.nodes.get_mut(&agent.name) {
                 Arc::make_mut(view).heard_s = Some((elapsed.0.saturating_sub(agent.heard.0)) as f64 / 1e6);
             }

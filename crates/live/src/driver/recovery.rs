@@ -56,6 +56,7 @@ pub(super) fn recover(
         events: broadcast::channel(EVENTS_BEHIND_MAX).0,
         changed_jobs: Default::default(),
         changed_agents: Default::default(),
+        forgotten: Vec::new(),
         ended: Default::default(),
         prices: Vec::new(),
         devices_held: 0,

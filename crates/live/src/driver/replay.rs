@@ -11,7 +11,7 @@ impl Driver {
         let none = "this server foretells nothing; start it with estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
         let mut nodes = Vec::new();
-        for agent in &self.agents.list {
+        for agent in self.agents.list.iter().filter(|agent| !agent.gone) {
             for node in agent.nodes.iter().map(|node| self.engine.nodes().get(*node)) {
                 nodes.push((agent.name.clone(), node.spec.clone(), node.state == NodeState::Down));
             }

@@ -34,13 +34,15 @@ pub(super) struct Half {
     bytes: usize,
     facts: Vec<(JobId, Facts)>,
     nodes: Vec<NodeRow>,
+    /// Names of nodes that are forgotten.
+    forgotten: Vec<String>,
     audit: Vec<AuditRow>,
     after: Vec<After>,
 }
 
 impl Half {
     fn is_empty(&self) -> bool {
-        self.inputs.is_empty() && self.nodes.is_empty() && self.after.is_empty()
+        self.inputs.is_empty() && self.nodes.is_empty() && self.after.is_empty() && self.forgotten.is_empty()
     }
 
     pub(super) fn input(&mut self, input: Input) {
@@ -54,6 +56,7 @@ impl Half {
         self.bytes += other.bytes;
         self.facts.extend(other.facts);
         self.nodes.extend(other.nodes);
+        self.forgotten.extend(other.forgotten);
         self.audit.extend(other.audit);
         self.after.extend(other.after);
     }
@@ -67,6 +70,8 @@ pub(super) enum After {
     Cancelled(JobId, Reply<JobView>),
     /// A node was drained or resumed.
     Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
+    /// A node is to be removed.
+    Removed(AgentId, Reply<()>),
     /// An agent is connected.
     Connected(AgentId, Box<Hello>, mpsc::Sender<ToAgent>, Reply<u64>),
     /// Agents may forget how a job ended.
@@ -118,6 +123,11 @@ impl Staged {
         self.agents.nodes.push(row);
     }
 
+    pub(super) fn forget_node(&mut self, name: String) {
+        self.agents.nodes.retain(|row| row.name != name);
+        self.agents.forgotten.push(name);
+    }
+
     pub(super) fn keep_after(&mut self, after: After) {
         self.agents.after.push(after);
     }
@@ -131,6 +141,10 @@ impl Staged {
     pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, evict: bool, reply: Reply<()>) {
         self.clients.after.push(After::Drained(agent, row.drain.clone(), evict, reply));
         self.clients.nodes.push(row);
+    }
+
+    pub(super) fn remove(&mut self, agent: AgentId, reply: Reply<()>) {
+        self.clients.after.push(After::Removed(agent, reply));
     }
 
     pub(super) fn audit(&mut self, user: &str, what: &'static str, target: String, outcome: &str) {
@@ -257,9 +271,20 @@ impl Driver {
         let texts = batch.inputs.iter().map(|(_, text)| text.as_str());
         let inputs: Vec<&str> = tick.into_iter().chain(texts).collect();
         let (jobs, nodes, audit) = (&batch.jobs, &batch.nodes, &batch.audit);
+        let forgotten = &batch.forgotten;
         let first = self.seq + 1;
         let inputs = &inputs;
-        let write = Write { first, time: now, first_time: beat, inputs, jobs, facts: &facts, nodes, audit };
+        let write = Write {
+            first,
+            time: now,
+            first_time: beat,
+            inputs,
+            jobs,
+            facts: &facts,
+            nodes,
+            forgotten,
+            audit,
+        };
         self.store.write(&write, &self.derived)
     }
 
@@ -304,6 +329,7 @@ impl Driver {
                 self.settle(agent);
                 let _ = reply.send(Ok(()));
             }
+            After::Removed(agent, reply) => self.removed(now, agent, reply),
             After::Connected(agent, hello, link, reply) => self.connected(now, agent, *hello, link, reply),
             After::Durable(lease, job) => self.durable(now, lease, job),
         }
@@ -339,7 +365,7 @@ impl Driver {
                 After::Submitted(_, reply) | After::Cancelled(_, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
-                After::Drained(_, _, _, reply) => {
+                After::Drained(_, _, _, reply) | After::Removed(_, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
                 After::Connected(..) | After::Durable(..) => {}
@@ -368,6 +394,8 @@ impl Counts {
             bytes: std::mem::take(&mut batch.bytes),
             facts: std::mem::take(&mut batch.facts),
             nodes: batch.nodes.split_off(self.nodes),
+            // Only what agents and the driver itself cause forgets a node.
+            forgotten: Vec::new(),
             audit: std::mem::take(&mut batch.audit),
             after: batch.after.split_off(self.after),
         }

@@ -133,6 +133,8 @@ impl Driver {
                 self.take_from(now, connection, message);
                 drop(room);
             }
+            Ask::Sever { node, reply } => self.take_sever(&node, reply),
+            Ask::Remove { who, node, reply } => self.take_remove(&who, &node, reply),
             Ask::Disconnect { connection } => self.take_disconnect(connection),
             Ask::Logs { who, log, reply } => self.take_logs(&who, log, reply),
             Ask::LogsMore { request, pieces } => self.grant_log(request, pieces),

@@ -104,7 +104,8 @@ fn names(request: &JobRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn name(field: &'static str, name: Option<&str>) -> Result<(), Problem> {
+/// Whether a name can be shown and used in files and labels.
+pub(crate) fn name(field: &'static str, name: Option<&str>) -> Result<(), Problem> {
     let Some(name) = name else { return Ok(()) };
     if name.trim().is_empty() || name.chars().count() > NAME_MAX {
         return problem(field, format!("{name:?} is empty or longer than {NAME_MAX} characters"));

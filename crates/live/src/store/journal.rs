@@ -30,6 +30,8 @@ pub struct Write<'a> {
     pub facts: &'a [(JobId, Facts)],
     /// Nodes that joined or changed.
     pub nodes: &'a [NodeRow],
+    /// Names of nodes that are forgotten.
+    pub forgotten: &'a [String],
     /// Who did what.
     pub audit: &'a [AuditRow],
 }
@@ -143,6 +145,10 @@ fn write_rows(change: &Transaction<'_>, batch: &Write<'_>) -> rusqlite::Result<(
     let mut update = change.prepare_cached("UPDATE jobs SET facts = ?2 WHERE id = ?1")?;
     for (job, facts) in batch.facts {
         update.execute(params![job.0 as i64, to_json(facts)?])?;
+    }
+    let mut delete = change.prepare_cached("DELETE FROM nodes WHERE name = ?1")?;
+    for name in batch.forgotten {
+        delete.execute([name])?;
     }
     let mut replace = change.prepare_cached("INSERT OR REPLACE INTO nodes VALUES(?1, ?2, ?3, ?4, ?5)")?;
     for node in batch.nodes {

@@ -3,6 +3,7 @@
 //! open connections of their own (`history`) and never wait for the writer.
 
 mod aside;
+pub mod certificates;
 mod error;
 mod journal;
 mod rows;

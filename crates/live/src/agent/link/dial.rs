@@ -10,12 +10,14 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::{Ends, identity};
+use super::{Barred, Ends, identity};
 use crate::ca::SERVER_NAME;
+use crate::views::ErrorView;
 use crate::wire::{FRAME_MAX, FromAgent};
 
 /// How long a connection may take to be made, and a frame to be sent.
@@ -65,8 +67,22 @@ async fn connect(dial: &Dial, name: &str, folder: &Path) -> anyhow::Result<Socke
     let tls = TlsConnector::from(config).connect(ServerName::try_from(SERVER_NAME)?, tcp).await?;
     let limits = WebSocketConfig::default().max_message_size(Some(FRAME_MAX)).max_frame_size(Some(FRAME_MAX));
     let url = format!("wss://{SERVER_NAME}/v1/agent");
-    let (socket, _) = client_async_with_config(url, tls, Some(limits)).await?;
+    let (socket, _) = client_async_with_config(url, tls, Some(limits)).await.map_err(refused)?;
     Ok(socket)
+}
+
+/// A certificate that the server does not take will not be taken the next time either.
+fn refused(error: WsError) -> anyhow::Error {
+    let WsError::Http(answer) = &error else { return error.into() };
+    if answer.status() != StatusCode::FORBIDDEN {
+        return error.into();
+    }
+    let said = answer.body().as_ref().and_then(|body| serde_json::from_slice::<ErrorView>(body).ok());
+    let reason = said.map_or_else(
+        || "the server does not take this node's certificate: it was revoked, or the node was removed".into(),
+        |said| said.error,
+    );
+    Barred(reason).into()
 }
 
 async fn send(socket: &mut Socket, message: &FromAgent) -> anyhow::Result<()> {

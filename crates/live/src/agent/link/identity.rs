@@ -7,11 +7,11 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use rustls::ClientConfig;
 
-use super::Dial;
+use super::{Barred, Dial};
 use crate::auth::join_fingerprint;
 use crate::ca::{renewal_due, request, write_private};
 use crate::clock::now_us;
-use crate::enroll::enroll;
+use crate::enroll::{EnrollError, enroll};
 use crate::tls::{client, fingerprint_of_pem};
 use crate::views::JoinRequest;
 
@@ -53,20 +53,30 @@ pub(super) async fn config(dial: &Dial, name: &str, folder: &Path) -> anyhow::Re
 
 async fn join(dial: &Dial, name: &str, folder: &Path, files: &Files) -> anyhow::Result<()> {
     let Some(token) = &dial.join_token else {
-        bail!(
-            "this node has not joined yet: give a join token, which `yard token create --scope join` makes"
-        );
+        let reason =
+            "this node has not joined yet: give a join token, which `yard token create --scope join` makes";
+        bail!(Barred(reason.into()));
     };
-    let fingerprint = join_fingerprint(token).context("this is no join token; they begin with yard-join_")?;
+    let Some(fingerprint) = join_fingerprint(token) else {
+        bail!(Barred("this is no join token; they begin with yard-join_".into()));
+    };
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let (key, csr) = request(name)?;
     let asked = JoinRequest { name: name.to_owned(), token: Some(token.trim().to_owned()), csr };
-    let reply = enroll(&dial.address, client(fingerprint, None)?, &asked).await?;
+    let reply = enroll(&dial.address, client(fingerprint, None)?, &asked).await.map_err(refused)?;
     ensure!(fingerprint_of_pem(&reply.ca)? == fingerprint, "the server's authority is not the join token's");
     write_private(&files.key, &key)?;
     write_private(&files.authority, &reply.ca)?;
     write_private(&files.certificate, &reply.certificate)?;
     Ok(())
+}
+
+/// A token or name that the server does not take will not be taken the next time either.
+fn refused(error: EnrollError) -> anyhow::Error {
+    match error {
+        EnrollError::Refused { status: 400 | 401 | 403 | 409, reason } => Barred(reason).into(),
+        other => other.into(),
+    }
 }
 
 /// With a new key. The certificate is of no use without it, so it is written last; should that fail in between, the

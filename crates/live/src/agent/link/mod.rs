@@ -1,5 +1,5 @@
 //! The agent's end of its connection to the server. It is kept up for ever: whatever breaks it, it is tried again with
-//! growing pauses. The agent hears when it is up and then says hello; what it said before that is dropped, because
+//! growing pauses. Only where the server says that this node may not come in at all, it ends. The agent hears when it is up and then says hello; what it said before that is dropped, because
 //! the hello says it all again.
 
 mod dial;
@@ -41,6 +41,8 @@ pub(crate) enum Heard {
     Said(Box<ToAgent>),
     /// The connection is gone.
     Down,
+    /// The server does not let this node in, and will not: why, and what to do about it.
+    Barred(String),
 }
 
 /// The agent's side of a link.
@@ -53,6 +55,11 @@ pub(crate) struct Link {
     pub(crate) heard: mpsc::UnboundedReceiver<Heard>,
     keeps: tokio::task::JoinHandle<()>,
 }
+
+/// The server does not let this node in, however often it tries.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Barred(String);
 
 /// The link's side.
 struct Ends {
@@ -89,6 +96,10 @@ async fn keep(server: Server, name: String, folder: PathBuf, mut ends: Ends) {
             Server::Local(handle) => local::converse(handle, &mut ends).await,
         };
         match ended {
+            Err(error) if error.is::<Barred>() => {
+                let _over = ends.heard.send(Heard::Barred(format!("{error:#}")));
+                return;
+            }
             Ok(()) => tracing::info!("the connection to the server ended"),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "no connection to the server"),
         }

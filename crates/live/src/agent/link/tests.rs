@@ -21,6 +21,7 @@ use crate::listen::{Limits, serve};
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::store::JobRow;
+use crate::store::tokens::Audit;
 use crate::views::{EventView, JobView};
 use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
 
@@ -135,9 +136,44 @@ async fn without_a_token_or_with_another_clusters_nobody_joins() {
     let (folder, other) = (Folder::new(), Folder::new());
     let (address, ..) = server(&folder).await;
     let (_, wrong, ..) = server(&other).await;
-    for token in [None, Some(wrong), Some("nonsense".to_owned())] {
-        let mut link = link(&folder, address, token);
-        assert!(matches!(link.heard.recv().await.unwrap(), Heard::Down));
-        assert!(!folder.path().join("identity/node.pem").exists());
+    let link_of = |token| link(&folder, address, token);
+    let mut elsewhere = link_of(Some(wrong));
+    assert!(
+        matches!(elsewhere.heard.recv().await.unwrap(), Heard::Down),
+        "it may be another server for a moment"
+    );
+    for token in [None, Some("nonsense".to_owned())] {
+        assert!(barred(link_of(token)).await.contains("join token"));
     }
+    assert!(!folder.path().join("identity/node.pem").exists());
+}
+
+/// The first that is heard, which must be that there is no way in; then the link is over.
+async fn barred(mut link: Link) -> String {
+    let Some(Heard::Barred(reason)) = link.heard.recv().await else { panic!("it is let in, or tries again") };
+    assert!(link.heard.recv().await.is_none(), "it does not try again");
+    reason
+}
+
+#[tokio::test]
+async fn a_token_or_certificate_that_is_not_good_ends_the_link_with_the_remedy() {
+    let folder = Folder::new();
+    let (address, join, mut asks, _stop) = server(&folder).await;
+    let tokens = Tokens::open(&folder.path().join("yard.db")).unwrap();
+    let mut first = link(&folder, address, Some(join.clone()));
+    connect(&mut first, &mut asks).await;
+    drop(first);
+    // The same name from a machine without its folder.
+    let other = |token: &str| {
+        let dial = Dial { address: address.to_string(), join_token: Some(token.to_owned()) };
+        Link::keep(Server::Dial(dial), "n1".into(), folder.path().join("other"))
+    };
+    let taken = barred(other(&join)).await;
+    assert!(taken.contains("node n1 has joined already") && taken.contains("yard nodes rm n1"), "{taken}");
+    let flipped = join[..join.len() - 1].to_owned() + if join.ends_with('0') { "1" } else { "0" };
+    assert!(barred(other(&flipped)).await.contains("not known"));
+    let audit = Audit { time_us: now_us(), user: "ada", what: "revoke node", target: "n1" };
+    tokens.store().revoke_node("n1", audit).unwrap();
+    let revoked = barred(link(&folder, address, None)).await;
+    assert!(revoked.contains("revoked") && revoked.contains("yard nodes rm n1"), "{revoked}");
 }

@@ -30,8 +30,10 @@ async fn every_route_is_documented() {
         /v1/me get
         /v1/nodes get
         /v1/nodes/drain post
+        /v1/nodes/{name} delete
         /v1/nodes/{name}/drain post
         /v1/nodes/{name}/resume post
+        /v1/nodes/{name}/revoke post
         /v1/openapi.json get
         /v1/queue get
         /v1/secrets get

@@ -48,8 +48,10 @@ async fn who_may_do_what() {
         401    200    200    200    200    GET /v1/me
         401    200    200    200    200    GET /v1/nodes
         401    403    403    403    200    POST /v1/nodes/drain
+        401    403    403    403    409    DELETE /v1/nodes/{name}
         401    403    403    403    204    POST /v1/nodes/{name}/drain
         401    403    403    403    204    POST /v1/nodes/{name}/resume
+        401    403    403    403    204    POST /v1/nodes/{name}/revoke
         200    200    200    200    200    GET /v1/openapi.json
         401    200    200    200    200    GET /v1/queue
         401    200    403    200    200    GET /v1/secrets

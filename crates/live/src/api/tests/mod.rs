@@ -3,12 +3,14 @@
 mod access;
 mod bodies;
 mod document;
+mod entitlements;
 mod events;
 mod flood;
 mod grid;
 mod jobs;
 mod kept_secrets;
 mod limits;
+mod membership;
 mod replay;
 mod revoked;
 mod secrets;
@@ -382,6 +384,16 @@ fn answer(
         }
         Ask::From { connection, message: FromAgent::Beat { seq }, .. } => {
             links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
+        }
+        Ask::Sever { node, reply } => {
+            say(format!("sever {node}"));
+            links.clear();
+            let _ = reply.send(Ok(()));
+        }
+        Ask::Remove { node, reply, .. } => {
+            say(format!("remove {node}"));
+            let found = board.nodes.remove(&node).map(drop);
+            let _ = reply.send(found.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
         Ask::Disconnect { connection } => say(format!("disconnect {connection}")),
         Ask::LogsMore { pieces, .. } => say(format!("more {pieces}")),

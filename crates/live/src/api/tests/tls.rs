@@ -16,13 +16,13 @@ use crate::views::{JoinReply, JoinRequest};
 use crate::wire::{Hello, WIRE_VERSION};
 
 /// A world with a port.
-struct Port {
-    world: World,
-    address: String,
+pub(super) struct Port {
+    pub(super) world: World,
+    pub(super) address: String,
 }
 
 impl Port {
-    async fn open() -> Port {
+    pub(super) async fn open() -> Port {
         Port::with(Limits::default()).await
     }
 
@@ -44,11 +44,11 @@ impl Port {
     }
 
     /// What a machine knows that has a join token only.
-    fn stranger(&self) -> Arc<ClientConfig> {
+    pub(super) fn stranger(&self) -> Arc<ClientConfig> {
         crate::tls::client(join_fingerprint(&self.world.join).unwrap(), None).unwrap()
     }
 
-    async fn tls(&self, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
+    pub(super) async fn tls(&self, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(SERVER_NAME).unwrap();
         TlsConnector::from(config).connect(name, TcpStream::connect(&self.address).await?).await
     }
@@ -67,7 +67,7 @@ async fn http(
     answer
 }
 
-fn client_of(key: &str, joined: &JoinReply) -> Arc<ClientConfig> {
+pub(super) fn client_of(key: &str, joined: &JoinReply) -> Arc<ClientConfig> {
     let fingerprint = crate::tls::fingerprint_of_pem(&joined.ca).unwrap();
     crate::tls::client(&fingerprint, Some((&joined.certificate, key))).unwrap()
 }
@@ -109,8 +109,8 @@ async fn people_trust_the_authority_by_name_as_usual() {
 async fn an_agent_trusts_only_the_authority_of_its_join_token() {
     let port = Port::open().await;
     let other = crate::tls::client(&"0".repeat(64), None).unwrap();
-    let (_, csr) = ca::request("node-1").unwrap();
-    let request = JoinRequest { name: "node-1".into(), token: Some(port.world.join.clone()), csr };
+    let (_, csr) = ca::request("node-7").unwrap();
+    let request = JoinRequest { name: "node-7".into(), token: Some(port.world.join.clone()), csr };
     let refused = enroll(&port.address, other, &request).await;
     assert!(matches!(refused, Err(EnrollError::Connect { .. })), "{refused:?}");
     assert!(port.world.heard.lock().unwrap().is_empty());
@@ -119,27 +119,27 @@ async fn an_agent_trusts_only_the_authority_of_its_join_token() {
 #[tokio::test]
 async fn joining_needs_a_good_token_and_a_good_name_and_renewing_the_certificate() {
     let port = Port::open().await;
-    let (key, joined) = port.node("node-1").await;
+    let (key, joined) = port.node("node-7").await;
     let (_, csr) = ca::request("x").unwrap();
     let refuse = async |config: Arc<ClientConfig>, name: &str, token: Option<&str>| {
         let request = JoinRequest { name: name.into(), token: token.map(str::to_owned), csr: csr.clone() };
         enroll(&port.address, config, &request).await.unwrap_err().to_string()
     };
-    assert!(refuse(port.stranger(), "node-2", None).await.contains("join token"));
-    assert!(refuse(port.stranger(), "node-2", Some(&port.world.admin)).await.contains("not known"));
+    assert!(refuse(port.stranger(), "node-8", None).await.contains("join token"));
+    assert!(refuse(port.stranger(), "node-8", Some(&port.world.admin)).await.contains("not known"));
     assert!(refuse(port.stranger(), "../x", Some(&port.world.join)).await.contains("name"));
     assert!(
-        refuse(client_of(&key, &joined), "node-2", None).await.contains("join token"),
+        refuse(client_of(&key, &joined), "node-8", None).await.contains("join token"),
         "no node for another"
     );
 
-    let renew = JoinRequest { name: "node-1".into(), token: None, csr: csr.clone() };
+    let renew = JoinRequest { name: "node-7".into(), token: None, csr: csr.clone() };
     let renewed = enroll(&port.address, client_of(&key, &joined), &renew).await.unwrap();
     assert_ne!(renewed.certificate, joined.certificate);
     assert_eq!(renewed.ca, joined.ca);
 }
 
-fn hello(name: &str, version: u32) -> Message {
+pub(super) fn hello(name: &str, version: u32) -> Message {
     let hello = Hello {
         version,
         name: name.into(),
@@ -165,12 +165,12 @@ async fn first_words(port: &Port, config: Arc<ClientConfig>, hello: Message) -> 
 #[tokio::test]
 async fn an_agent_connects_as_the_node_of_its_certificate_only() {
     let port = Port::open().await;
-    let (key, joined) = port.node("node-1").await;
+    let (key, joined) = port.node("node-7").await;
     let config = client_of(&key, &joined);
     let url = format!("wss://{SERVER_NAME}/v1/agent");
     let stream = port.tls(config.clone()).await.unwrap();
     let (mut socket, _) = tokio_tungstenite::client_async(&url, stream).await.unwrap();
-    socket.send(hello("node-1", WIRE_VERSION)).await.unwrap();
+    socket.send(hello("node-7", WIRE_VERSION)).await.unwrap();
     let beat = serde_json::to_string(&FromAgent::Beat { seq: 7 }).unwrap();
     socket.send(Message::text(beat)).await.unwrap();
     for expected in [ToAgent::Welcome { lease_s: 60.0, beat_s: 2.0 }, ToAgent::Beat { seq: 7 }] {
@@ -180,13 +180,13 @@ async fn an_agent_connects_as_the_node_of_its_certificate_only() {
     socket.close(None).await.unwrap();
     while socket.next().await.is_some_and(|frame| frame.is_ok()) {}
 
-    let impostor = first_words(&port, config.clone(), hello("node-2", WIRE_VERSION)).await;
-    assert!(matches!(impostor, ToAgent::Refused { reason } if reason.contains("node-2")));
-    let old = first_words(&port, config.clone(), hello("node-1", WIRE_VERSION + 1)).await;
+    let impostor = first_words(&port, config.clone(), hello("node-8", WIRE_VERSION)).await;
+    assert!(matches!(impostor, ToAgent::Refused { reason } if reason.contains("node-8")));
+    let old = first_words(&port, config.clone(), hello("node-7", WIRE_VERSION + 1)).await;
     assert!(matches!(old, ToAgent::Refused { reason } if reason.contains("version")));
     let nonsense = first_words(&port, config, Message::text("{}")).await;
     assert!(matches!(nonsense, ToAgent::Refused { .. }));
-    assert_eq!(port.world.heard.lock().unwrap().join(", "), "connect node-1, disconnect 0");
+    assert_eq!(port.world.heard.lock().unwrap().join(", "), "connect node-7, disconnect 0");
 
     let stream = port.tls(port.stranger()).await.unwrap();
     let refused = tokio_tungstenite::client_async(&url, stream).await.err().unwrap().to_string();
@@ -196,7 +196,7 @@ async fn an_agent_connects_as_the_node_of_its_certificate_only() {
 #[tokio::test]
 async fn a_certificate_of_another_authority_is_worth_nothing() {
     let (port, other) = (Port::open().await, Port::open().await);
-    let (key, joined) = other.node("node-1").await;
+    let (key, joined) = other.node("node-7").await;
     let ours = port.world.site.authority.fingerprint();
     let forged = crate::tls::client(&ours, Some((&joined.certificate, &key))).unwrap();
     // In TLS 1.3 the client learns of the refusal when it first reads.

@@ -9,6 +9,7 @@ mod crashes;
 mod durability;
 mod hostile;
 mod life;
+mod membership;
 mod nodes;
 mod parts;
 mod policies;
@@ -112,6 +113,16 @@ impl Rig {
     async fn kill(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
         let (who, job) = (who(user), JobId(job));
         self.handle.ask(|reply| Ask::Cancel { who, job, reason: None, force: true, reply }).await
+    }
+
+    async fn sever(&self, node: &str) {
+        let node = node.to_owned();
+        self.handle.ask(|reply| Ask::Sever { node, reply }).await.unwrap();
+    }
+
+    async fn remove(&self, node: &str) -> Result<(), Refusal> {
+        let (who, node) = (Who { user: "root".into(), admin: true }, node.to_owned());
+        self.handle.ask(|reply| Ask::Remove { who, node, reply }).await
     }
 
     async fn drain(&self, node: &str, drain: bool) -> Result<(), Refusal> {

@@ -1,0 +1,339 @@
+//! The table of nodes' certificates: which certificate speaks for which node. A name belongs to the machine that joined
+//! under it until an admin releases it. A join token's use is counted in the transaction that records the certificate,
+//! so that two machines never come in through one use.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use thiserror::Error;
+
+use super::tokens::{Audit, TokenStore, TokensError};
+
+pub(super) const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS certificates(
+    fingerprint TEXT PRIMARY KEY, node TEXT NOT NULL, issued_us INTEGER NOT NULL, by TEXT NOT NULL,
+    revoked_us INTEGER, released_us INTEGER);
+CREATE INDEX IF NOT EXISTS certificates_node ON certificates(node);
+";
+
+/// Old certificates of a node that are remembered. One that is forgotten is refused all the same: it is not on record.
+const REMEMBERED: i64 = 16;
+
+/// Why a machine may not be a node.
+#[derive(Debug, Error)]
+pub enum Barred {
+    /// Its certificate was revoked.
+    #[error(
+        "the certificate of node {0} was revoked. To let this machine in again, an administrator frees the name with `yard nodes rm {0}` and makes a join token; then delete node.pem in the agent's folder and start the agent with --join-token"
+    )]
+    Revoked(String),
+    /// Its certificate is not the one that the node has.
+    #[error(
+        "the server has no record of this certificate of node {0}. Delete node.pem in the agent's folder and join again with a new join token (`yard token create --scope join`)"
+    )]
+    Unknown(String),
+    /// The name belongs to another machine.
+    #[error(
+        "node {0} has joined already. If this is the same machine, start its agent with the folder it had (--data). To give the name to another machine: yard nodes rm {0}"
+    )]
+    Taken(String),
+    /// The join token has been used as often as it may be.
+    #[error(
+        "this join token has been used; `yard token create --scope join` makes another, and --nodes one for many machines"
+    )]
+    UsedUp,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] TokensError),
+}
+
+/// A certificate that was signed.
+#[derive(Clone, Copy, Debug)]
+pub struct Issued<'a> {
+    /// The node it speaks for.
+    pub node: &'a str,
+    /// SHA-256 of it.
+    pub fingerprint: &'a str,
+}
+
+impl TokenStore {
+    /// Records the certificate of a machine that joins, and one use of its token.
+    pub fn join(&self, issued: Issued<'_>, token: &str, audit: Audit<'_>) -> Result<(), Barred> {
+        self.certify(audit, |change| {
+            if is_held(change, issued.node)? {
+                return Ok(Err(Barred::Taken(issued.node.to_owned())));
+            }
+            let used = "UPDATE tokens SET uses_left = uses_left - 1
+                WHERE id = ?1 AND revoked = 0 AND (uses_left IS NULL OR uses_left > 0)";
+            if change.execute(used, [token])? == 0 {
+                return Ok(Err(Barred::UsedUp));
+            }
+            insert(change, issued, audit).map(Ok)
+        })
+    }
+
+    /// Records the certificate that a node got for the one it showed. Of others that it got so before and never
+    /// connected with, none is good any more.
+    pub fn renew(&self, issued: Issued<'_>, shown: &str, audit: Audit<'_>) -> Result<(), Barred> {
+        self.certify(audit, |change| {
+            revoke_but(change, issued.node, shown, audit.time_us)?;
+            insert(change, issued, audit)?;
+            let old = "DELETE FROM certificates WHERE node = ?1 AND revoked_us IS NOT NULL AND rowid NOT IN
+                (SELECT rowid FROM certificates WHERE node = ?1 ORDER BY rowid DESC LIMIT ?2)";
+            change.execute(old, params![issued.node, REMEMBERED]).map(|_| Ok(()))
+        })
+    }
+
+    /// Whether a certificate may speak for its node. `known`: the node is one of this cluster's. One that joined before
+    /// certificates were recorded keeps the first that it shows.
+    pub fn admit(&self, shown: Issued<'_>, known: bool, time_us: u64) -> Result<(), Barred> {
+        let Issued { node, fingerprint } = shown;
+        let found = self.read(|db| {
+            let good = "SELECT revoked_us IS NULL FROM certificates WHERE fingerprint = ?1 AND node = ?2";
+            db.query_row(good, [fingerprint, node], |row| row.get::<_, bool>(0)).optional()
+        })?;
+        match found {
+            Some(true) => Ok(()),
+            Some(false) => Err(Barred::Revoked(node.to_owned())),
+            None if known && !self.has_record(node)? => {
+                let audit = Audit { time_us, user: node, what: "adopt certificate", target: node };
+                self.certify(audit, |change| insert(change, shown, audit).map(Ok))
+            }
+            None => Err(Barred::Unknown(node.to_owned())),
+        }
+    }
+
+    /// A node is connected with this certificate: it needs no older one any more.
+    pub fn settle(&self, shown: Issued<'_>, time_us: u64) -> Result<(), TokensError> {
+        let older = "node = ?1 AND revoked_us IS NULL
+            AND rowid < (SELECT rowid FROM certificates WHERE fingerprint = ?2)";
+        self.read(|db| {
+            // Most have none, and a write would wait for the driver's.
+            let any = format!("SELECT EXISTS (SELECT 1 FROM certificates WHERE {older})");
+            if !db.query_row(&any, [shown.node, shown.fingerprint], |row| row.get(0))? {
+                return Ok(());
+            }
+            let revoke = format!("UPDATE certificates SET revoked_us = ?3 WHERE {older}");
+            db.execute(&revoke, params![shown.node, shown.fingerprint, time_us as i64]).map(drop)
+        })
+    }
+
+    /// Whether a name belongs to a machine.
+    pub fn is_taken(&self, node: &str) -> Result<bool, TokensError> {
+        self.read(|db| is_held(db, node))
+    }
+
+    /// Makes all certificates of a node void; the name stays taken.
+    pub fn revoke_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
+        self.certify(audit, |change| {
+            revoke_but(change, node, "", audit.time_us)?;
+            // A certificate from before they were recorded is not to be adopted afterwards.
+            let none = format!("none:{node}");
+            change.execute(
+                "INSERT OR IGNORE INTO certificates SELECT ?1, ?2, ?3, ?4, ?3, NULL
+                    WHERE NOT EXISTS (SELECT 1 FROM certificates WHERE node = ?2)",
+                params![none, node, audit.time_us as i64, audit.user],
+            )?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// The same, and the name is free.
+    pub fn release_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
+        self.certify(audit, |change| {
+            revoke_but(change, node, "", audit.time_us)?;
+            let free = "UPDATE certificates SET released_us = ?2 WHERE node = ?1 AND released_us IS NULL";
+            change.execute(free, params![node, audit.time_us as i64]).map(|_| Ok(()))
+        })
+    }
+
+    /// The name is that of the machine that the server itself runs on, which needs no certificate.
+    pub fn hold_local(&self, node: &str, time_us: u64) -> Result<(), Barred> {
+        let own = local(node);
+        let audit = Audit { time_us, user: "server", what: "local node", target: node };
+        self.certify(audit, |change| {
+            let others = "SELECT EXISTS (SELECT 1 FROM certificates
+                WHERE node = ?1 AND fingerprint != ?2 AND released_us IS NULL)";
+            if change.query_row(others, [node, &own], |row| row.get(0))? {
+                return Ok(Err(Barred::Taken(node.to_owned())));
+            }
+            change.execute("DELETE FROM certificates WHERE fingerprint = ?1", [&own])?;
+            insert(change, Issued { node, fingerprint: &own }, audit).map(Ok)
+        })
+    }
+
+    /// Whether a name is that of the server's own machine.
+    pub fn is_local(&self, node: &str) -> Result<bool, TokensError> {
+        self.read(|db| {
+            let held = "SELECT EXISTS (SELECT 1 FROM certificates
+                WHERE fingerprint = ?1 AND released_us IS NULL)";
+            db.query_row(held, [local(node)], |row| row.get(0))
+        })
+    }
+
+    fn has_record(&self, node: &str) -> Result<bool, TokensError> {
+        let any = "SELECT EXISTS (SELECT 1 FROM certificates WHERE node = ?1)";
+        self.read(|db| db.query_row(any, [node], |row| row.get(0)))
+    }
+
+    /// Runs a change that may find that it must not be, with its audit row.
+    fn certify(
+        &self,
+        audit: Audit<'_>,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Barred>>,
+    ) -> Result<(), Barred> {
+        let mut barred = Ok(());
+        let written = self.change_if(audit, |transaction| {
+            barred = change(transaction)?;
+            Ok(barred.is_ok())
+        });
+        written.map_err(Barred::from).and(barred)
+    }
+}
+
+/// What stands for a certificate where a node needs none.
+fn local(node: &str) -> String {
+    format!("local:{node}")
+}
+
+fn is_held(db: &Connection, node: &str) -> rusqlite::Result<bool> {
+    let held = "SELECT EXISTS (SELECT 1 FROM certificates WHERE node = ?1 AND released_us IS NULL)";
+    db.query_row(held, [node], |row| row.get(0))
+}
+
+fn insert(change: &Connection, issued: Issued<'_>, audit: Audit<'_>) -> rusqlite::Result<()> {
+    change
+        .execute(
+            "INSERT INTO certificates VALUES (?1, ?2, ?3, ?4, NULL, NULL)",
+            params![issued.fingerprint, issued.node, audit.time_us as i64, audit.user],
+        )
+        .map(drop)
+}
+
+fn revoke_but(change: &Connection, node: &str, spared: &str, time_us: u64) -> rusqlite::Result<()> {
+    let revoke = "UPDATE certificates SET revoked_us = ?3
+        WHERE node = ?1 AND fingerprint != ?2 AND revoked_us IS NULL";
+    change.execute(revoke, params![node, spared, time_us as i64]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entitlements::Grant;
+    use crate::scratch::Scratch;
+    use crate::store::tokens::{Scope, TokenRow};
+
+    const AUDIT: Audit<'_> = Audit { time_us: 7, user: "root", what: "test", target: "n1" };
+
+    fn store() -> (TokenStore, Scratch) {
+        let scratch = Scratch::new();
+        (TokenStore::open(&scratch.path().join("yard.db")).unwrap(), scratch)
+    }
+
+    fn of(fingerprint: &str) -> Issued<'_> {
+        Issued { node: "n1", fingerprint }
+    }
+
+    fn token(store: &TokenStore, uses: Option<u64>) -> &'static str {
+        let row = TokenRow {
+            id: "t".into(),
+            user: "root".into(),
+            scope: Scope::Join,
+            hash: [0; 32],
+            created_us: 0,
+            expires_us: None,
+            revoked: false,
+            used_us: None,
+            grant: Grant { uses, ..Grant::usual(Scope::Join) },
+        };
+        store.insert(&row, AUDIT).unwrap();
+        "t"
+    }
+
+    #[test]
+    fn one_use_lets_one_machine_in_also_at_the_same_time() {
+        let (store, _scratch) = store();
+        let token = token(&store, Some(1));
+        let join = |at: usize| {
+            let (node, fingerprint) = (format!("n{at}"), format!("f{at}"));
+            store.join(Issued { node: &node, fingerprint: &fingerprint }, token, AUDIT)
+        };
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let tries: Vec<_> = (0..8).map(|at| scope.spawn(move || join(at))).collect();
+            tries.into_iter().map(|tried| tried.join().unwrap()).collect()
+        });
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+        assert!(
+            results.iter().filter_map(|result| result.as_ref().err()).all(|e| matches!(e, Barred::UsedUp))
+        );
+        assert_eq!(store.all().unwrap()[0].grant.uses, Some(0));
+    }
+
+    #[test]
+    fn a_name_belongs_to_its_machine_until_it_is_released() {
+        let (store, _scratch) = store();
+        let token = token(&store, None);
+        store.join(of("a"), token, AUDIT).unwrap();
+        assert!(matches!(store.join(of("b"), token, AUDIT), Err(Barred::Taken(_))));
+        store.revoke_node("n1", AUDIT).unwrap();
+        assert!(matches!(store.admit(of("a"), true, 8), Err(Barred::Revoked(_))));
+        assert!(matches!(store.join(of("b"), token, AUDIT), Err(Barred::Taken(_))), "the name stays taken");
+        store.release_node("n1", AUDIT).unwrap();
+        store.join(of("b"), token, AUDIT).unwrap();
+        assert!(store.admit(of("b"), true, 8).is_ok());
+        assert!(matches!(store.admit(of("a"), true, 8), Err(Barred::Revoked(_))));
+    }
+
+    #[test]
+    fn a_certificate_speaks_for_its_own_node_only() {
+        let (store, _scratch) = store();
+        store.join(of("a"), token(&store, None), AUDIT).unwrap();
+        let other = Issued { node: "n2", fingerprint: "a" };
+        assert!(matches!(store.admit(other, false, 8), Err(Barred::Unknown(_))));
+    }
+
+    #[test]
+    fn renewing_leaves_the_shown_one_good_until_the_new_one_has_connected() {
+        let (store, _scratch) = store();
+        store.join(of("a"), token(&store, None), AUDIT).unwrap();
+        store.renew(of("lost"), "a", AUDIT).unwrap();
+        store.renew(of("b"), "a", AUDIT).unwrap();
+        assert!(matches!(store.admit(of("lost"), true, 8), Err(Barred::Revoked(_))));
+        assert!(store.admit(of("a"), true, 8).is_ok() && store.admit(of("b"), true, 8).is_ok());
+        store.settle(of("a"), 9).unwrap();
+        assert!(store.admit(of("b"), true, 10).is_ok(), "an older one that connects harms no newer one");
+        store.settle(of("b"), 11).unwrap();
+        assert!(matches!(store.admit(of("a"), true, 12), Err(Barred::Revoked(_))));
+        for at in 0..100 {
+            store.renew(of(&format!("flood-{at}")), "b", AUDIT).unwrap();
+        }
+        let rows = store.read(|db| db.query_row("SELECT count(*) FROM certificates", [], |row| row.get(0)));
+        let rows: i64 = rows.unwrap();
+        assert!(rows <= REMEMBERED + 2, "a node that renews without end fills no disk: {rows}");
+        assert!(store.admit(of("b"), true, 13).is_ok());
+    }
+
+    #[test]
+    fn a_node_from_before_keeps_the_first_certificate_it_shows() {
+        let (store, _scratch) = store();
+        assert!(matches!(store.admit(of("a"), false, 8), Err(Barred::Unknown(_))), "it is no node of ours");
+        assert!(store.admit(of("a"), true, 8).is_ok());
+        assert!(matches!(store.admit(of("b"), true, 8), Err(Barred::Unknown(_))));
+        let (store, _scratch) = self::store();
+        store.revoke_node("n1", AUDIT).unwrap();
+        assert!(
+            matches!(store.admit(of("a"), true, 8), Err(Barred::Unknown(_))),
+            "revoked before it was seen"
+        );
+    }
+
+    #[test]
+    fn the_servers_own_machine_keeps_its_name() {
+        let (store, _scratch) = store();
+        let token = token(&store, None);
+        store.hold_local("n1", 1).unwrap();
+        store.hold_local("n1", 2).unwrap();
+        assert!(store.is_local("n1").unwrap() && store.is_taken("n1").unwrap());
+        assert!(matches!(store.join(of("a"), token, AUDIT), Err(Barred::Taken(_))));
+        store.join(Issued { node: "n2", fingerprint: "b" }, token, AUDIT).unwrap();
+        assert!(matches!(store.hold_local("n2", 3), Err(Barred::Taken(_))));
+    }
+}
