@@ -4,6 +4,8 @@
 mod attack_liveness;
 #[path = "live/attack_node.rs"]
 mod attack_node;
+#[path = "live/attack_access.rs"]
+mod attack_access;
 #[path = "live/company.rs"]
 mod company;
 #[path = "live/faults.rs"]

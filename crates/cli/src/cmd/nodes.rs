@@ -1,18 +1,21 @@
-//! `yard nodes`: the machines, their devices, and who holds them.
+//! `yard nodes`: the machines, their devices, and who holds them; and how a machine loses its place.
 
 use std::io::Write;
 
 use yard_live::views::{DeviceView, NodeList, NodeView};
 
-use crate::client::{Client, ServerArgs};
+use crate::client::{self, Client, ServerArgs};
 use crate::output::{self, Listing};
 
 /// How to list them.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard nodes\n  yard nodes --devices\n  yard nodes -o json | jq '.nodes[] | select(.state != \"up\")'"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  yard nodes\n  yard nodes --devices\n  yard nodes -o json | jq '.nodes[] | select(.state != \"up\")'\n  yard nodes rm gpu-7"
 )]
 pub(crate) struct NodesArgs {
+    #[command(subcommand)]
+    command: Option<NodesCommand>,
     /// How to print; wide: one line a device
     #[arg(short, long, value_enum, default_value_t)]
     output: Listing,
@@ -26,12 +29,79 @@ pub(crate) struct NodesArgs {
     server: ServerArgs,
 }
 
+#[derive(clap::Subcommand, Debug)]
+enum NodesCommand {
+    /// Forget a node and free its name; what runs there starts elsewhere once the node's lease has lapsed
+    #[command(
+        after_help = "Examples:\n  yard nodes rm gpu-7\n  yard nodes rm --force gpu-7    # though it is up"
+    )]
+    Rm(RmArgs),
+    /// Cut a node off: its certificate is void and its connection ends; the name stays taken
+    #[command(
+        after_help = "Examples:\n  yard nodes revoke gpu-7\n  yard nodes rm gpu-7            # then, to free its name"
+    )]
+    Revoke(RevokeArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct RmArgs {
+    /// The nodes
+    #[arg(value_name = "NODE", required = true)]
+    nodes: Vec<String>,
+    /// Also nodes that are up
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+struct RevokeArgs {
+    /// The nodes
+    #[arg(value_name = "NODE", required = true)]
+    nodes: Vec<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
 const COLUMNS: [&str; 8] = ["node", "state", "devices", "held", "busy", "jobs", "heard", "why"];
 
 const DEVICE_COLUMNS: [&str; 9] =
     ["node", "state", "device", "what", "busy", "memory", "heat", "jobs", "why"];
 
 pub(crate) fn run(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    match &args.command {
+        None => list(args, out),
+        Some(NodesCommand::Rm(args)) => remove(args, out),
+        Some(NodesCommand::Revoke(args)) => revoke(args, out),
+    }
+}
+
+fn remove(args: &RmArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let client = Client::new(&args.server)?;
+    for node in &args.nodes {
+        let force = if args.force { "?force=true" } else { "" };
+        client.delete(&format!("/v1/nodes/{}{force}", client::segment(node)))?;
+        writeln!(
+            out,
+            "{} is removed; its name is free once yard nodes does not list it",
+            output::plain(node)
+        )?;
+    }
+    Ok(())
+}
+
+fn revoke(args: &RevokeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let client = Client::new(&args.server)?;
+    for node in &args.nodes {
+        client.order(&format!("/v1/nodes/{}/revoke", client::segment(node)), &serde_json::json!({}))?;
+        let node = output::plain(node);
+        writeln!(out, "{node} is cut off and cannot come back. To free its name: yard nodes rm {node}")?;
+    }
+    Ok(())
+}
+
+fn list(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let list: NodeList = Client::new(&args.server)?.get("/v1/nodes", &[])?;
     if args.output == Listing::Json {
         return output::json(&list, out);

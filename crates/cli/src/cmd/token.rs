@@ -37,8 +37,11 @@ enum TokenCommand {
 
 const CREATE_EXAMPLES: &str = "Examples:
   yard token create --user ada > token             # submits and sees ada's own jobs
+  yard token create --user ada --team vision --weight-max 4 --priority-max 10 > token
+  yard token create --user prod --class ordinary --class guaranteed > token
   yard token create --user grafana --scope read --expires 365d
-  yard token create --scope join > join-token      # for yard agent --join-token";
+  yard token create --scope join > join-token      # one machine, for yard agent --join-token
+  yard token create --scope join --nodes 'gpu-*' > join-token    # all machines of these names";
 
 #[derive(clap::Args, Debug)]
 struct CreateArgs {
@@ -48,14 +51,48 @@ struct CreateArgs {
     /// What it allows: read, submit, admin, or join for agents
     #[arg(long, value_name = "SCOPE", default_value = "submit", value_parser = ["read", "submit", "admin", "join"])]
     scope: String,
-    /// How long it is good for, as 30d [default: for ever]
+    /// How long it is good for, as 30d [default: for ever; a join token: 1d, or 30d with --nodes]
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     expires: Option<f64>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    join: JoinArgs,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
     server: ServerArgs,
+}
+
+/// What jobs with it may ask for. Admins' may ask for everything.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "What jobs may ask for")]
+struct LimitArgs {
+    /// A team that jobs may count for; may be given several times, and the first is the default [default: none]
+    #[arg(long, value_name = "NAME")]
+    team: Vec<String>,
+    /// The largest weight of a job [default: 1]
+    #[arg(long, value_name = "N")]
+    weight_max: Option<f64>,
+    /// The largest priority of a job [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority_max: Option<i32>,
+    /// A class that jobs may have; may be given several times [default: ordinary and opportunistic]
+    #[arg(long, value_name = "CLASS", value_parser = ["ordinary", "guaranteed", "opportunistic"])]
+    class: Vec<String>,
+}
+
+/// Whom a join token lets in.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Join tokens")]
+struct JoinArgs {
+    /// Names of new nodes that may join, as 'gpu-*'; may be given several times [default: one node of any name]
+    #[arg(long, value_name = "PATTERN")]
+    nodes: Vec<String>,
+    /// How many nodes may join with it [default: 1; with --nodes: as many as match]
+    #[arg(long, value_name = "N")]
+    uses: Option<u64>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -91,7 +128,7 @@ pub(crate) fn run(args: &TokenArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let body = json!({ "user": args.user, "scope": args.scope, "expires_s": args.expires });
+    let body = request(args);
     let made: NewToken = Client::new(&args.server)?.post("/v1/tokens", &body)?;
     if args.output == Format::Json {
         return output::json(&made, out);
@@ -104,12 +141,46 @@ fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(writeln!(out, "{}", output::plain(&made.secret))?)
 }
 
+/// What to ask for. What is not said is left out.
+fn request(args: &CreateArgs) -> serde_json::Value {
+    let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
+    json!({
+        "user": args.user,
+        "scope": args.scope,
+        "expires_s": args.expires,
+        "teams": some(&args.limits.team),
+        "weight_max": args.limits.weight_max,
+        "priority_max": args.limits.priority_max,
+        "classes": some(&args.limits.class),
+        "nodes": some(&args.join.nodes),
+        "uses": args.join.uses,
+    })
+}
+
+/// What a token is good for beyond its scope: `gpu-*, 3 more nodes` or `vision; weight 4, priority 10; ordinary`.
+fn good_for(token: &TokenView) -> String {
+    if token.scope == "join" {
+        let left = token.uses_left.map(|left| match left {
+            0 => "used".to_owned(),
+            1 => "1 more node".to_owned(),
+            left => format!("{left} more nodes"),
+        });
+        let nodes = if token.nodes.is_empty() { "no node".to_owned() } else { token.nodes.join(" ") };
+        return [Some(nodes), left].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    }
+    let Some(limits) = &token.limits else { return String::new() };
+    let teams = (!limits.teams.is_empty()).then(|| limits.teams.join(" "));
+    let most = format!("weight {}, priority {}", limits.weight_max, limits.priority_max);
+    let all = [teams, Some(most), Some(limits.class_names())];
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let Tokens { tokens } = Client::new(&args.server)?.get("/v1/tokens", &[])?;
     if args.output == Format::Json {
         return output::json(&json!({ "tokens": tokens }), out);
     }
-    let mut table = output::table(&["token", "user", "scope", "made", "good until"], 5);
+    let mut table = output::table(&["token", "user", "scope", "made", "good until", "good for"], 6);
     for token in &tokens {
         let until = match token.expires_at {
             _ if token.revoked => "revoked".into(),
@@ -123,6 +194,7 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             token.scope.clone(),
             made,
             until,
+            output::plain(&good_for(token)),
         ]);
     }
     Ok(writeln!(out, "{table}")?)
@@ -131,4 +203,35 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 fn revoke(args: &RevokeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Client::new(&args.server)?.delete(&format!("/v1/tokens/{}", client::segment(&args.id)))?;
     Ok(writeln!(out, "token {} is revoked", args.id)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_live::entitlements::Entitlements;
+
+    use super::*;
+
+    #[test]
+    fn the_list_says_what_a_token_is_good_for() {
+        let token = |scope: &str, nodes: &[&str], uses_left, limits| TokenView {
+            id: "1".into(),
+            user: "ada".into(),
+            scope: scope.into(),
+            created_at: 0.0,
+            expires_at: None,
+            revoked: false,
+            last_used_at: None,
+            limits,
+            nodes: nodes.iter().map(ToString::to_string).collect(),
+            uses_left,
+        };
+        assert_eq!(good_for(&token("join", &["*"], Some(1), None)), "*, 1 more node");
+        assert_eq!(good_for(&token("join", &["gpu-*", "lab-?"], None, None)), "gpu-* lab-?");
+        assert_eq!(good_for(&token("join", &["*"], Some(0), None)), "*, used");
+        assert_eq!(good_for(&token("admin", &[], None, None)), "");
+        let limits =
+            Entitlements { teams: vec!["vision".into()], weight_max: 4.0, ..Entitlements::default() };
+        let said = "vision; weight 4, priority 0; ordinary, opportunistic";
+        assert_eq!(good_for(&token("submit", &[], None, Some(limits))), said);
+    }
 }

@@ -27,7 +27,8 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
     start_log(&args.server.log)?;
     let name = args.name.clone().map_or_else(agent::host_name, Ok)?;
     threads()?.block_on(async {
-        let running = server::start(&args.server).await?;
+        let local = (!args.no_agent).then_some(name.as_str());
+        let running = server::start(&args.server, local).await?;
         let stop = CancellationToken::new();
         let here = (!args.no_agent).then(|| {
             let address = running.address.ip().to_string();
@@ -51,7 +52,7 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
 pub(crate) fn server(args: &ServerCommandArgs) -> anyhow::Result<()> {
     start_log(&args.server.log)?;
     threads()?.block_on(async {
-        let running = server::start(&args.server).await?;
+        let running = server::start(&args.server, None).await?;
         greet(&running, &args.server.data);
         let broke = wait(None, &running).await;
         farewell(running, None).await.and(broke)
@@ -176,7 +177,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("yard-ends-{}", std::process::id()));
         let data = folder.to_string_lossy().into_owned();
         let options = Options::parse_from(["yard", "--listen", "127.0.0.1:0", "--data", &data]);
-        let running = server::start(&options.server).await.expect("a server starts");
+        let running = server::start(&options.server, None).await.expect("a server starts");
         let leave = Vec::new();
         running.handle.ask(|reply| Ask::Shutdown { leave, reply }).await.expect("the driver is told to end");
         let ended = wait(None, &running).await.expect_err("the process must end with an error");

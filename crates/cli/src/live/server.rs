@@ -22,6 +22,7 @@ use yard_live::history::History;
 use yard_live::metrics::Metrics;
 use yard_live::quota::{Quota, QuotaLimits};
 use yard_live::secrets::Secrets;
+use yard_live::store::certificates::Barred;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
@@ -54,8 +55,8 @@ pub(super) struct Running {
     tokens: Arc<Tokens>,
 }
 
-/// Starts a server; it answers once this returns.
-pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
+/// Starts a server; it answers once this returns. `local`: the name of the node that this process will be itself.
+pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyhow::Result<Running> {
     let metrics = Metrics::new();
     yard_policies::placer(&options.placer)?;
     let (make, placer) = (policy(&options.policy)?, placer(&options.placer));
@@ -68,6 +69,7 @@ pub(super) async fn start(options: &ServerOptions) -> anyhow::Result<Running> {
     let authority = Arc::new(Authority::open(&data.join("ca"), now_us())?);
     let tokens = Arc::new(Tokens::open(&data.join("yard.db"))?);
     first_tokens(data, &tokens, &authority)?;
+    local.map_or(Ok(()), |node| hold_name(&tokens, node))?;
     let address = listener.local_addr()?;
     let identity = authority.server(&names(options, address), now_us())?;
     let acceptor = tls::server(&authority, identity)?;
@@ -199,6 +201,16 @@ fn first_tokens(data: &Path, tokens: &Tokens, authority: &Authority) -> anyhow::
         write_private(&data.join("join-token"), &format!("{}\n", first.join.secret))?;
     }
     Ok(())
+}
+
+/// Keeps this machine's name from others, before any of them can ask.
+fn hold_name(tokens: &Tokens, node: &str) -> anyhow::Result<()> {
+    match tokens.store().hold_local(node, now_us()) {
+        Err(Barred::Taken(_)) => anyhow::bail!(
+            "another machine has joined as node {node}; start with --name OTHER or --no-agent, or free the name: yard nodes rm {node}"
+        ),
+        other => Ok(other?),
+    }
 }
 
 /// Says where the server is, for the command line on this machine.
