@@ -473,6 +473,36 @@ fn tokens_are_made_listed_and_revoked() {
     let listed = server.yard(&dir, "token list").quietly();
     assert!(listed.contains("3f9a") && listed.contains("for ever"), "{listed}");
     assert_eq!(server.yard(&dir, "token revoke 3f9a").quietly(), "token 3f9a is revoked\n");
+    server.yard(
+        &dir,
+        "token create --team vision --team nlp --weight-max 4 --priority-max -1 --class ordinary",
+    );
+    let limits = json!({"scope": "submit", "teams": ["vision", "nlp"], "weight_max": 4.0, "priority_max": -1,
+        "classes": ["ordinary"]});
+    assert_eq!(server.seen()[3].json(), limits);
+    server.yard(&dir, "token create --scope join --nodes gpu-* --uses 3");
+    assert_eq!(server.seen()[4].json(), json!({"scope": "join", "nodes": ["gpu-*"], "uses": 3}));
+}
+
+#[test]
+fn nodes_are_removed_and_cut_off_and_jobs_killed() {
+    let killed = job(12, "cancelled");
+    let server = Server::new(&[
+        ("DELETE /v1/nodes/gpu-7", 204, json!("")),
+        ("DELETE /v1/nodes/gpu-8", 204, json!("")),
+        ("POST /v1/nodes/gpu-7/revoke", 204, json!("")),
+        ("POST /v1/jobs/12/cancel", 200, killed),
+    ]);
+    let dir = Dir::new();
+    assert!(server.yard(&dir, "nodes rm gpu-7").quietly().contains("gpu-7 is removed"));
+    server.yard(&dir, "nodes rm --force gpu-8").quietly();
+    assert!(server.yard(&dir, "nodes revoke gpu-7").quietly().contains("yard nodes rm gpu-7"));
+    server.yard(&dir, "cancel --force 12").quietly();
+    let lines = server.lines();
+    assert_eq!(lines[..2], ["DELETE /v1/nodes/gpu-7", "DELETE /v1/nodes/gpu-8?force=true"]);
+    assert_eq!(server.seen()[3].json()["force"], true);
+    assert_eq!(server.yard(&dir, "nodes rm").code, Some(2), "which");
+    assert_eq!(server.yard(&dir, "nodes --devices rm gpu-7").code, Some(2), "a list removes nothing");
 }
 
 #[test]

@@ -144,17 +144,22 @@ fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 /// What to ask for. What is not said is left out.
 fn request(args: &CreateArgs) -> serde_json::Value {
     let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
-    json!({
-        "user": args.user,
-        "scope": args.scope,
-        "expires_s": args.expires,
-        "teams": some(&args.limits.team),
-        "weight_max": args.limits.weight_max,
-        "priority_max": args.limits.priority_max,
-        "classes": some(&args.limits.class),
-        "nodes": some(&args.join.nodes),
-        "uses": args.join.uses,
-    })
+    let fields = [
+        ("user", json!(args.user)),
+        ("scope", json!(args.scope)),
+        ("expires_s", json!(args.expires)),
+        ("teams", json!(some(&args.limits.team))),
+        ("weight_max", json!(args.limits.weight_max)),
+        ("priority_max", json!(args.limits.priority_max)),
+        ("classes", json!(some(&args.limits.class))),
+        ("nodes", json!(some(&args.join.nodes))),
+        ("uses", json!(args.join.uses)),
+    ];
+    fields
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 /// What a token is good for beyond its scope: `gpu-*, 3 more nodes` or `vision; weight 4, priority 10; ordinary`.

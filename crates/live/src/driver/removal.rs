@@ -34,7 +34,6 @@ impl Driver {
             let message = format!("there is no node {node:?}; `yard nodes` lists them");
             return drop(reply.send(Err(Refusal::NotFound(message))));
         };
-        self.staged.audit(&who.user, "remove", format!("node {node}"), "accepted");
         self.staged.remove(agent, reply);
     }
 

@@ -123,23 +123,13 @@ impl TokenStore {
 
     /// Makes all certificates of a node void; the name stays taken.
     pub fn revoke_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
-        self.certify(audit, |change| {
-            revoke_but(change, node, "", audit.time_us)?;
-            // A certificate from before they were recorded is not to be adopted afterwards.
-            let none = format!("none:{node}");
-            change.execute(
-                "INSERT OR IGNORE INTO certificates SELECT ?1, ?2, ?3, ?4, ?3, NULL
-                    WHERE NOT EXISTS (SELECT 1 FROM certificates WHERE node = ?2)",
-                params![none, node, audit.time_us as i64, audit.user],
-            )?;
-            Ok(Ok(()))
-        })
+        self.certify(audit, |change| revoke_all(change, node, audit).map(Ok))
     }
 
     /// The same, and the name is free.
     pub fn release_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
         self.certify(audit, |change| {
-            revoke_but(change, node, "", audit.time_us)?;
+            revoke_all(change, node, audit)?;
             let free = "UPDATE certificates SET released_us = ?2 WHERE node = ?1 AND released_us IS NULL";
             change.execute(free, params![node, audit.time_us as i64]).map(|_| Ok(()))
         })
@@ -206,6 +196,15 @@ fn insert(change: &Connection, issued: Issued<'_>, audit: Audit<'_>) -> rusqlite
             params![issued.fingerprint, issued.node, audit.time_us as i64, audit.user],
         )
         .map(drop)
+}
+
+/// A certificate from before they were recorded is not to be adopted afterwards, so that something is on record.
+fn revoke_all(change: &Connection, node: &str, audit: Audit<'_>) -> rusqlite::Result<()> {
+    revoke_but(change, node, "", audit.time_us)?;
+    let none = "INSERT OR IGNORE INTO certificates SELECT ?1, ?2, ?3, ?4, ?3, NULL
+        WHERE NOT EXISTS (SELECT 1 FROM certificates WHERE node = ?2)";
+    let placeholder = format!("none:{node}");
+    change.execute(none, params![placeholder, node, audit.time_us as i64, audit.user]).map(drop)
 }
 
 fn revoke_but(change: &Connection, node: &str, spared: &str, time_us: u64) -> rusqlite::Result<()> {
@@ -317,12 +316,13 @@ mod tests {
         assert!(matches!(store.admit(of("a"), false, 8), Err(Barred::Unknown(_))), "it is no node of ours");
         assert!(store.admit(of("a"), true, 8).is_ok());
         assert!(matches!(store.admit(of("b"), true, 8), Err(Barred::Unknown(_))));
-        let (store, _scratch) = self::store();
-        store.revoke_node("n1", AUDIT).unwrap();
-        assert!(
-            matches!(store.admit(of("a"), true, 8), Err(Barred::Unknown(_))),
-            "revoked before it was seen"
-        );
+        for free_the_name in [false, true] {
+            let (store, _scratch) = self::store();
+            let put_out = if free_the_name { TokenStore::release_node } else { TokenStore::revoke_node };
+            put_out(&store, "n1", AUDIT).unwrap();
+            let late = store.admit(of("a"), true, 8);
+            assert!(matches!(late, Err(Barred::Unknown(_))), "put out before it was seen: {late:?}");
+        }
     }
 
     #[test]

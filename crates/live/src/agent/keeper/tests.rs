@@ -310,6 +310,32 @@ async fn without_an_agent_a_lapsed_lease_ends_jobs() {
 }
 
 #[tokio::test]
+async fn a_lapsed_lease_gives_no_more_time_than_the_server_waits() {
+    let bench = Bench::new().await;
+    let mut table = super::table::Table::new("test".into());
+    let rank = bench.rank(0, &["sh", "-c", "trap '' TERM; echo > ready; while :; do sleep 0.01; done"]);
+    let (user, cgroup, stop_signal, grace) = (None, None, Signal::SIGTERM as i32, 86_400_000_000);
+    table.start(StartPart { part: part(1), ranks: vec![rank], user, cgroup, stop_signal, grace }).unwrap();
+    while !bench.folder.path().join("ready").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = *table.processes(part(1)).first().unwrap();
+    table.lapse(29_000_000, true, 0);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!is_dead(pid), "it has 30 s");
+    table.lapse(30_000_000, true, 0);
+    while !is_dead(pid) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process has exited; nobody waits for it here.
+fn is_dead(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('Z'))
+}
+
+#[tokio::test]
 async fn many_short_processes_end_with_their_own_codes() {
     let mut bench = Bench::new().await;
     let mut open = 0;
