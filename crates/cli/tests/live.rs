@@ -1,11 +1,11 @@
 //! The live cluster end to end: the real binary, real processes, loopback. One file for each thing that people rely on.
 
+#[path = "live/attack_access.rs"]
+mod attack_access;
 #[path = "live/attack_liveness.rs"]
 mod attack_liveness;
 #[path = "live/attack_node.rs"]
 mod attack_node;
-#[path = "live/attack_access.rs"]
-mod attack_access;
 #[path = "live/company.rs"]
 mod company;
 #[path = "live/faults.rs"]

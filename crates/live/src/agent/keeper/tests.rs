@@ -312,10 +312,13 @@ async fn without_an_agent_a_lapsed_lease_ends_jobs() {
 #[tokio::test]
 async fn a_lapsed_lease_gives_no_more_time_than_the_server_waits() {
     let bench = Bench::new().await;
-    let mut table = super::table::Table::new("test".into());
+    let (found, _found) = tokio::sync::mpsc::unbounded_channel();
+    let mut table = super::table::Table::new("test".into(), found);
     let rank = bench.rank(0, &["sh", "-c", "trap '' TERM; echo > ready; while :; do sleep 0.01; done"]);
-    let (user, cgroup, stop_signal, grace) = (None, None, Signal::SIGTERM as i32, 86_400_000_000);
-    table.start(StartPart { part: part(1), ranks: vec![rank], user, cgroup, stop_signal, grace }).unwrap();
+    let (user, confine, stop_signal, grace) =
+        (None, Confine::default(), Signal::SIGTERM as i32, 86_400_000_000);
+    let log_max = crate::agent::logs::LOG_MAX;
+    table.start(StartPart { part: part(1), ranks: vec![rank], user, confine, stop_signal, grace, log_max });
     while !bench.folder.path().join("ready").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
