@@ -37,13 +37,16 @@ pub struct Glance {
     pub nodes: Vec<Arc<NodeView>>,
     /// When the driver's loop last went round: microseconds since 1970.
     pub alive: u64,
+    /// Inputs that made the scheduler fail and were set aside.
+    pub set_aside: u64,
 }
 
 impl Board {
     /// Everything on it, without a copy.
     pub fn glance(&self) -> Glance {
         let (jobs, nodes) = (self.jobs.values().cloned().collect(), self.nodes.values().cloned().collect());
-        Glance { jobs, nodes, alive: self.alive }
+        let set_aside = self.status.as_ref().map_or(0, |status| status.set_aside);
+        Glance { jobs, nodes, alive: self.alive, set_aside }
     }
 
     /// Puts a job on the board. What was submitted stays in the store: it may be large.

@@ -36,6 +36,7 @@ struct Inner {
     nodes: Family<State, Gauge>,
     devices: Family<Use, Gauge>,
     idle: Gauge<f64, AtomicU64>,
+    set_aside: Gauge,
     idle_held: Gauge,
     busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
     memory: Family<OfDevice, Gauge>,
@@ -114,6 +115,7 @@ impl Metrics {
             nodes: Family::default(),
             devices: Family::default(),
             idle: Gauge::default(),
+            set_aside: Gauge::default(),
             idle_held: Gauge::default(),
             busy: Family::default(),
             memory: Family::default(),
@@ -158,6 +160,8 @@ impl Inner {
         registry.register("device_memory_used_bytes", "Memory of a device in use", self.memory.clone());
         let help = "Since the scheduling loop last went round";
         registry.register("seconds_since_last_cycle", help, self.idle.clone());
+        let help = "Inputs that made the scheduler fail and were set aside; see yard repair";
+        registry.register("inputs_set_aside", help, self.set_aside.clone());
         registry.register("submissions", "Jobs accepted", self.submissions.clone());
         registry.register("preemptions", "Times a job was stopped for another", self.preemptions.clone());
         registry.register("jobs_ended", "Jobs that are over", self.ended.clone());
@@ -174,6 +178,7 @@ impl Inner {
 
     fn read(&self, board: &Glance, now_us: u64) {
         self.idle.set(seconds(now_us.saturating_sub(board.alive)));
+        self.set_aside.set(i64::try_from(board.set_aside).unwrap_or(i64::MAX));
         let open = board.jobs.iter().map(|job| job.state.as_str()).filter(|state| OPEN.contains(state));
         count(&self.jobs, &OPEN, open);
         count(&self.nodes, &NODE_STATES, board.nodes.iter().map(|node| node.state.as_str()));

@@ -62,7 +62,7 @@ impl Default for QuotaLimits {
             token_requests: 200.0,
             user_waiting: 8 << 20,
             waiting: 64 << 20,
-            user_answers: 64 << 20,
+            user_answers: 24 << 20,
             answers: 512 << 20,
             reads: 32,
         }

@@ -66,8 +66,8 @@ pub(crate) struct ServerOptions {
     /// Jobs that one user may have waiting or running
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) user_jobs_max: usize,
-    /// Memory that what one user submitted may take while the jobs wait or run, as 64MiB
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = amounts::memory, help_heading = "Limits")]
+    /// Memory that what one user submitted may take while the jobs wait or run, as 24MiB
+    #[arg(long, value_name = "SIZE", default_value = "24MiB", value_parser = amounts::memory, help_heading = "Limits")]
     pub(crate) user_bytes_max: u64,
     /// Streams (watch, events, logs) that one user may have open
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Limits")]

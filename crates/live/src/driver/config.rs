@@ -109,7 +109,7 @@ impl Default for Limits {
             jobs: 200_000,
             jobs_per_user: 10_000,
             bytes: 1 << 30,
-            bytes_per_user: 64 << 20,
+            bytes_per_user: 24 << 20,
             ended: 1_000,
             events: 1_000_000,
         }

@@ -120,7 +120,7 @@ fn long() -> JobRequest {
     JobRequest { command, gpus: Some(1), ..JobRequest::default() }
 }
 
-/// With the limits that a server has: what one user submitted takes 64 MiB at most.
+/// With the limits that a server has: what one user submitted takes 24 MiB at most.
 #[tokio::test]
 async fn what_one_user_submits_has_a_size_and_others_still_submit() {
     let rig = Rig::new();
