@@ -22,7 +22,9 @@ impl Machine {
         let url = cluster.url().replace("http:", "https:");
         let log = cluster.folder.0.join(format!("{data}.log"));
         let mut command = cluster.command(&["agent", "--server", &url, "--join-token", token]);
-        command.args(["--data", data, "--name", name, "--fake", "v100:1"]).stdout(Stdio::null());
+        command
+            .args(["--data", data, "--name", name, "--fake", "v100:1", "--min-uid", "0"])
+            .stdout(Stdio::null());
         command.stderr(std::fs::File::create(&log).expect("a log can be made"));
         Machine { child: command.spawn().expect("the agent can be run"), log }
     }

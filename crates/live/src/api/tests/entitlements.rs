@@ -50,7 +50,8 @@ async fn a_token_carries_what_its_user_may_ask_for() {
     let most = with(r#""weight":4,"priority":10,"class":"guaranteed","tenant":"nlp""#);
     assert_eq!(world.call("POST", "/v1/jobs", Some(eve), &most).await.status, StatusCode::CREATED);
     let plain = world.call("POST", "/v1/jobs", Some(eve), &with(r#""gpus":1"#)).await.json();
-    assert_eq!(plain["request"]["tenant"], "vision", "the first team is written into the job");
+    let shown = world.get(&format!("/v1/jobs/{}", plain["id"]), eve).await.json();
+    assert_eq!(shown["request"]["tenant"], "vision", "the first team is written into the job");
     let again = Tokens::open(&world.scratch.path().join("yard.db")).unwrap();
     assert_eq!(serde_json::to_value(&again.list(Some("eve"))[0].limits).unwrap(), limits, "over restarts");
 }
