@@ -69,6 +69,9 @@ pub(crate) struct ServerOptions {
     /// Memory that what one user submitted may take while the jobs wait or run, as 24MiB
     #[arg(long, value_name = "SIZE", default_value = "24MiB", value_parser = amounts::memory, help_heading = "Limits")]
     pub(crate) user_bytes_max: u64,
+    /// Device-hours that one user's jobs may have been promised by deadlines; beyond that a deadline is only aimed at
+    #[arg(long, value_name = "HOURS", default_value_t = 100.0, help_heading = "Limits")]
+    pub(crate) user_promised_max: f64,
     /// Streams (watch, events, logs) that one user may have open
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Limits")]
     pub(crate) user_streams_max: usize,

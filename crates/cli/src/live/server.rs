@@ -158,6 +158,8 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     };
     config.learn = options.belief == Believed::Learned;
     config.limits.jobs_per_user = options.user_jobs_max;
+    anyhow::ensure!(options.user_promised_max >= 0.0, "--user-promised-max must be 0 or more device-hours");
+    config.limits.promised_hours_per_user = options.user_promised_max;
     config.limits.bytes_per_user =
         usize::try_from(options.user_bytes_max.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
     config.meter = Arc::new(metrics.clone());

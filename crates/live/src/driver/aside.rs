@@ -44,6 +44,13 @@ impl Replaying {
         self.at.store(0, Ordering::Relaxed);
     }
 
+    /// The input to set aside after a failure: the one at which it failed or, where even its stand-in fails, the last
+    /// one before it that is not set aside yet.
+    fn culprit(&self) -> Option<u64> {
+        let at = self.at.load(Ordering::Relaxed);
+        (1..=at).rev().find(|seq| !self.aside.contains(seq))
+    }
+
     /// How many inputs were set aside.
     pub(super) fn count(&self) -> usize {
         self.aside.len()
@@ -62,10 +69,9 @@ pub(super) fn recover_all<T>(
             Ok(recovered) => return recovered,
             Err(failure) => failure,
         };
-        let seq = replaying.at.load(Ordering::Relaxed);
-        if seq == 0 || replaying.aside.contains(&seq) || replaying.count() >= ASIDE_MAX {
-            resume_unwind(failure);
-        }
+        let Some(seq) = replaying.culprit().filter(|_| replaying.count() < ASIDE_MAX) else {
+            resume_unwind(failure)
+        };
         let reason = said(failure.as_ref());
         tracing::error!(
             input = seq,
@@ -73,7 +79,9 @@ pub(super) fn recover_all<T>(
             "THE SCHEDULER FAILED ON AN INPUT OF ITS JOURNAL. The input is set aside and the server starts without it; \
              `yard repair` shows it. Please report this."
         );
-        open()?.set_aside(seq, &reason)?;
+        if open()?.set_aside(seq, &reason)? == 0 {
+            resume_unwind(failure); // It is in the snapshot, or in none of it.
+        }
     }
 }
 

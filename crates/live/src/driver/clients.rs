@@ -39,7 +39,8 @@ impl Driver {
             .and_then(|()| self.grace(&request))
             .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
-            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers));
+            .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers))
+            .and_then(|spec| self.within_allowance(who, &request, spec));
         match spec {
             Ok(spec) => {
                 let id = self.next_job();

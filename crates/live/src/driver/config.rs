@@ -97,6 +97,8 @@ pub struct Limits {
     pub bytes: usize,
     /// The same for one user.
     pub bytes_per_user: usize,
+    /// Device-hours that one user's jobs may have been promised at once; beyond that a deadline is only aimed at.
+    pub promised_hours_per_user: f64,
     /// Ended jobs that are kept at hand; older ones are in the history only.
     pub ended: usize,
     /// Events that are kept.
@@ -110,6 +112,7 @@ impl Default for Limits {
             jobs_per_user: 10_000,
             bytes: 1 << 30,
             bytes_per_user: 24 << 20,
+            promised_hours_per_user: 100.0,
             ended: 1_000,
             events: 1_000_000,
         }

@@ -5,6 +5,7 @@
 //! What is absent: decisions. Who runs where is the engine's matter, what agents do next is `Gangs`'.
 
 mod agents;
+mod allowance;
 mod aside;
 mod audience;
 mod cards;

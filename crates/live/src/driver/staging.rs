@@ -170,6 +170,11 @@ impl Staged {
         })
     }
 
+    /// What one user is submitting.
+    pub(super) fn requests_of(&self, user: &str) -> impl Iterator<Item = &JobRequest> {
+        self.clients.jobs.iter().filter(move |job| job.user == user).map(|job| &*job.request)
+    }
+
     /// Whose job it is that will be submitted under this number.
     pub(super) fn owner(&self, job: JobId) -> Option<&str> {
         self.clients.jobs.iter().find(|new| new.id == job).map(|new| new.user.as_str())

@@ -28,11 +28,11 @@ pub struct AsideInput {
 }
 
 impl Store {
-    /// Sets an input of the journal aside.
-    pub fn set_aside(&mut self, seq: u64, reason: &str) -> Result<(), StoreError> {
+    /// Sets an input of the journal aside; 0 where there is none of this number.
+    pub fn set_aside(&mut self, seq: u64, reason: &str) -> Result<usize, StoreError> {
         let insert =
             "INSERT OR REPLACE INTO set_aside SELECT seq, time_us, ?2, input, ?3 FROM journal WHERE seq = ?1";
-        self.sql(self.db.execute(insert, params![seq as i64, now_us() as i64, reason]).map(drop))
+        self.sql(self.db.execute(insert, params![seq as i64, now_us() as i64, reason]))
     }
 
     /// The numbers of all inputs that were set aside.

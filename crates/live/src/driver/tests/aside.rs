@@ -67,6 +67,26 @@ async fn what_was_set_aside_can_be_tried_again() {
     assert_eq!(again.look(|board| board.status.as_ref().unwrap().set_aside), 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_even_a_stand_in_fails_the_inputs_before_it_are_set_aside() {
+    let rig = Rig::new();
+    let dir = crash(&rig);
+    let cause = poison(&dir, &Input::Tick);
+    // Whatever comes after it happens before it, which the engine does not take, not even as a tick.
+    let db = Connection::open(dir.path().join("yard.db")).unwrap();
+    db.execute("UPDATE journal SET time_us = time_us + 1000000000000 WHERE seq = ?1", [cause as i64])
+        .unwrap();
+    let text = serde_json::to_string(&Input::Tick).unwrap();
+    let insert = "INSERT INTO journal SELECT max(seq) + 1, min(time_us), max(version), ?1 FROM journal";
+    db.execute(insert, [text]).unwrap();
+    drop(db);
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Rig::at(dir.clone(), |_| ())));
+    let aside: Vec<u64> = list_aside(dir.path()).unwrap().iter().map(|input| input.seq).collect();
+    assert!(aside.contains(&(cause + 1)) && aside.contains(&cause), "{aside:?}");
+    assert!(aside.len() <= 64, "it does not go on for ever");
+    drop(again);
+}
+
 /// Breaks the driver down as soon as a job is submitted.
 struct Fatal;
 

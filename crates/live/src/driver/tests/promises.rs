@@ -43,3 +43,22 @@ async fn a_deadline_in_the_past_and_one_that_nobody_promises_are_refused() {
     let insists = text(off.try_submit("ann", due(1_000.0, 1.0, Late::Refuse), None).await);
     assert!(insists.contains("this server promises no deadlines"), "{insists}");
 }
+
+/// One user, 300 days and near deadlines would keep every device from everybody else.
+#[tokio::test]
+async fn one_user_is_promised_only_so_much() {
+    let rig = promising();
+    let _agent = Agent::join(&rig.handle, "n1", &[("a100", 4)]).await;
+    let hours = |length: f64, late| due((length + 1.0) * 3_600.0, length * 3_600.0, late);
+    let long = rig.try_submit("eve", hours(7_200.0, Late::Refuse), None).await;
+    let Err(Refusal::TooMany(why)) = long else { panic!("{long:?}") };
+    assert!(why.contains("0.0 of at most 100 device-hours") && why.contains("--user-promised-max"), "{why}");
+    let wish = rig.try_submit("eve", hours(7_200.0, Late::Try), None).await.unwrap();
+    assert_eq!((wish.state.as_str(), wish.promise), ("pending", None), "it is only aimed at");
+    let both = [60.0, 60.0].map(|length| rig.try_submit("eve", hours(length, Late::Try), None));
+    let both = futures_util::future::join_all(both).await;
+    let promised = both.iter().filter(|job| job.as_ref().unwrap().promise.is_some()).count();
+    assert_eq!(promised, 1, "also of two at once");
+    let bob = rig.try_submit("bob", hours(60.0, Late::Refuse), None).await.unwrap();
+    assert!(bob.promise.is_some(), "others are promised theirs");
+}
