@@ -159,8 +159,9 @@ test('what a node that fails would cost is the same as the command says, and not
 });
 
 test('the past under another policy and cluster has the same figures as the command gives', async () => {
+  const teams = await server.token(userInfo().username, 'submit', undefined, ['vision', 'speech']);
   for (const name of ['past-a', 'past-b', 'past-c']) {
-    const id = await server.submit(ada, name, 'sleep 0.4', { gpus: 2, kinds: ['h100'], tenant: name === 'past-c' ? 'speech' : 'vision' });
+    const id = await server.submit(teams, name, 'sleep 0.4', { gpus: 2, kinds: ['h100'], tenant: name === 'past-c' ? 'speech' : 'vision' });
     await until('it is over', async () => (await server.state(id)) === 'succeeded');
   }
   const page = await enter(server.admin);

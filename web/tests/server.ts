@@ -73,8 +73,8 @@ export class Server {
     return (text ? JSON.parse(text) : null) as T;
   }
 
-  async token(user: string, scope: string, expires_s?: number): Promise<string> {
-    const made = await this.call<{ secret: string }>('POST', '/v1/tokens', this.admin, { user, scope, ...(expires_s ? { expires_s } : {}) });
+  async token(user: string, scope: string, expires_s?: number, teams?: string[]): Promise<string> {
+    const made = await this.call<{ secret: string }>('POST', '/v1/tokens', this.admin, { user, scope, ...(expires_s ? { expires_s } : {}), ...(teams ? { teams } : {}) });
     return made.secret;
   }
 

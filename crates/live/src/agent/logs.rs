@@ -52,7 +52,8 @@ impl Named {
 
     /// Keeps them.
     pub(crate) fn save(&self, job: &Path) -> io::Result<()> {
-        std::fs::write(Named::path(job), serde_json::to_vec(self)?)
+        // Others may pass through the folder, and where a user writes is nobody else's concern.
+        super::state::replace(&Named::path(job), &serde_json::to_vec(self)?)
     }
 }
 
@@ -332,6 +333,8 @@ mod tests {
         let files = [("rank-0.out".to_owned(), theirs.clone())].into();
         let mut named = Named { uid: own, user: None, files };
         named.save(folder.path()).unwrap();
+        let mode = Named::path(folder.path()).metadata().unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600, "where a user writes is nobody else's concern");
         assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "hello\n");
         named.uid = own + 1;
         named.save(folder.path()).unwrap();

@@ -17,6 +17,7 @@ mod devices;
 mod env;
 mod freezer;
 mod host;
+mod inherited;
 mod job_env;
 mod keeper;
 mod layout;
@@ -104,5 +105,6 @@ pub const LOOK: Duration = Duration::from_secs(2);
 
 /// Runs an agent until it is told to stop. It needs no more than one thread.
 pub async fn run(config: AgentConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    inherited::keep_from_children();
     serve::Agent::start(config).await?.serve(stop).await
 }

@@ -29,10 +29,12 @@ use self::fake::Fake;
 use self::words::{Answer, Request, What};
 pub(crate) use self::words::{Failure, Moved};
 use super::clock::since_boot;
+use super::inherited::keep_from_children;
 
 /// Runs a freezer until its input ends. One that is still at work for an agent that died is waited for, so that two
 /// never hold the same process. With `fake`, there is no driver: what it would do is read from the folder.
 pub fn freezer_main(dir: &Path, fake: bool) -> anyhow::Result<()> {
+    keep_from_children();
     DirBuilder::new().recursive(true).mode(0o700).create(dir).context("the freezer's folder")?;
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).mode(0o600).open(dir.join("lock"))?;

@@ -31,6 +31,7 @@ use super::words::{RankSpec, RunAs};
 /// Reads what to do from standard input and does it; returns only if that fails, with the code a shell would give. What
 /// went wrong is also the last line of the job's error output.
 pub fn launch_main() -> ExitCode {
+    crate::agent::inherited::keep_from_children();
     let Err(failure) = launch();
     let told = writeln!(io::stderr(), "yard: {}", failure.message);
     let code = if told.is_ok() { failure.code.unwrap_or(1) } else { 1 };

@@ -44,6 +44,7 @@ pub(crate) use self::start::{Orders, Unstartable, start};
 use self::table::{Found, Table};
 pub(crate) use self::words::{Ask, Confine, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line};
 use crate::agent::clock;
+use crate::agent::inherited::keep_from_children;
 
 /// How long it stays with nothing to do.
 const IDLE: Duration = Duration::from_secs(30);
@@ -68,6 +69,7 @@ const NEWS_MAX: usize = 1_024;
 
 /// Runs the keeper of this folder until it is of no use any more. Returns at once where another one has it.
 pub fn keeper_main(dir: &Path) -> anyhow::Result<()> {
+    keep_from_children();
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("the keeper's folder")?;
     let Some(_lock) = lock(&dir.join("lock"))? else { return Ok(()) };
     raise_files();
