@@ -9,7 +9,7 @@ use crate::handle::Refusal;
 const NICE: i32 = 10;
 
 /// Has this thread give way to others from now on. A system that does not let it is no reason to stop.
-pub(crate) fn give_way() {
+pub fn give_way() {
     // On Linux this is about the calling thread alone, which may not take it back.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::warn!(%error, "forecasts and questions run at the same priority as scheduling");

@@ -38,5 +38,6 @@ pub mod views;
 pub mod what_if;
 pub mod wire;
 
+pub use background::give_way;
 pub use forecaster::{Estimating, MakePlacer};
 pub use planner::MakePolicy;

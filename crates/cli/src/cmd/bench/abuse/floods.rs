@@ -109,6 +109,8 @@ impl Attacker {
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
+                    // A flood from another machine takes no processor here.
+                    yard_live::give_way();
                     let mut held = Vec::new();
                     while !stop.load(Ordering::Relaxed) {
                         let taken = once(&mut held);

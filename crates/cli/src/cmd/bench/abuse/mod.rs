@@ -35,7 +35,7 @@ const REST: Duration = Duration::from_secs(2);
 /// What to measure.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard bench abuse\n  yard bench abuse --seconds 10 --only socket,logs -o json\n\nA server and an agent with eight pretend devices run on this machine. As root, the attacker's jobs run as the user nobody."
+    after_help = "Examples:\n  yard bench abuse\n  yard bench abuse --seconds 10 --only socket,logs -o json\n\nA server and an agent with eight pretend devices run on this machine. As root, the attacker's jobs run as the user nobody. Threads that flood over the network give way to all else, as if they\nran on another machine."
 )]
 pub(crate) struct AbuseArgs {
     /// How long each flood goes on
