@@ -46,7 +46,7 @@ pub(super) struct Table {
     parts: BTreeMap<PartId, Part>,
     /// The ranks' own processes.
     pids: BTreeMap<i32, (PartId, u32)>,
-    /// Orphans that hide their mark, with the parts that were there when they came: one of them must have
+    /// Orphans that hide their mark or made one up, with the parts that were there when they came: one of them must have
     /// started it, so it is ended when all of them are over.
     strays: BTreeMap<i32, BTreeSet<PartId>>,
     /// The folders of control groups that were used.
@@ -346,6 +346,8 @@ impl Table {
     fn kill_leftovers(&mut self) -> BTreeSet<String> {
         let dead: BTreeSet<String> =
             self.parts.values().flat_map(|part| part.dead().map(|(_, rank)| rank.mark.clone())).collect();
+        let living: BTreeSet<&str> =
+            self.parts.values().flat_map(|part| part.living().map(|rank| rank.mark.as_str())).collect();
         let mut leavers = BTreeSet::new();
         for pid in tree::children().into_iter().filter(|pid| !self.pids.contains_key(pid)) {
             match tree::mark(pid) {
@@ -353,8 +355,8 @@ impl Table {
                     tree::send(pid, Signal::SIGKILL);
                     leavers.insert(mark);
                 }
-                Some(_) => {}
-                None => drop(self.strays.entry(pid).or_insert_with(|| self.parts.keys().copied().collect())),
+                Some(mark) if living.contains(mark.as_str()) => {}
+                _ => drop(self.strays.entry(pid).or_insert_with(|| self.parts.keys().copied().collect())),
             }
         }
         leavers

@@ -210,6 +210,39 @@ async fn a_tree_that_hides_is_ended_whole() {
 }
 
 #[tokio::test]
+async fn a_mark_that_no_rank_has_saves_no_orphan() {
+    let mut bench = Bench::new().await;
+    let script = "(YARD_KEEPER=none setsid sh -c 'echo $$ > liar; exec sleep 609' &)
+        while [ ! -e liar ]; do sleep 0.01; done";
+    bench.start(1, &[&["sh", "-c", script]]);
+    assert_eq!(bench.exit().await, (1, 0, code(0)));
+    let liar: i32 = bench.read("liar").await.parse().unwrap();
+    let ended = async {
+        while lives(liar) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE / 4, ended).await;
+    tree::send(liar, Signal::SIGKILL);
+    ended.expect("an orphan with a mark of its own outlived its job");
+}
+
+#[tokio::test]
+async fn an_orphan_of_a_rank_that_lives_is_left_alone() {
+    let mut bench = Bench::new().await;
+    let script = "(setsid sh -c 'echo $$ > daemon; exec sleep 610' &); sleep 611";
+    bench.start(1, &[&["sh", "-c", script]]);
+    let daemon: i32 = bench.read("daemon").await.parse().unwrap();
+    bench.start(2, &[&["true"]]);
+    assert_eq!(bench.exit().await, (2, 0, code(0)));
+    bench.list().await;
+    assert!(lives(daemon));
+    bench.ask(&Ask::Kill { part: part(1) });
+    assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
+    assert!(!lives(daemon));
+}
+
+#[tokio::test]
 async fn a_rank_is_gone_only_when_its_children_are() {
     let mut bench = Bench::new().await;
     bench.start(1, &[&["sh", "-c", "setsid sleep 606 & echo $! > child; sleep 0.2; exit 3"]]);
