@@ -22,6 +22,7 @@ use super::secrets::{make_files, remove_files};
 use super::start::{Setting, Started, Unstartable, node_fault, start_rank};
 use super::tree;
 use super::words::{Exit, RankSpec, Say, StartPart};
+use crate::auth::hex;
 
 /// How long a launcher may take: it looks users up, which may ask other machines.
 const LAUNCH: Duration = Duration::from_secs(60);
@@ -41,8 +42,6 @@ pub(super) enum Found {
 pub(super) struct Table {
     /// What the marks of this keeper's processes begin with.
     id: String,
-    /// Marks given so far.
-    marks: u64,
     parts: BTreeMap<PartId, Part>,
     /// The ranks' own processes.
     pids: BTreeMap<i32, (PartId, u32)>,
@@ -86,7 +85,7 @@ impl Table {
     /// No processes yet.
     pub(super) fn new(id: String, found: mpsc::UnboundedSender<Found>) -> Table {
         let (parts, pids, strays) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Table { id, marks: 0, parts, pids, strays, homes: BTreeSet::new(), found }
+        Table { id, parts, pids, strays, homes: BTreeSet::new(), found }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -123,8 +122,7 @@ impl Table {
     }
 
     fn start_rank(&mut self, spec: RankSpec, wanted: &StartPart) -> Result<(), Unstartable> {
-        self.marks += 1;
-        let (number, mark) = (spec.rank, format!("{}:{}", self.id, self.marks));
+        let (number, mark) = (spec.rank, fresh_mark(&self.id)?);
         let StartPart { user, confine, log_max, .. } = wanted;
         let setting = Setting { user: user.as_ref(), confine, log_max: *log_max };
         let Started { mut child, launch, streams } = start_rank(spec, &setting, &mark)?;
@@ -369,6 +367,13 @@ impl Table {
     }
 }
 
+/// A mark for one rank. Its end is random, so that a job cannot guess another's mark and claim it.
+fn fresh_mark(id: &str) -> Result<String, Unstartable> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| node_fault(&error.into()))?;
+    Ok(format!("{id}:{}", hex(&bytes)))
+}
+
 /// Tells a launcher what to become, and waits until it did.
 async fn instruct(line: std::os::unix::net::UnixStream, orders: Vec<u8>) -> Result<(), Unstartable> {
     line.set_nonblocking(true).map_err(|error| node_fault(&error))?;
@@ -443,5 +448,21 @@ impl Rank {
         {
             tracing::debug!(pid = self.pid, %signal, %error, "signal not sent");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_cannot_be_guessed_from_the_one_before() {
+        let marks: Vec<String> = (0..100).map(|_| fresh_mark("id:7").unwrap()).collect();
+        let secrets: BTreeSet<&str> = marks.iter().filter_map(|mark| mark.strip_prefix("id:7:")).collect();
+        assert_eq!(secrets.len(), 100);
+        assert!(secrets.iter().all(|secret| secret.len() == 16));
+        let numbers: Vec<u64> =
+            marks.iter().map(|mark| u64::from_str_radix(&mark["id:7:".len()..], 16).unwrap()).collect();
+        assert!(numbers.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 1 << 20), "{numbers:x?}");
     }
 }
