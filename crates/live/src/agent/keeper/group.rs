@@ -1,6 +1,7 @@
 //! A part's control group, as the keeper uses it: everything of the part is in there, wherever it hides, so it can be
 //! ended whole, and it is known when nothing is left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,9 +61,18 @@ impl Group {
         }
     }
 
-    fn pids(&self) -> Vec<i32> {
-        let list = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
-        list.lines().filter_map(|pid| pid.parse().ok()).collect()
+    /// Its processes, also those in groups within it.
+    pub(super) fn pids(&self) -> BTreeSet<i32> {
+        let mut open = vec![self.0.clone()];
+        let mut pids = BTreeSet::new();
+        while let Some(folder) = open.pop() {
+            let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            pids.extend(list.lines().filter_map(|pid| pid.parse::<i32>().ok()));
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            open.extend(inner.map(|entry| entry.path()));
+        }
+        pids
     }
 }
 
@@ -76,6 +86,18 @@ fn size(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use crate::agent::testing::Folder;
+
+    #[test]
+    fn processes_in_groups_within_a_group_are_its_processes() {
+        let folder = Folder::new();
+        let group = Group(folder.path().to_owned());
+        assert!(group.is_empty());
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        fs::write(folder.path().join("a/b/cgroup.procs"), "13\n").unwrap();
+        assert!(!group.is_empty());
+        fs::write(folder.path().join("cgroup.procs"), "11\n12\n").unwrap();
+        assert_eq!(group.pids(), BTreeSet::from([11, 12, 13]));
+    }
 
     #[test]
     fn a_job_that_ran_out_of_memory_is_told_its_limit_and_what_it_used() {

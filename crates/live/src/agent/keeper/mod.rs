@@ -3,13 +3,14 @@
 //! nothing but one thing: should the node's lease lapse while no agent is there, the server will give the jobs to
 //! others, so the keeper ends them.
 //!
-//! It is single-threaded and small. Orphans of jobs come to it (it is a child subreaper) and are ended with their
+//! It is small, and one thread does everything but read marks: what a job can hold up must not hold up the rest. Orphans of jobs come to it (it is a child subreaper) and are ended with their
 //! job. It exits by itself when it has had no processes and no agent for a while.
 
 mod client;
 mod group;
 mod launch;
 mod log_file;
+mod marks;
 mod output;
 mod record;
 mod secrets;
@@ -38,6 +39,7 @@ use tokio::task::AbortHandle;
 
 pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
+use self::marks::Marks;
 use self::record::Record;
 pub(crate) use self::secrets::secrets_base;
 pub(crate) use self::start::{Orders, Unstartable, start};
@@ -51,6 +53,9 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// How often it looks at the lease, and again at processes that do not go.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How long it may look for processes of a keeper before it. An agent waits longer for it to come up.
+const LEFTOVERS: Duration = Duration::from_secs(6);
 
 /// How much longer than a part's grace an agent that is there may take to stop it, in microseconds.
 const AGENT_MARGIN: u64 = 3_000_000;
@@ -122,7 +127,9 @@ fn identity(path: &Path) -> anyhow::Result<String> {
 
 /// Processes of a keeper that died: nobody can know how they end, and the agent will count them as lost.
 fn end_leftovers(id: &str) {
-    let ours = |pid: &i32| tree::mark(*pid).is_some_and(|mark| mark.starts_with(id));
+    let mut marks = Marks::new(Path::new("/proc"));
+    marks.look(LEFTOVERS);
+    let ours = |pid: &i32| marks.mark(*pid).is_some_and(|mark| mark.starts_with(id));
     tree::pids().filter(ours).for_each(|pid| tree::send(pid, Signal::SIGKILL));
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use yard_core::part::{LAPSED_GRACE, PartId};
 
 use super::group::Group;
+use super::marks::{LOOK_MAX, Marks};
 use super::output::Output;
 use super::secrets::{make_files, remove_files};
 use super::start::{Setting, Started, Unstartable, node_fault, start_rank};
@@ -48,6 +49,7 @@ pub(super) struct Table {
     /// Orphans that hide their mark or made one up, with the parts that were there when they came: one of them must have
     /// started it, so it is ended when all of them are over.
     strays: BTreeMap<i32, BTreeSet<PartId>>,
+    marks: Marks,
     /// The folders of control groups that were used.
     homes: BTreeSet<PathBuf>,
     /// Where tasks say what they found out: a few words for each rank.
@@ -85,7 +87,8 @@ impl Table {
     /// No processes yet.
     pub(super) fn new(id: String, found: mpsc::UnboundedSender<Found>) -> Table {
         let (parts, pids, strays) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Table { id, parts, pids, strays, homes: BTreeSet::new(), found }
+        let marks = Marks::new(Path::new("/proc"));
+        Table { id, parts, pids, strays, marks, homes: BTreeSet::new(), found }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -217,19 +220,24 @@ impl Table {
     }
 
     /// The same for a moment: the part counts as one that runs.
-    pub(super) fn hush(&self, id: PartId, hushed: bool) {
-        let Some(part) = self.parts.get(&id) else { return };
+    pub(super) fn hush(&mut self, id: PartId, hushed: bool) {
         let signal = if hushed { Signal::SIGSTOP } else { Signal::SIGCONT };
         self.processes(id).into_iter().for_each(|pid| tree::send(pid, signal));
+        let Some(part) = self.parts.get(&id) else { return };
         part.living().for_each(|rank| rank.signal(signal));
     }
 
     /// All processes of a part, also those outside their rank's group.
-    pub(super) fn processes(&self, id: PartId) -> BTreeSet<i32> {
+    pub(super) fn processes(&mut self, id: PartId) -> BTreeSet<i32> {
         let Some(part) = self.parts.get(&id) else { return BTreeSet::new() };
+        if let Some(group) = &part.group {
+            return group.pids();
+        }
+        self.marks.look(LOOK_MAX);
         let marks: BTreeSet<&str> = part.ranks.values().map(|rank| rank.mark.as_str()).collect();
         let orphans = tree::children().into_iter().filter(|pid| {
-            !self.pids.contains_key(pid) && tree::mark(*pid).is_some_and(|mark| marks.contains(mark.as_str()))
+            !self.pids.contains_key(pid)
+                && self.marks.mark(*pid).is_some_and(|mark| marks.contains(mark.as_str()))
         });
         let roots: Vec<i32> = part.living().map(|rank| rank.pid).chain(orphans).collect();
         tree::descendants(&roots)
@@ -347,8 +355,9 @@ impl Table {
         let living: BTreeSet<&str> =
             self.parts.values().flat_map(|part| part.living().map(|rank| rank.mark.as_str())).collect();
         let mut leavers = BTreeSet::new();
+        self.marks.look(LOOK_MAX);
         for pid in tree::children().into_iter().filter(|pid| !self.pids.contains_key(pid)) {
-            match tree::mark(pid) {
+            match self.marks.mark(pid) {
                 Some(mark) if dead.contains(&mark) => {
                     tree::send(pid, Signal::SIGKILL);
                     leavers.insert(mark);

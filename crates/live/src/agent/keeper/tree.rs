@@ -2,7 +2,9 @@
 //! are told apart by a mark that every process inherits in its environment.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -10,9 +12,15 @@ use nix::unistd::Pid;
 /// The variable that marks whose process it is.
 pub(crate) const MARK: &str = "YARD_KEEPER";
 
-/// The mark in a process's environment, where it can be read.
-pub(crate) fn mark(pid: i32) -> Option<String> {
-    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+/// What is read of an environment: more than a program can be started with. A process can say that its own is all
+/// of its memory.
+const ENVIRON_MAX: u64 = 8 << 20;
+
+/// The mark in a process's environment, where it can be read. The process can make this take for ever: see `Marks`.
+pub(super) fn mark(proc: &Path, pid: i32) -> Option<String> {
+    let mut environ = Vec::new();
+    let file = File::open(proc.join(pid.to_string()).join("environ")).ok()?;
+    file.take(ENVIRON_MAX).read_to_end(&mut environ).ok()?;
     let mut entries = environ.split(|byte| *byte == 0);
     let value = entries.find_map(|entry| entry.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
     String::from_utf8(value.to_vec()).ok()
@@ -56,9 +64,19 @@ pub(crate) fn pids() -> impl Iterator<Item = i32> {
 }
 
 fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    i32::try_from(stat(Path::new("/proc"), pid, 1)?).ok()
+}
+
+/// When a process started, in the system's own count: no two processes with the same number have the same.
+pub(super) fn started(proc: &Path, pid: i32) -> Option<u64> {
+    stat(proc, pid, 19)
+}
+
+/// A field of a process's state, counted from after its name. The process cannot hold this up.
+fn stat(proc: &Path, pid: i32, field: usize) -> Option<u64> {
+    let stat = fs::read(proc.join(pid.to_string()).join("stat")).ok()?;
     // The name may contain anything, parentheses too: the fields begin after the last one.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    String::from_utf8_lossy(&stat).rsplit_once(')')?.1.split_whitespace().nth(field)?.parse().ok()
 }
 
 /// Sends a signal to one process; that it is gone is no error.

@@ -208,3 +208,21 @@ async fn secrets_in_a_folder_go_with_the_part_also_under_another_name() {
     assert!(!folder.exists());
     std::fs::remove_dir(&base).unwrap();
 }
+
+#[tokio::test]
+async fn all_processes_in_a_jobs_group_are_its_own_whatever_their_mark() {
+    if other_user().is_none() {
+        return;
+    }
+    let mut bench = Bench::new().await;
+    let Some(groups) = groups(&bench) else { return };
+    let script = "(env -i setsid sh -c 'echo $$ > hidden; exec sleep 612' &); exec sleep 613";
+    bench.start_confined(1, vec![bench.rank(0, &["sh", "-c", script])], None, confine(&groups, 1, 1));
+    assert_eq!(bench.hear().await, Say::Started { part: part(1) });
+    let hidden: i32 = bench.read("hidden").await.parse().unwrap();
+    bench.ask(&Ask::Pids { part: part(1) });
+    let Say::Pids { pids, .. } = bench.hear().await else { unreachable!() };
+    assert!(pids.contains(&hidden), "{pids:?} has no {hidden}");
+    bench.ask(&Ask::Kill { part: part(1) });
+    assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
+}
