@@ -22,6 +22,15 @@ impl Group {
         }
     }
 
+    /// Holds everything in it where it is, whatever signals its user sends, or lets it go on.
+    pub(super) fn freeze(&self, frozen: bool) {
+        // Kernels before 5.2 have no such file.
+        if let Err(error) = fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" }) {
+            let cgroup = self.0.display();
+            tracing::warn!(%error, %cgroup, frozen, "a control group is not frozen or thawed; signals alone must do");
+        }
+    }
+
     /// Whether no process is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.pids().is_empty()

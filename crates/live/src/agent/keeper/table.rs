@@ -213,7 +213,8 @@ impl Table {
         part.group.iter().for_each(Group::kill);
     }
 
-    /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group.
+    /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group. A user can
+    /// send their own processes on again, but not out of a control group that is frozen.
     pub(super) fn freeze(&mut self, id: PartId, frozen: bool) {
         self.parts.get_mut(&id).into_iter().for_each(|part| part.frozen = frozen);
         self.hush(id, frozen);
@@ -225,6 +226,7 @@ impl Table {
         self.processes(id).into_iter().for_each(|pid| tree::send(pid, signal));
         let Some(part) = self.parts.get(&id) else { return };
         part.living().for_each(|rank| rank.signal(signal));
+        part.group.iter().for_each(|group| group.freeze(hushed));
     }
 
     /// All processes of a part, also those outside their rank's group.

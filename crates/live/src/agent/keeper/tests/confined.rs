@@ -226,3 +226,56 @@ async fn all_processes_in_a_jobs_group_are_its_own_whatever_their_mark() {
     bench.ask(&Ask::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
 }
+
+/// How often a job got round its loop.
+fn rounds(bench: &Bench) -> u64 {
+    std::fs::metadata(bench.folder.path().join("rounds")).map_or(0, |file| file.len())
+}
+
+async fn goes_on(bench: &Bench) {
+    let before = rounds(bench);
+    let more = async {
+        while rounds(bench) <= before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, more).await.expect("it does not go on");
+}
+
+#[tokio::test]
+async fn a_frozen_job_stays_frozen_whatever_its_user_sends() {
+    if other_user().is_none() {
+        return;
+    }
+    let mut bench = Bench::new().await;
+    let Some(groups) = groups(&bench) else { return };
+    let held = confine(&groups, 1, 1);
+    let group = held.cgroup.clone().unwrap();
+    let rank = bench.rank(0, &["sh", "-c", "while :; do echo >> rounds; sleep 0.01; done"]);
+    bench.start_confined(1, vec![rank], None, held);
+    let frozen = || std::fs::read_to_string(group.join("cgroup.events")).unwrap().contains("frozen 1");
+    for freeze in [
+        [Ask::Freeze { part: part(1) }, Ask::Thaw { part: part(1), as_part: part(1) }],
+        [Ask::Hush { part: part(1), hushed: true }, Ask::Hush { part: part(1), hushed: false }],
+    ] {
+        goes_on(&bench).await;
+        bench.ask(&freeze[0]);
+        bench.list().await;
+        for _ in (0..500).take_while(|_| !frozen()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let before = rounds(&bench);
+        for _ in 0..50 {
+            let pids = std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
+            pids.lines().for_each(|pid| tree::send(pid.parse().unwrap(), Signal::SIGCONT));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(rounds(&bench), before, "{:?}", freeze[0]);
+        bench.ask(&freeze[1]);
+    }
+    goes_on(&bench).await;
+    bench.ask(&Ask::Freeze { part: part(1) });
+    bench.ask(&Ask::Kill { part: part(1) });
+    assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
+    assert!(!group.exists());
+}
