@@ -200,12 +200,23 @@ impl Tokens {
         Ok(NewToken { token: view, secret })
     }
 
+    /// Whether somebody may revoke a token: their own that allows no more than the one they show, and an admin any.
+    /// None: they have no such token.
+    pub fn may_revoke(&self, caller: &Caller, id: &str) -> Option<bool> {
+        let map = self.map();
+        let row = &map.get(id).filter(|token| caller.who.admin || token.row.user == caller.who.user)?.row;
+        Some(caller.who.admin || row.id == caller.token_id() || caller.scope.allows(row.scope))
+    }
+
     /// Revokes a token; whether there was one. `user`: only if it is theirs.
     pub fn revoke(&self, id: &str, user: Option<&str>, by: &str) -> Result<bool, TokensError> {
         let found = self.map().get(id).cloned();
         let Some(token) = found.filter(|token| user.is_none_or(|user| token.row.user == user)) else {
             return Ok(false);
         };
+        if token.revoked.load(Ordering::Acquire) {
+            return Ok(true);
+        }
         self.store.revoke(id, Audit { time_us: now_us(), user: by, what: "token revoke", target: id })?;
         token.revoked.store(true, Ordering::Release);
         token.ended.cancel();

@@ -37,6 +37,11 @@ const TLS_HANDSHAKE: u8 = 0x16;
 const FILES_RESERVED: u64 = 256;
 /// Bytes of a stream of HTTP/2 that wait on either side; a connection has four times as many from its peer.
 const WINDOW: u32 = 64 << 10;
+/// Requests of a connection of HTTP/2 at once. A browser needs a few for each of its tabs.
+const STREAMS: u32 = 32;
+/// Of these, those of a guest; the dashboard loads four files before it shows its token. More would be many answers
+/// that wait in memory for somebody who does not read them.
+const GUEST_REQUESTS: usize = 8;
 const USE_HTTPS: &str = "plain HTTP is for this machine only; use https\n";
 
 /// What is not exceeded.
@@ -113,6 +118,13 @@ impl Peer {
     pub fn known(&self) {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+
+    /// Closes the connection of somebody who has not shown who they are.
+    fn leave_if_guest(&self) {
+        if let Some(guest) = &*self.guest.lock().unwrap_or_else(PoisonError::into_inner) {
+            guest.leave.cancel();
+        }
+    }
 }
 
 /// Serves connections until `stop`.
@@ -183,14 +195,12 @@ impl Hall {
         }
     }
 
+    /// A certificate makes nobody known: it may have been revoked, which is looked up where agents connect.
     async fn secure(&self, stream: Counted, mut peer: Peer) {
         let Ok(Ok(stream)) = timeout(self.limits.handshake, self.tls.accept(stream)).await else { return };
         let session = stream.get_ref().1;
         let shown = session.peer_certificates().and_then(|shown| shown.first());
         (peer.node, peer.certificate) = (shown.and_then(node_of), shown.map(fingerprint));
-        if peer.node.is_some() {
-            peer.known();
-        }
         let two = session.alpn_protocol() == Some(b"h2");
         self.http(stream, peer, two).await;
     }
@@ -206,7 +216,14 @@ impl Hall {
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
             let (answer, busy) = (router.clone().oneshot(request.map(Body::new)), Busy::begin(&activity));
-            async move { answer.await.map(|answer| answer.map(|body| Held { body, _busy: busy })) }
+            let peer = peer.clone();
+            async move {
+                let answer = answer.await;
+                if busy.requests() > GUEST_REQUESTS {
+                    peer.leave_if_guest();
+                }
+                answer.map(|answer| answer.map(|body| Held { body, _busy: busy }))
+            }
         });
         let builder = self.builder();
         let builder = if two { builder.http2_only() } else { builder.http1_only() };
@@ -227,7 +244,7 @@ impl Hall {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.idle).max_buf_size(64 << 10);
         let mut two = builder.http2();
-        two.timer(TokioTimer::new()).max_concurrent_streams(128).max_header_list_size(64 << 10);
+        two.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(64 << 10);
         two.keep_alive_interval(self.limits.idle).keep_alive_timeout(self.limits.idle);
         two.initial_stream_window_size(WINDOW).initial_connection_window_size(4 * WINDOW);
         two.max_send_buf_size(WINDOW as usize);
@@ -316,6 +333,11 @@ impl Busy {
         activity.now.fetch_add(1, Ordering::Relaxed);
         activity.ever.fetch_add(1, Ordering::Relaxed);
         Busy(activity.clone())
+    }
+
+    /// How many requests of its connection are being answered.
+    fn requests(&self) -> usize {
+        self.0.now.load(Ordering::Relaxed)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::{Stream, StreamExt};
@@ -23,6 +24,18 @@ pub(crate) const GUEST_BODY_MAX: usize = 64 << 10;
 /// Bytes of such bodies from one address that are read at once, and from all.
 const GUEST_WAITING: usize = 256 << 10;
 const GUESTS_WAITING: usize = 8 << 20;
+/// What each of them counts for at least, because a request that waits takes room too: so one address has 64.
+const GUEST_LEAST: usize = 4 << 10;
+/// Connections of one node's agent. It needs one, and a few more while it finds that an old one is broken.
+const NODE_CONNECTIONS: usize = 8;
+/// Machines that join with one token, a second.
+const JOINS: f64 = 10.0;
+/// Renewals of a node's certificate at once, and a second: two, because the answer to the first may be lost.
+const RENEWALS: (f64, f64) = (2.0, 1.0 / 60.0);
+/// Changes of what a user keeps here that are written down, with one token, at once and a second.
+const NOTES: (f64, f64) = (200.0, 10.0);
+/// Tokens or nodes whose pace is remembered.
+const PACED_MAX: usize = 10_000;
 
 /// What is not exceeded.
 #[derive(Clone, Debug)]
@@ -49,6 +62,8 @@ pub struct QuotaLimits {
     pub answers: usize,
     /// Questions to the history that are answered at once.
     pub reads: usize,
+    /// How long the body of somebody who has not shown a token may take.
+    pub guest_body: Duration,
 }
 
 impl Default for QuotaLimits {
@@ -65,6 +80,7 @@ impl Default for QuotaLimits {
             user_answers: 24 << 20,
             answers: 512 << 20,
             reads: 32,
+            guest_body: Duration::from_secs(5),
         }
     }
 }
@@ -81,6 +97,13 @@ pub struct Quota {
     guests: Arc<Tally>,
     answers: Arc<Tally>,
     reads: Semaphore,
+    /// Connections of nodes.
+    nodes: Arc<Tally>,
+    joins: Pace,
+    renewals: Pace,
+    notes: Pace,
+    /// How long the body of somebody who has not shown a token may take.
+    pub(crate) guest_body: Duration,
     /// By the public number of a token; admins make those, so there are not many.
     requests: Mutex<BTreeMap<String, Bucket>>,
 }
@@ -104,6 +127,11 @@ impl Quota {
             guests: Tally::new(GUEST_WAITING, GUESTS_WAITING),
             answers: Tally::new(limits.user_answers, limits.answers),
             reads: Semaphore::new(limits.reads),
+            nodes: Tally::new(NODE_CONNECTIONS, usize::MAX),
+            joins: Pace::new((JOINS, JOINS)),
+            renewals: Pace::new(RENEWALS),
+            notes: Pace::new(NOTES),
+            guest_body: limits.guest_body,
             requests: Mutex::default(),
         }
     }
@@ -133,6 +161,41 @@ impl Quota {
             Problem::later(
                 1.0,
                 format!("{user} has {used} of at most {most} connections open; close some first"),
+            )
+        })
+    }
+
+    /// One connection more of a node's agent.
+    pub(crate) fn node(&self, node: &str) -> Result<Place, Problem> {
+        self.nodes.take(node, 1).map_err(|_| {
+            let error = format!(
+                "node {node} has {NODE_CONNECTIONS} connections open, which is the most; is its agent running twice?"
+            );
+            Problem::later(1.0, error)
+        })
+    }
+
+    /// One machine more that joins with this token.
+    pub(crate) fn join(&self, token: &str) -> Result<(), Problem> {
+        self.joins.take(token).map_err(|wait| {
+            Problem::later(wait, format!("{JOINS} machines a second may join with one token; try again then"))
+        })
+    }
+
+    /// One renewal more of a node's certificate.
+    pub(crate) fn renewal(&self, node: &str) -> Result<(), Problem> {
+        self.renewals.take(node).map_err(|wait| {
+            let error = format!("node {node} renewed its certificate a moment ago; it may once a minute");
+            Problem::later(wait, error)
+        })
+    }
+
+    /// One change more that is written down.
+    pub(crate) fn note(&self, caller: &Caller) -> Result<(), Problem> {
+        self.notes.take(caller.token_id()).map_err(|wait| {
+            Problem::later(
+                wait,
+                format!("{} such changes a second may be made with one token; slow down", NOTES.1),
             )
         })
     }
@@ -177,7 +240,7 @@ impl Quota {
     /// The same for somebody who has not shown a token.
     pub(crate) fn guest_room(&self, address: IpAddr, bytes: usize) -> Result<Place, Problem> {
         let address = address.to_string();
-        self.guests.take(&address, bytes).map_err(|full| no_room(&address, full))
+        self.guests.take(&address, bytes.max(GUEST_LEAST)).map_err(|full| no_room(&address, full))
     }
 
     /// Room for an answer of so many bytes, until it has left.
@@ -215,6 +278,30 @@ fn no_room(whose: &str, full: Full) -> Problem {
         ),
     };
     Problem { retry_s: Some(1.0), ..Problem::new(status, error) }
+}
+
+/// How often each of some may do something.
+#[derive(Debug)]
+struct Pace {
+    burst: f64,
+    per_second: f64,
+    buckets: Mutex<BTreeMap<String, Bucket>>,
+}
+
+impl Pace {
+    fn new((burst, per_second): (f64, f64)) -> Pace {
+        Pace { burst, per_second, buckets: Mutex::default() }
+    }
+
+    /// Once more, or the seconds until then.
+    fn take(&self, whose: &str) -> Result<(), f64> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= PACED_MAX && !buckets.contains_key(whose) {
+            buckets.pop_first();
+        }
+        let new = || Bucket::new(self.burst, self.per_second);
+        buckets.entry(whose.to_owned()).or_insert_with(new).take(now_us())
+    }
 }
 
 /// How much users have of something there is only so much of.

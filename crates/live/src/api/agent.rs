@@ -33,7 +33,8 @@ const WAITING_KIB: usize = 2 * (FRAME_MAX >> 10) + 2;
 #[utoipa::path(get, path = "/v1/agent",
     responses((status = 101, description = "A WebSocket for agents; needs a node's certificate"),
         (status = 401, body = ErrorView),
-        (status = 403, body = ErrorView, description = "The certificate was revoked")))]
+        (status = 403, body = ErrorView, description = "The certificate was revoked"),
+        (status = 429, body = ErrorView, description = "The node has too many connections")))]
 pub(super) async fn connect(
     State(site): State<Arc<Site>>,
     peer: Peer,
@@ -41,12 +42,17 @@ pub(super) async fn connect(
 ) -> Result<Response, Problem> {
     let error = "this is for agents: connect with the certificate that `yard agent --join-token FILE` got";
     let unknown = || Problem::new(StatusCode::UNAUTHORIZED, error);
-    let (node, fingerprint) = peer.node.zip(peer.certificate).ok_or_else(unknown)?;
+    let (node, fingerprint) = peer.node.clone().zip(peer.certificate.clone()).ok_or_else(unknown)?;
     let shown = Shown { node, fingerprint };
     shown.admitted(&site).await?;
     let upgrade = upgrade.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let upgrade = upgrade.max_message_size(FRAME_MAX).max_frame_size(FRAME_MAX);
-    Ok(upgrade.on_upgrade(move |socket| talk(site, shown, socket)))
+    let place = site.quota.node(&shown.node)?;
+    peer.known();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let _place = place;
+        talk(site, shown, socket).await;
+    }))
 }
 
 /// The certificate that a connection showed.

@@ -1,8 +1,9 @@
 //! The description of the API, made from the routes themselves.
 
-use std::sync::Arc;
-
-use axum::{Extension, Json as Answer};
+use axum::Extension;
+use axum::body::Bytes;
+use axum::http::header;
+use axum::response::IntoResponse;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
@@ -18,9 +19,17 @@ pub(super) fn empty() -> utoipa::openapi::OpenApi {
     document
 }
 
+/// The description as it is sent. Anybody may ask for it, so all answers share one text in memory.
+#[derive(Clone)]
+pub(super) struct DocumentText(Bytes);
+
+impl DocumentText {
+    pub(super) fn new(document: &utoipa::openapi::OpenApi) -> DocumentText {
+        DocumentText(Bytes::from(serde_json::to_vec(document).expect("a description is JSON")))
+    }
+}
+
 #[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, description = "This document")))]
-pub(super) async fn document(
-    Extension(document): Extension<Arc<utoipa::openapi::OpenApi>>,
-) -> Answer<Arc<utoipa::openapi::OpenApi>> {
-    Answer(document)
+pub(super) async fn document(Extension(DocumentText(text)): Extension<DocumentText>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], text)
 }

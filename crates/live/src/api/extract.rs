@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::room::Room;
 use super::{BODY_MAX, Problem, Site};
@@ -144,7 +145,14 @@ async fn read(request: Request, site: &Site) -> Result<Vec<u8>, Problem> {
         (None, None) => return Err(unknown_peer()),
     };
     room.put(place);
-    gather(request.into_body(), most).await
+    let gathered = gather(request.into_body(), most);
+    if known.is_some() {
+        return gathered.await;
+    }
+    timeout(site.quota.guest_body, gathered).await.unwrap_or_else(|_| {
+        let error = "the body did not come in time; send it at once";
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, error))
+    })
 }
 
 async fn gather(body: Body, most: usize) -> Result<Vec<u8>, Problem> {

@@ -30,7 +30,8 @@ enum Ground {
 
 #[utoipa::path(post, path = "/v1/join", request_body = JoinRequest,
     responses((status = 200, body = JoinReply), (status = 400, body = ErrorView), (status = 401, body = ErrorView),
-        (status = 403, body = ErrorView), (status = 409, body = ErrorView, description = "The name is taken")))]
+        (status = 403, body = ErrorView), (status = 409, body = ErrorView, description = "The name is taken"),
+        (status = 429, body = ErrorView, description = "Too often with this token, or by this node")))]
 pub(super) async fn join(
     State(site): State<Arc<Site>>,
     peer: Peer,
@@ -53,6 +54,7 @@ fn allowed(site: &Site, peer: &Peer, request: &JoinRequest) -> Result<Ground, Pr
             let error = format!("this join token is for nodes named {nodes}, not for {name}");
             return Err(Problem::new(StatusCode::FORBIDDEN, error));
         }
+        site.quota.join(&token.id)?;
         return Ok(Ground::Token(token));
     }
     match (&peer.node, &peer.certificate) {
@@ -72,7 +74,11 @@ fn certified(site: &Site, request: &JoinRequest, ground: &Ground, known: bool) -
             return Err(Barred::Taken(node.to_owned()).into());
         }
         Ground::Token(_) => {}
-        Ground::Shown(shown) => site.tokens.store().admit(Issued { node, fingerprint: shown }, known, now)?,
+        Ground::Shown(shown) => {
+            site.tokens.store().admit(Issued { node, fingerprint: shown }, known, now)?;
+            // Counted for who is admitted only: a revoked certificate must not use up the node's turn.
+            site.quota.renewal(node)?;
+        }
     }
     let signed = site.authority.sign(&request.csr, node, now);
     let certificate = signed.map_err(|error| match error {

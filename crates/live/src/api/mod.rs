@@ -128,7 +128,7 @@ pub fn router(site: Arc<Site>) -> Router {
     router
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
-        .layer(Extension(Arc::new(document)))
+        .layer(Extension(document::DocumentText::new(&document)))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(site.clone(), layers::patience))
         .layer(middleware::from_fn_with_state(site.clone(), room::make_room))

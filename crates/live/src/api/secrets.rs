@@ -28,6 +28,7 @@ pub(super) async fn set(
 ) -> Result<StatusCode, Problem> {
     check_name(&name).map_err(|wrong| Problem::field("name", wrong))?;
     check_value(&value)?;
+    site.quota.note(&caller)?;
     let user = caller.who.user;
     blocking(move || {
         site.secrets.set(&user, &name, &value)?;
@@ -57,6 +58,7 @@ pub(super) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     check_name(&name).map_err(|wrong| Problem::field("name", wrong))?;
+    site.quota.note(&caller)?;
     let user = caller.who.user;
     let gone = blocking(move || {
         let gone = site.secrets.remove(&user, &name)?;

@@ -48,12 +48,19 @@ pub(super) async fn create(
 
 #[utoipa::path(delete, path = "/v1/tokens/{id}", security(("token" = [])),
     params(("id" = String, Path, description = "Its public number")),
-    responses((status = 204, description = "It is good no more"), (status = 404, body = ErrorView)))]
+    responses((status = 204, description = "It is good no more"),
+        (status = 403, body = ErrorView, description = "It allows more than the caller's own token"),
+        (status = 404, body = ErrorView)))]
 pub(super) async fn revoke(
     State(site): State<Arc<Site>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    if site.tokens.may_revoke(&caller, &id) == Some(false) {
+        let error =
+            "this token allows more than the one you show; revoke it with itself or with an admin's token";
+        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+    }
     let who = caller.who;
     let revoke = move || {
         let owner = (!who.admin).then_some(who.user.as_str());

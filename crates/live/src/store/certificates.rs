@@ -74,6 +74,12 @@ impl TokenStore {
     /// connected with, none is good any more.
     pub fn renew(&self, issued: Issued<'_>, shown: &str, audit: Audit<'_>) -> Result<(), Barred> {
         self.certify(audit, |change| {
+            // It was looked at before the new one was signed, and may have been revoked since.
+            match is_good(change, Issued { fingerprint: shown, ..issued })? {
+                Some(true) => {}
+                Some(false) => return Ok(Err(Barred::Revoked(issued.node.to_owned()))),
+                None => return Ok(Err(Barred::Unknown(issued.node.to_owned()))),
+            }
             revoke_but(change, issued.node, shown, audit.time_us)?;
             insert(change, issued, audit)?;
             let old = "DELETE FROM certificates WHERE node = ?1 AND revoked_us IS NOT NULL AND rowid NOT IN
@@ -85,20 +91,24 @@ impl TokenStore {
     /// Whether a certificate may speak for its node. `known`: the node is one of this cluster's. One that joined before
     /// certificates were recorded keeps the first that it shows.
     pub fn admit(&self, shown: Issued<'_>, known: bool, time_us: u64) -> Result<(), Barred> {
-        let Issued { node, fingerprint } = shown;
-        let found = self.read(|db| {
-            let good = "SELECT revoked_us IS NULL FROM certificates WHERE fingerprint = ?1 AND node = ?2";
-            db.query_row(good, [fingerprint, node], |row| row.get::<_, bool>(0)).optional()
-        })?;
-        match found {
+        let node = shown.node;
+        match self.read(|db| is_good(db, shown))? {
             Some(true) => Ok(()),
             Some(false) => Err(Barred::Revoked(node.to_owned())),
-            None if known && !self.has_record(node)? => {
-                let audit = Audit { time_us, user: node, what: "adopt certificate", target: node };
-                self.certify(audit, |change| insert(change, shown, audit).map(Ok))
-            }
+            None if known && !self.read(|db| has_record(db, node))? => self.adopt(shown, time_us),
             None => Err(Barred::Unknown(node.to_owned())),
         }
+    }
+
+    /// Records the first certificate that a node shows, unless something was recorded of the node in the meantime.
+    fn adopt(&self, shown: Issued<'_>, time_us: u64) -> Result<(), Barred> {
+        let audit = Audit { time_us, user: shown.node, what: "adopt certificate", target: shown.node };
+        self.certify(audit, |change| {
+            if has_record(change, shown.node)? {
+                return Ok(Err(Barred::Unknown(shown.node.to_owned())));
+            }
+            insert(change, shown, audit).map(Ok)
+        })
     }
 
     /// A node is connected with this certificate: it needs no older one any more.
@@ -159,11 +169,6 @@ impl TokenStore {
         })
     }
 
-    fn has_record(&self, node: &str) -> Result<bool, TokensError> {
-        let any = "SELECT EXISTS (SELECT 1 FROM certificates WHERE node = ?1)";
-        self.read(|db| db.query_row(any, [node], |row| row.get(0)))
-    }
-
     /// Runs a change that may find that it must not be, with its audit row.
     fn certify(
         &self,
@@ -182,6 +187,18 @@ impl TokenStore {
 /// What stands for a certificate where a node needs none.
 fn local(node: &str) -> String {
     format!("local:{node}")
+}
+
+/// Whether a certificate is good; none: it is not on record.
+fn is_good(db: &Connection, shown: Issued<'_>) -> rusqlite::Result<Option<bool>> {
+    let good = "SELECT revoked_us IS NULL AND released_us IS NULL FROM certificates
+        WHERE fingerprint = ?1 AND node = ?2";
+    db.query_row(good, [shown.fingerprint, shown.node], |row| row.get(0)).optional()
+}
+
+fn has_record(db: &Connection, node: &str) -> rusqlite::Result<bool> {
+    let any = "SELECT EXISTS (SELECT 1 FROM certificates WHERE node = ?1)";
+    db.query_row(any, [node], |row| row.get(0))
 }
 
 fn is_held(db: &Connection, node: &str) -> rusqlite::Result<bool> {
@@ -308,6 +325,27 @@ mod tests {
         let rows: i64 = rows.unwrap();
         assert!(rows <= REMEMBERED + 2, "a node that renews without end fills no disk: {rows}");
         assert!(store.admit(of("b"), true, 13).is_ok());
+    }
+
+    /// The order in which a renewal and a revocation at the same time can come to the store.
+    #[test]
+    fn nothing_is_renewed_or_adopted_after_the_revocation() {
+        for put_out in [TokenStore::revoke_node, TokenStore::release_node] {
+            let (store, _scratch) = store();
+            store.join(of("a"), token(&store, None), AUDIT).unwrap();
+            assert!(store.admit(of("a"), true, 8).is_ok(), "it is looked at, and the new one is signed");
+            put_out(&store, "n1", AUDIT).unwrap();
+            let late = store.renew(of("b"), "a", AUDIT);
+            assert!(matches!(late, Err(Barred::Revoked(_))), "{late:?}");
+            assert!(matches!(store.admit(of("b"), true, 9), Err(Barred::Unknown(_))), "it is on no record");
+            assert!(matches!(store.renew(of("b"), "forged", AUDIT), Err(Barred::Unknown(_))));
+
+            let (store, _scratch) = self::store();
+            put_out(&store, "n1", AUDIT).unwrap();
+            let late = store.adopt(of("a"), 8);
+            assert!(matches!(late, Err(Barred::Unknown(_))), "{late:?}");
+            assert!(store.admit(of("a"), true, 9).is_err());
+        }
     }
 
     #[test]

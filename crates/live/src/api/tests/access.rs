@@ -187,6 +187,35 @@ async fn tokens_are_made_by_admins_listed_and_revoked_by_their_users() {
     }
 }
 
+/// A token that leaks must not take its user's larger ones with it.
+#[tokio::test]
+async fn a_token_revokes_none_that_allows_more() {
+    let world = World::new();
+    let make = |user, scope| world.site.tokens.create(user, scope, None, "root", "").unwrap();
+    let (admin, join) = (make("ada", Scope::Admin), make("ada", Scope::Join));
+    let (read, submit) = (make("ada", Scope::Read), make("ada", Scope::Submit));
+    let revoke = async |token: &str, id: &str| {
+        world.call("DELETE", &format!("/v1/tokens/{id}"), Some(token), "").await.status
+    };
+    for larger in [&admin, &join] {
+        assert_eq!(revoke(&world.ada, &larger.token.id).await, StatusCode::FORBIDDEN);
+        assert_eq!(revoke(&world.bob, &larger.token.id).await, StatusCode::NOT_FOUND, "others' do not exist");
+    }
+    assert_eq!(world.get("/v1/me", &admin.secret).await.status, StatusCode::OK);
+    for (token, id) in [
+        (&world.ada, &read.token.id),
+        (&submit.secret, &submit.token.id),
+        (&admin.secret, &join.token.id),
+        (&admin.secret, &admin.token.id),
+    ] {
+        assert_eq!(revoke(token, id).await, StatusCode::NO_CONTENT);
+    }
+    let last = || world.site.tokens.store().last_audit().unwrap();
+    let before = last();
+    assert_eq!(revoke(&world.ada, &read.token.id).await, StatusCode::NO_CONTENT);
+    assert_eq!(last(), before, "what is revoked already is not written down again");
+}
+
 #[tokio::test]
 async fn too_many_wrong_tokens_are_told_to_wait() {
     let world = World::new();

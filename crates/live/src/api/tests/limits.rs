@@ -173,6 +173,36 @@ async fn a_machine_without_a_token_has_little_room() {
     assert!(refused.body.contains("larger than 65536"), "{}", refused.body);
 }
 
+#[tokio::test]
+async fn a_body_without_a_token_has_little_time() {
+    let world = World::new();
+    let limits = QuotaLimits { guest_body: Duration::from_millis(50), ..QuotaLimits::default() };
+    let patience = Duration::from_secs(3_600);
+    let router = router(Arc::new(Site { quota: Quota::new(limits), patience, ..flood::quick(&world) }));
+    let world = World { router, ..world };
+    let never = Body::from_stream(futures_util::stream::pending::<Result<&[u8], std::io::Error>>());
+    let request = Request::builder().method("POST").uri("/v1/join").body(never).unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), world.send(request)).await.expect("it ends");
+    assert_eq!(told.status, StatusCode::REQUEST_TIMEOUT, "{}", told.body);
+}
+
+/// Each is written down and waits for the disk.
+#[tokio::test]
+async fn a_token_changes_secrets_only_so_often() {
+    let world = World::new();
+    let body = r#"{"value":"x"}"#;
+    let set = || {
+        let request = Request::put("/v1/secrets/key").header("content-length", body.len());
+        let request = request.header("authorization", format!("Bearer {}", world.ada));
+        world.send(request.body(Body::from(body)).unwrap())
+    };
+    let answers = futures_util::future::join_all((0..300).map(|_| set())).await;
+    let told = answers.iter().find(|told| told.status == StatusCode::TOO_MANY_REQUESTS).expect("too often");
+    assert!(told.headers.contains_key("retry-after") && told.body.contains("one token"), "{}", told.body);
+    let other = world.call("PUT", "/v1/secrets/key", Some(&world.bob), body).await;
+    assert_eq!(other.status, StatusCode::NO_CONTENT, "others are not held up");
+}
+
 /// Over real sockets: connections that are kept open count for the user whose token they showed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_has_only_so_many_connections() {

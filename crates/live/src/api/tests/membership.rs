@@ -2,12 +2,14 @@
 //! than an admin wants.
 
 use futures_util::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite;
 
 use super::tls::{Port, client_of, hello};
 use super::*;
 use crate::ca::{self, SERVER_NAME};
 use crate::enroll::{EnrollError, enroll};
+use crate::listen::Limits;
 use crate::views::{JoinReply, JoinRequest, NewToken};
 use crate::wire::WIRE_VERSION;
 
@@ -146,6 +148,76 @@ async fn a_revoked_node_is_cut_off_at_once_and_stays_out() {
     assert_eq!(status, 403);
     assert!(reason.contains("revoked") && reason.contains("yard nodes rm gpu-1"), "{reason}");
     assert_eq!(port.join("gpu-1", &port.world.join).await.unwrap_err().0, 409, "the name stays taken");
+}
+
+/// A certificate that was signed here opens no more connections than anybody has, revoked or not.
+#[tokio::test]
+async fn a_certificate_alone_makes_a_connection_no_less_a_guest() {
+    for revoked in [false, true] {
+        let port = Port::with(Limits { guests: 3, ..Limits::default() }).await;
+        let (key, joined) = port.join("gpu-1", &port.world.join).await.unwrap();
+        if revoked {
+            assert_eq!(port.admin("POST", "/v1/nodes/gpu-1/revoke").await.status, StatusCode::NO_CONTENT);
+        }
+        let mut open = Vec::new();
+        for _ in 0..8 {
+            let mut stream = port.tls(client_of(&key, &joined)).await.unwrap();
+            stream.write_all(b"GET /v1/agent HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+            stream.read_u8().await.expect("it is answered");
+            open.push(stream);
+        }
+        for stream in open.iter_mut().take(5) {
+            let mut rest = Vec::new();
+            let closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await;
+            assert!(closed.is_ok(), "the oldest leave");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_has_only_so_many_connections() {
+    let port = Port::open().await;
+    let (key, joined) = port.join("gpu-1", &port.world.join).await.unwrap();
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        open.push(port.connect(&key, &joined).await.unwrap_or_else(|status| panic!("{status}")));
+    }
+    assert_eq!(port.connect(&key, &joined).await.err(), Some(429));
+    open.pop();
+    let again = async {
+        while port.connect(&key, &joined).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("places fall free");
+}
+
+#[tokio::test]
+async fn a_node_renews_and_a_token_lets_in_only_so_often() {
+    let port = Port::open().await;
+    let (key, joined) = port.join("gpu-1", &port.world.join).await.unwrap();
+    let mut renewed = Vec::new();
+    for _ in 0..10 {
+        renewed.push(port.renew("gpu-1", &key, &joined).await.map(drop).map_err(|(status, _)| status));
+    }
+    assert_eq!(renewed[..3], [Ok(()), Ok(()), Err(429)]);
+    let good = renewed.iter().filter(|result| result.is_ok()).count();
+    assert!(good < 5, "{renewed:?}");
+    let other = port.token(r#"{"scope":"join"}"#).await;
+    let (key, joined) = port.join("gpu-2", &other.secret).await.unwrap();
+    assert!(port.renew("gpu-2", &key, &joined).await.is_ok(), "another node is not held up");
+
+    let many = port.token(r#"{"scope":"join","nodes":["gpu-*"],"uses":1000}"#).await;
+    let body = format!(r#"{{"name":"gpu-1","csr":"","token":"{}"}}"#, many.secret);
+    let mut told = port.world.call("POST", "/v1/join", None, &body).await;
+    for _ in 0..100 {
+        told = port.world.call("POST", "/v1/join", None, &body).await;
+        if told.status != StatusCode::CONFLICT {
+            break;
+        }
+    }
+    assert_eq!(told.status, StatusCode::TOO_MANY_REQUESTS, "{}", told.body);
+    assert!(told.headers.contains_key("retry-after") && told.body.contains("one token"), "{}", told.body);
 }
 
 #[tokio::test]

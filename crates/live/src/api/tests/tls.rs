@@ -1,8 +1,11 @@
+use axum::body::Bytes;
 use futures_util::{SinkExt, StreamExt};
+use h2::client::SendRequest;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -26,7 +29,7 @@ impl Port {
         Port::with(Limits::default()).await
     }
 
-    async fn with(limits: Limits) -> Port {
+    pub(super) async fn with(limits: Limits) -> Port {
         let world = World::new();
         let identity = world.site.authority.server(&["cluster.example".into()], now_us()).unwrap();
         let tls = crate::tls::server(&world.site.authority, identity).unwrap();
@@ -46,6 +49,14 @@ impl Port {
     /// What a machine knows that has a join token only.
     pub(super) fn stranger(&self) -> Arc<ClientConfig> {
         crate::tls::client(join_fingerprint(&self.world.join).unwrap(), None).unwrap()
+    }
+
+    async fn http_2(&self, builder: &h2::client::Builder) -> (SendRequest<Bytes>, JoinHandle<()>) {
+        let mut config = (*self.stranger()).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let stream = self.tls(Arc::new(config)).await.unwrap();
+        let (client, connection) = builder.handshake(stream).await.unwrap();
+        (client, tokio::spawn(async { _ = connection.await }))
     }
 
     pub(super) async fn tls(&self, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
@@ -230,15 +241,69 @@ async fn plain_http_from_elsewhere_is_told_to_use_https() {
 #[tokio::test]
 async fn http_2_is_spoken_where_it_is_asked_for_and_ends_when_idle() {
     let port = Port::with(Limits { idle: Duration::from_millis(500), ..Limits::default() }).await;
-    let mut config = (*port.stranger()).clone();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = port.tls(Arc::new(config)).await.unwrap();
-    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
-    let connection = tokio::spawn(connection);
+    let (mut client, connection) = port.http_2(&h2::client::Builder::new()).await;
     let request = axum::http::Request::get("https://x/v1/status");
     let request = request.header("authorization", format!("Bearer {}", port.world.ada)).body(()).unwrap();
     let (answer, _) = client.send_request(request, true).unwrap();
     assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
     let ended = tokio::time::timeout(Duration::from_secs(60), connection).await;
     assert!(ended.is_ok(), "who asks nothing more leaves");
+}
+
+/// Requests to join whose bodies do not come: an address has so many, and the others are told so at once.
+#[tokio::test]
+async fn bodies_without_a_token_that_do_not_come_are_few() {
+    let port = Port::open().await;
+    let (mut answers, mut waiting, mut clients) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..10 {
+        let (mut client, _) = port.http_2(&h2::client::Builder::new()).await;
+        for _ in 0..8 {
+            client = client.ready().await.unwrap();
+            let request = axum::http::Request::post("https://x/v1/join").header("content-length", "1");
+            let (answer, body) = client.send_request(request.body(()).unwrap(), false).unwrap();
+            answers.push(answer);
+            waiting.push(body);
+        }
+        clients.push(client);
+    }
+    let mut told = Vec::new();
+    let all = async {
+        for answer in answers {
+            told.push(answer.await.unwrap().status());
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("nobody is waited for without end");
+    let refused = told.iter().filter(|status| **status == StatusCode::TOO_MANY_REQUESTS).count();
+    let late = told.iter().filter(|status| **status == StatusCode::REQUEST_TIMEOUT).count();
+    assert!(late <= 64 && refused >= 80 - 64 && late + refused == 80, "{late} late and {refused} refused");
+    assert!(clients.iter().all(|client| client.current_max_send_streams() <= 32));
+    let (_key, joined) = port.node("node-7").await;
+    assert!(!joined.certificate.is_empty(), "the room is given back");
+}
+
+/// A guest that takes no byte of its answers would keep them all in memory.
+#[tokio::test]
+async fn a_guest_that_reads_no_answers_leaves() {
+    let port = Port::open().await;
+    let ask = async |token: Option<&str>| {
+        let (mut client, connection) = port.http_2(h2::client::Builder::new().initial_window_size(0)).await;
+        let mut answers = Vec::new();
+        for _ in 0..20 {
+            let Ok(ready) = client.clone().ready().await else { break };
+            client = ready;
+            let request = axum::http::Request::get("https://x/v1/openapi.json");
+            let request = token.into_iter().fold(request, |request, token| {
+                request.uri("https://x/v1/me").header("authorization", format!("Bearer {token}"))
+            });
+            answers.push(client.send_request(request.body(()).unwrap(), true));
+        }
+        (connection, answers, client)
+    };
+    let (connection, _answers, _client) = ask(None).await;
+    tokio::time::timeout(Duration::from_secs(20), connection).await.expect("it leaves").unwrap();
+    let (connection, answers, _client) = ask(Some(&port.world.ada)).await;
+    for answer in answers {
+        assert_eq!(answer.unwrap().0.await.unwrap().status(), StatusCode::OK);
+    }
+    assert!(!connection.is_finished(), "who is known may ask more at once");
 }
