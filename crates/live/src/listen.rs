@@ -135,7 +135,7 @@ pub async fn serve(
     limits: Limits,
     stop: CancellationToken,
 ) {
-    let guests = Arc::new(Guests { most: limits.guests, ..Guests::default() });
+    let guests = Arc::new(Guests::new(limits));
     let hall = Arc::new(Hall { tls: TlsAcceptor::from(tls), router, limits, guests, stop: stop.clone() });
     let places = Arc::new(Semaphore::new(limits.connections));
     let open = TaskTracker::new();
@@ -172,7 +172,7 @@ struct Hall {
 
 impl Hall {
     async fn welcome(self: Arc<Self>, stream: TcpStream, address: SocketAddr, place: OwnedSemaphorePermit) {
-        let guest = self.guests.enter(address.ip().to_canonical());
+        let guest = self.guests.enter(network(address.ip()));
         let leave = guest.leave.clone();
         leave.run_until_cancelled(self.talk(stream, address, place, guest)).await;
     }
@@ -261,12 +261,22 @@ async fn refuse(mut stream: Counted) {
     let _ = stream.shutdown().await;
 }
 
-/// Guests by address, each with what makes it leave; the oldest has the lowest number.
-#[derive(Debug, Default)]
+/// Guests by address, each with what makes it leave.
+#[derive(Debug)]
 struct Guests {
-    most: usize,
+    /// The most of one address.
+    each: usize,
+    /// The most in all: the other places are for those who are known.
+    all: usize,
     numbers: AtomicU64,
-    inside: Mutex<BTreeMap<IpAddr, BTreeMap<u64, CancellationToken>>>,
+    inside: Mutex<Inside>,
+}
+
+/// The oldest has the lowest number.
+#[derive(Debug, Default)]
+struct Inside {
+    count: usize,
+    by_address: BTreeMap<IpAddr, BTreeMap<u64, CancellationToken>>,
 }
 
 /// A connection that has not shown who it is.
@@ -279,29 +289,64 @@ struct Guest {
 }
 
 impl Guests {
+    fn new(limits: Limits) -> Guests {
+        let all = (limits.connections - limits.connections / 4).max(1);
+        Guests { each: limits.guests, all, numbers: AtomicU64::default(), inside: Mutex::default() }
+    }
+
     fn enter(self: &Arc<Self>, address: IpAddr) -> Guest {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let leave = CancellationToken::new();
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = inside.entry(address).or_default();
+        inside.count += 1;
+        let here = inside.by_address.entry(address).or_default();
         here.insert(number, leave.clone());
-        if here.len() > self.most
-            && let Some((_, oldest)) = here.pop_first()
+        if here.len() > self.each {
+            inside.oldest_leaves(address);
+        } else if inside.count > self.all
+            && let Some(fullest) = inside.fullest()
         {
-            oldest.cancel();
+            inside.oldest_leaves(fullest);
         }
         Guest { guests: self.clone(), address, number, leave }
+    }
+}
+
+impl Inside {
+    /// The address with most guests. Looked for only when there are too many in all.
+    fn fullest(&self) -> Option<IpAddr> {
+        self.by_address.iter().max_by_key(|(_, here)| here.len()).map(|(address, _)| *address)
+    }
+
+    fn oldest_leaves(&mut self, address: IpAddr) {
+        let oldest = self.by_address.get(&address).and_then(|here| here.keys().next().copied());
+        let oldest = oldest.and_then(|number| self.remove(address, number));
+        oldest.into_iter().for_each(|leave| leave.cancel());
+    }
+
+    fn remove(&mut self, address: IpAddr, number: u64) -> Option<CancellationToken> {
+        let here = self.by_address.get_mut(&address)?;
+        let leave = here.remove(&number)?;
+        if here.is_empty() {
+            self.by_address.remove(&address);
+        }
+        self.count -= 1;
+        Some(leave)
     }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
         let mut inside = self.guests.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(here) = inside.get_mut(&self.address) else { return };
-        here.remove(&self.number);
-        if here.is_empty() {
-            inside.remove(&self.address);
-        }
+        inside.remove(self.address, self.number);
+    }
+}
+
+/// What is counted as one address: of IPv6, all that one machine is usually given.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(long) => IpAddr::V6((long.to_bits() >> 64 << 64).into()),
+        short => short,
     }
 }
 
@@ -416,5 +461,34 @@ impl AsyncWrite for Counted {
         bytes: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_of_many_addresses_do_not_put_out_one_of_another() {
+        let limits = Limits { connections: 8, guests: 4, ..Limits::default() };
+        let guests = Arc::new(Guests::new(limits));
+        let from = |last| guests.enter(IpAddr::from([127, 0, 0, last]));
+        let admin = from(9);
+        let many: Vec<_> = (0..40).map(|number| from(number % 2)).collect();
+        assert_eq!(many.iter().filter(|guest| !guest.leave.is_cancelled()).count(), 5, "six in all");
+        assert!(!admin.leave.is_cancelled());
+        assert!(many[0].leave.is_cancelled() && !many[39].leave.is_cancelled(), "the oldest leave");
+        drop((admin, many));
+        let inside = guests.inside.lock().unwrap();
+        assert!(inside.count == 0 && inside.by_address.is_empty(), "{inside:?}");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::7"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 }

@@ -28,8 +28,8 @@ const GUESTS_WAITING: usize = 8 << 20;
 const GUEST_LEAST: usize = 4 << 10;
 /// Connections of one node's agent. It needs one, and a few more while it finds that an old one is broken.
 const NODE_CONNECTIONS: usize = 8;
-/// Machines that join with one token, a second.
-const JOINS: f64 = 10.0;
+/// Machines that join with one token, at once and a second.
+const JOINS: (f64, f64) = (100.0, 10.0);
 /// Renewals of a node's certificate at once, and a second: two, because the answer to the first may be lost.
 const RENEWALS: (f64, f64) = (2.0, 1.0 / 60.0);
 /// Changes of what a user keeps here that are written down, with one token, at once and a second.
@@ -128,7 +128,7 @@ impl Quota {
             answers: Tally::new(limits.user_answers, limits.answers),
             reads: Semaphore::new(limits.reads),
             nodes: Tally::new(NODE_CONNECTIONS, usize::MAX),
-            joins: Pace::new((JOINS, JOINS)),
+            joins: Pace::new(JOINS),
             renewals: Pace::new(RENEWALS),
             notes: Pace::new(NOTES),
             guest_body: limits.guest_body,
@@ -178,7 +178,10 @@ impl Quota {
     /// One machine more that joins with this token.
     pub(crate) fn join(&self, token: &str) -> Result<(), Problem> {
         self.joins.take(token).map_err(|wait| {
-            Problem::later(wait, format!("{JOINS} machines a second may join with one token; try again then"))
+            Problem::later(
+                wait,
+                format!("{} machines a second may join with one token; try again then", JOINS.1),
+            )
         })
     }
 
