@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::tree;
+use crate::agent::clock;
 
 /// How long one process may take.
 const WAIT: Duration = Duration::from_millis(250);
@@ -59,10 +60,11 @@ impl Marks {
             return None;
         }
         let reader = self.reader.take().or_else(|| self.begin())?;
-        let began = Instant::now();
+        let began = clock::since_boot();
         let answer = reader.pids.send(pid).map_err(|_| RecvTimeoutError::Disconnected);
         let answer = answer.and_then(|()| reader.marks.recv_timeout(WAIT));
-        self.left = self.left.saturating_sub(began.elapsed());
+        let took = clock::since_boot().saturating_sub(began);
+        self.left = self.left.saturating_sub(Duration::from_micros(took));
         match answer {
             Ok(mark) => {
                 self.reader = Some(reader);
