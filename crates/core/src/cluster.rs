@@ -16,6 +16,9 @@ pub type Mask = u128;
 /// Most devices one node may have.
 pub const NODE_DEVICES_MAX: u32 = Mask::BITS;
 
+/// Most kinds; a number of theirs fits in `KindId`, and no cluster has nearly as many.
+pub const KINDS_MAX: usize = 1 << 12;
+
 /// The accelerator kinds: their names, and what they cost where that is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kinds {
@@ -44,9 +47,9 @@ impl Kinds {
         self.names.get(kind.index()).map(String::as_str)
     }
 
-    /// A kind's name.
+    /// A kind's name; `?` where there is no such kind.
     pub fn name(&self, kind: KindId) -> &str {
-        &self.names[kind.index()]
+        self.get(kind).unwrap_or("?")
     }
 
     /// How many kinds there are.
@@ -66,12 +69,14 @@ impl Kinds {
 
     /// Says what one device of a kind costs for an hour.
     pub fn set_dollars(&mut self, kind: KindId, dollars: f64) {
-        self.dollars[kind.index()] = Some(dollars);
+        if let Some(known) = self.dollars.get_mut(kind.index()) {
+            *known = Some(dollars);
+        }
     }
 
     /// Dollars for one device and hour, where they are known.
     pub fn dollars(&self, kind: KindId) -> Option<f64> {
-        self.dollars[kind.index()]
+        self.dollars.get(kind.index()).copied().flatten()
     }
 }
 

@@ -155,6 +155,16 @@ pub struct OnlyUser {
     pub why: String,
 }
 
+/// Who a node runs jobs for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// All users.
+    Everybody,
+    /// One user.
+    One(OnlyUser),
+}
+
 /// How a card is doing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CardNow {

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::Engine;
+use crate::cluster::KINDS_MAX;
 use crate::state::Settings;
-
-/// Most kinds; a number of theirs fits in `KindId`, and no cluster has nearly as many.
-const KINDS_MAX: usize = 1 << 12;
 
 impl Engine {
     /// New settings, and nothing that only the last driver remembered: who answered plans forgot all it knew, and

@@ -128,6 +128,9 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
             "each shape needs devices, at least one of each kind it names, and names a kind once".into()
         );
     }
+    if spec.shapes.iter().flat_map(|shape| &shape.needs).any(|need| kinds.get(need.kind).is_none()) {
+        return Err("a job's shapes must name kinds that are known here".into());
+    }
     if !(spec.steps > 0.0 && spec.steps.is_finite() && spec.weight > 0.0 && spec.weight.is_finite()) {
         return Err("a job's steps and weight must be finite numbers above 0".into());
     }

@@ -52,7 +52,9 @@ impl Engine {
     fn means_something(&self, change: &NodeChange) -> bool {
         let nodes = &self.state.nodes;
         match change {
-            NodeChange::Join(spec) => spec.devices <= NODE_DEVICES_MAX,
+            NodeChange::Join(spec) => {
+                spec.devices <= NODE_DEVICES_MAX && self.state.kinds.get(spec.kind).is_some()
+            }
             NodeChange::Drain(node)
             | NodeChange::Resume(node)
             | NodeChange::Leave(node)

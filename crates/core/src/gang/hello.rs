@@ -14,6 +14,7 @@ impl Gangs {
         paused: Vec<JobId>,
         out: &mut Vec<FromGang>,
     ) {
+        let paused: BTreeSet<JobId> = paused.into_iter().collect();
         self.wake(agent, &paused, out);
         self.lie(agent, &paused, out);
         let listed: BTreeSet<PartId> = parts.iter().map(|(part, _)| *part).collect();

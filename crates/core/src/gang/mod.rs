@@ -10,7 +10,7 @@ mod hello;
 mod job;
 mod resting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
@@ -280,7 +280,7 @@ impl Gangs {
                 gang.react(*part, out);
             }
         }
-        self.wake(agent, &[], out);
+        self.wake(agent, &BTreeSet::new(), out);
     }
 
     fn job_over(&mut self, job: JobId, out: &mut Vec<FromGang>) {

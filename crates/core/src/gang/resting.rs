@@ -1,5 +1,7 @@
 //! Where jobs lie stopped in memory, and whether they can go on there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{FromGang, GangPart, Gangs, discard};
 use crate::ids::{AgentId, JobId};
 
@@ -34,12 +36,16 @@ impl GangPart {
 
 impl Gangs {
     /// An agent says which jobs lie stopped there.
-    pub(super) fn lie(&mut self, agent: AgentId, paused: &[JobId], out: &mut Vec<FromGang>) {
+    pub(super) fn lie(&mut self, agent: AgentId, paused: &BTreeSet<JobId>, out: &mut Vec<FromGang>) {
+        // Jobs that are in a gang, and whether they have a part there.
+        let mut in_gangs: BTreeMap<JobId, bool> = BTreeMap::new();
+        for (part, gang) in self.gangs.iter().filter(|(part, _)| paused.contains(&part.job)) {
+            *in_gangs.entry(part.job).or_default() |= gang.place(agent).is_some();
+        }
         for job in paused {
             let own = |rest: &Resting| rest.agent == agent;
-            let mut gangs = self.gangs.iter().filter(|(part, _)| part.job == *job).peekable();
-            if gangs.peek().is_some() {
-                if gangs.all(|(_, gang)| gang.place(agent).is_none()) {
+            if let Some(here) = in_gangs.get(job) {
+                if !here {
                     out.push(discard(agent, *job));
                 }
             } else if !self.resting.get(job).is_some_and(|rests| rests.iter().any(own)) {
@@ -49,7 +55,7 @@ impl Gangs {
     }
 
     /// Forgets what lay stopped on an agent and does no more; what the rest of such a gang has elsewhere is of no use.
-    pub(super) fn wake(&mut self, agent: AgentId, paused: &[JobId], out: &mut Vec<FromGang>) {
+    pub(super) fn wake(&mut self, agent: AgentId, paused: &BTreeSet<JobId>, out: &mut Vec<FromGang>) {
         let gone = |(job, rests): (&JobId, &Vec<Resting>)| {
             let there = rests.iter().any(|rest| rest.agent == agent);
             (there && !paused.contains(job)).then_some(*job)

@@ -143,3 +143,20 @@ fn a_plan_without_a_job_does_not_stop_it_on_a_node_that_takes_nothing_new() {
     world.settle();
     assert_eq!(world.running().into_iter().collect::<Vec<_>>(), [0], "{}", world.picture());
 }
+
+#[test]
+fn a_kind_that_does_not_exist_brings_no_node_and_no_job() {
+    let mut world = World::new("a:1");
+    let kind = KindId(77);
+    let node = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0, memory_mib: None };
+    world.step(Input::Node(NodeChange::Join(node)));
+    assert_eq!((world.engine.nodes().len(), world.engine.kinds().name(kind)), (1, "?"));
+    let mut spec = world.spec("1");
+    let mut odd = spec.shapes[0].clone();
+    odd.needs[0].kind = kind;
+    (spec.shapes, spec.speeds) = ([spec.shapes[0].clone(), odd].into(), [1.0, 1.0].into());
+    world.step(Input::Submit(Box::new(spec)));
+    assert!(world.engine.job(JobId(0)).is_none(), "it is rejected");
+    world.script("submit 1");
+    assert_eq!(world.picture(), "a: 1");
+}

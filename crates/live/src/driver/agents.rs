@@ -10,12 +10,12 @@ use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
 use yard_core::ids::{AgentId, JobId, NodeId};
 use yard_core::units::Span;
 
-use super::audience::Audience;
 use super::cards::{Cards, Place};
+use super::hellos;
 use crate::offers::Offers;
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
-use crate::wire::{Abilities, Device, Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Abilities, Audience, Device, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// Longest name of a node.
 const NAME_MAX: usize = 128;
@@ -28,7 +28,7 @@ pub(super) struct Agent {
     pub(super) groups: Vec<Group>,
     /// What it can do, as it said when it last came; nothing is known of one that has not been here since the start.
     pub(super) abilities: Abilities,
-    /// Who it runs jobs for; none: it has not been here since the start.
+    /// Who it runs jobs for; none: nothing is on record.
     pub(super) audience: Option<Audience>,
     /// How its cards are doing, as it last said.
     pub(super) cards: Cards,
@@ -74,7 +74,7 @@ impl Agent {
             address: row.address,
             groups: row.groups,
             abilities: Abilities::default(),
-            audience: None,
+            audience: row.audience,
             cards: Cards::default(),
             nodes,
             retiring: Vec::new(),
@@ -98,6 +98,7 @@ impl Agent {
             address: self.address.clone(),
             groups: self.groups.clone(),
             drain: self.drain.clone(),
+            audience: self.audience.clone(),
         }
     }
 
@@ -115,10 +116,11 @@ impl Agent {
         self.link.is_some() && !self.silent
     }
 
-    /// Whether another machine than the one that says hello is connected under this name.
+    /// Whether another machine than the one that says hello is connected under this name. One that does not say which
+    /// machine it is does not pass for one that did.
     pub(super) fn has_rival(&self, hello: &Hello) -> bool {
         let there = self.connecting.as_ref().or(self.is_there().then_some(&self.host));
-        there.is_some_and(|host| !host.is_empty() && !hello.host.is_empty() && *host != hello.host)
+        there.is_some_and(|host| !host.is_empty() && *host != hello.host)
     }
 
     /// Whether the devices are the same as before: as many of the same kinds, in the same order.
@@ -347,6 +349,7 @@ pub(super) fn check(hello: &Hello) -> Result<(), String> {
             "this server speaks version {WIRE_VERSION} with agents, not {found}; install the same version of yard on both"
         ));
     }
+    hellos::check(hello)?;
     let word = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(plain) && !name.starts_with('.')
@@ -354,9 +357,10 @@ pub(super) fn check(hello: &Hello) -> Result<(), String> {
     if !word(&hello.name) {
         return Err("a node's name has letters, digits, '-', '_' and '.' only; name it with --name".into());
     }
-    let once = |at: usize| hello.groups[..at].iter().all(|group| group.kind != hello.groups[at].kind);
-    if let Some(at) = (0..hello.groups.len()).find(|at| !word(&hello.groups[*at].kind) || !once(*at)) {
-        let kind = &hello.groups[at].kind;
+    let mut seen = BTreeSet::new();
+    if let Some(Group { kind, .. }) =
+        hello.groups.iter().find(|group| !word(&group.kind) || !seen.insert(&group.kind))
+    {
         return Err(format!("the kind {kind:?} of its devices is no plain word, or comes twice"));
     }
     let sizes = 1..=NODE_DEVICES_MAX as usize;

@@ -4,17 +4,8 @@
 use super::Driver;
 use super::agents::{Agent, Agents};
 use crate::handle::Refusal;
-use crate::wire::{Hello, OnlyUser};
+use crate::wire::{Audience, Hello, OnlyUser};
 use yard_core::cluster::NodeState;
-
-/// Who an agent runs jobs for, as it said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Audience {
-    /// All users.
-    Everybody,
-    /// One user.
-    One(OnlyUser),
-}
 
 impl Audience {
     /// That of an agent that comes.
@@ -58,29 +49,47 @@ impl Driver {
     }
 }
 
-/// Whether an agent runs jobs for the same users as those that are known and not given up. After a start of the server
-/// these have to come back first: a new node must not decide for all who the cluster is for.
+/// Whether an agent runs jobs for the same users as it did before and as all nodes on record do, whether they are there
+/// or not. A newcomer never decides for the others who the cluster is for, however early it comes after a start.
 pub(super) fn check(agents: &Agents, hello: &Hello) -> Result<(), String> {
-    let new = Audience::of(hello);
-    let is_known = agents.named(&hello.name).is_some();
-    let counts = |agent: &&Agent| agent.name != hello.name && agent.state != NodeState::Down;
-    for agent in agents.list.iter().filter(counts) {
-        if agent.audience.is_none() && !is_known && new != Audience::Everybody {
-            let (new, other) = (new.words(), &agent.name);
-            return Err(format!(
+    let (name, new) = (&hello.name, Audience::of(hello));
+    let on_record = |agent: &&Agent| !agent.gone && !agent.removing;
+    let own = agents.named(name).map(|id| agents.get(id)).filter(on_record);
+    if let Some(known) = own.and_then(|agent| agent.audience.as_ref()) {
+        return if known.is_same(&new) { Ok(()) } else { Err(changed(name, known, &new)) };
+    }
+    let mut others = agents.list.iter().filter(on_record).filter(|agent| agent.name != *name);
+    others.try_for_each(|other| meet(name, &new, other))
+}
+
+fn changed(name: &str, known: &Audience, new: &Audience) -> String {
+    let (known, new) = (known.words(), new.words());
+    format!(
+        "node {name} runs {new}, but ran {known} when it was here last; \
+         remove it with `yard nodes rm {name}` first if it is meant to change"
+    )
+}
+
+/// Whether a node that is not on record goes with one that is.
+fn meet(name: &str, new: &Audience, other: &Agent) -> Result<(), String> {
+    match &other.audience {
+        None if *new != Audience::Everybody && other.state != NodeState::Down => {
+            let (new, other) = (new.words(), &other.name);
+            Err(format!(
                 "this node runs {new}, and node {other} has not said yet who it runs jobs for; \
                  it is tried again until that node is back or given up"
-            ));
+            ))
         }
-        let Some(known) = agent.audience.as_ref().filter(|known| !known.is_same(&new)) else { continue };
-        let (name, other) = (&hello.name, &agent.name);
-        let (new, known) = (new.words(), known.words());
-        return Err(format!(
-            "node {name} runs {new}, but node {other} runs {known}; \
-             all agents of a cluster must run jobs of the same users: run them all as root, or all as one user"
-        ));
+        Some(known) if !known.is_same(new) => {
+            let (new, known, other) = (new.words(), known.words(), &other.name);
+            Err(format!(
+                "node {name} runs {new}, but node {other} runs {known}; \
+                 all agents of a cluster must run jobs of the same users: run them all as root, or all as one user; \
+                 a node that is gone for good is removed with `yard nodes rm {other}`"
+            ))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -109,10 +118,13 @@ mod tests {
     }
 
     /// A cluster with one agent that runs jobs for this audience, if it has said so.
+    fn row(name: &str) -> NodeRow {
+        NodeRow { name: name.into(), address: String::new(), groups: vec![], drain: None, audience: None }
+    }
+
     fn cluster(audience: Option<Audience>) -> Agents {
-        let row = NodeRow { name: "n1".into(), address: String::new(), groups: vec![], drain: None };
         let mut agents = Agents::default();
-        let id = agents.add(Agent::new(row, vec![], Span::ZERO));
+        let id = agents.add(Agent::new(row("n1"), vec![], Span::ZERO));
         agents.get_mut(id).audience = audience;
         agents
     }
@@ -131,15 +143,27 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_may_change_and_those_that_are_gone_or_not_yet_back_do_not_count() {
+    fn an_agent_may_not_change_and_those_that_are_down_count() {
         let mut all = cluster(Some(Audience::Everybody));
-        assert_eq!(check(&all, &hello("n1", one("ada"))), Ok(()), "it is the same one");
+        let changed = check(&all, &hello("n1", one("ada"))).unwrap_err();
+        assert!(changed.contains("yard nodes rm n1"), "{changed}");
         all.list[0].state = NodeState::Down;
-        assert_eq!(check(&all, &hello("n2", one("ada"))), Ok(()));
-        // After a start of the server, those that were there before come back in any order.
-        assert_eq!(check(&cluster(None), &hello("n1", one("ada"))), Ok(()));
-        assert_eq!(check(&cluster(None), &hello("n2", None)), Ok(()));
-        let early = check(&cluster(None), &hello("n2", one("ada"))).unwrap_err();
+        assert!(check(&all, &hello("n2", one("ada"))).is_err());
+        all.list[0].removing = true;
+        assert_eq!(check(&all, &hello("n2", one("ada"))), Ok(()), "it was removed");
+    }
+
+    #[test]
+    fn a_node_of_one_user_waits_for_those_of_which_nothing_is_on_record() {
+        // As after an update from a version that did not keep it.
+        let mut unknown = cluster(None);
+        assert_eq!(check(&unknown, &hello("n1", one("ada"))), Ok(()), "it is the only one");
+        assert_eq!(check(&unknown, &hello("n2", None)), Ok(()));
+        let early = check(&unknown, &hello("n2", one("ada"))).unwrap_err();
         assert!(early.contains("node n1 has not said yet"), "{early}");
+        unknown.add(Agent::new(row("n2"), vec![], Span::ZERO));
+        assert!(check(&unknown, &hello("n2", one("ada"))).is_err(), "known or not");
+        unknown.list[0].state = NodeState::Down;
+        assert_eq!(check(&unknown, &hello("n2", one("ada"))), Ok(()), "it was given up");
     }
 }

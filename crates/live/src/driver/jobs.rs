@@ -255,7 +255,7 @@ impl Record {
             JobState::Succeeded => Some(0),
             JobState::Rejected => None,
             // As shells say it.
-            _ => self.facts.exit_code.or(self.facts.signal.map(|signal| 128 + signal)),
+            _ => self.facts.exit_code.or(self.facts.signal.map(|signal| signal.saturating_add(128))),
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use tokio::sync::mpsc;
-use yard_core::cluster::{NodeSpec, NodeState};
+use yard_core::cluster::{KINDS_MAX, NodeSpec, NodeState};
 use yard_core::gang::ToGang;
 use yard_core::ids::{AgentId, NodeId};
 use yard_core::job::Usage;
@@ -15,31 +15,22 @@ use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::agents::{self, Agent};
-use super::audience::{self, Audience};
+use super::audience;
+use super::hellos::{self, shortened};
 use super::staging::After;
 use crate::handle::{Refusal, Reply};
 use crate::store::NodeRow;
-use crate::wire::{FromAgent, Group, Hello, ToAgent};
-
-/// Bytes of a text of an agent that is kept and shown.
-const TEXT_MAX: usize = 4_096;
+use crate::wire::{Audience, FromAgent, Group, Hello, ToAgent};
 
 /// Beats that an agent may miss before it is taken to be out of reach.
 const MISSED_MAX: u64 = 3;
 
-/// What an agent says for people to read, no longer than that.
-pub(super) fn shortened(mut text: String) -> String {
-    if text.len() > TEXT_MAX {
-        let end = (0..=TEXT_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
 impl Driver {
     pub(super) fn take_connect(&mut self, hello: Hello, link: mpsc::Sender<ToAgent>, reply: Reply<u64>) {
-        let checked = agents::check(&hello).and_then(|()| audience::check(&self.agents, &hello));
+        let hello = hellos::tidied(hello);
+        let checked = agents::check(&hello)
+            .and_then(|()| self.check_kinds(&hello))
+            .and_then(|()| audience::check(&self.agents, &hello));
         if let Err(reason) = checked {
             let _ = link.try_send(ToAgent::Refused { reason: reason.clone() });
             return drop(reply.send(Err(Refusal::Invalid { field: None, message: reason })));
@@ -55,7 +46,8 @@ impl Driver {
             None => {
                 let nodes = self.join_all(&hello.name, &hello.groups);
                 let (name, address) = (hello.name.clone(), hello.address.clone());
-                let row = NodeRow { name, address, groups: hello.groups.clone(), drain: None };
+                let row =
+                    NodeRow { name, address, groups: hello.groups.clone(), drain: None, audience: None };
                 self.agents.add(Agent::new(row, nodes, self.clock.elapsed()))
             }
         };
@@ -65,6 +57,20 @@ impl Driver {
         self.tell_health(agent);
         self.staged.keep_node(self.agents.get(agent).row());
         self.staged.keep_after(After::Connected(agent, Box::new(hello), link, reply));
+    }
+
+    /// Refuses kinds that the engine would not take, counting those that are about to be known.
+    fn check_kinds(&self, hello: &Hello) -> Result<(), String> {
+        let kinds = self.kinds();
+        let new = hello.groups.iter().filter(|group| kinds.find(&group.kind).is_none()).count();
+        if new == 0 || kinds.len() + new <= KINDS_MAX {
+            return Ok(());
+        }
+        let (name, known) = (&hello.name, kinds.len());
+        Err(format!(
+            "node {name} brings {new} new kinds of devices, and {known} of at most {KINDS_MAX} are known; \
+             give its devices the names of kinds that `yard nodes` lists"
+        ))
     }
 
     /// Why an agent cannot be taken in though what it says is right. A restarted one takes the place of its former
@@ -199,18 +205,25 @@ impl Driver {
     }
 
     fn told(&mut self, now: Time, agent: AgentId, part: PartId, told: Told) {
-        self.gangs_step(now, ToGang::Told { agent, part, told });
+        self.gangs_step(now, ToGang::Told { agent, part, told: hellos::tidied_news(told) });
     }
 
     fn health(&mut self, id: AgentId, group: u32, device: u32, problem: Option<String>) {
         let agent = self.agents.get_mut(id);
-        let known =
-            agent.groups.get_mut(group as usize).and_then(|group| group.devices.get_mut(device as usize));
-        let Some(known) = known else { return };
-        known.problem = problem.map(shortened);
+        let Some(own) = agent.groups.get_mut(group as usize) else { return };
+        let before = agents::bad(own);
+        let Some(known) = own.devices.get_mut(device as usize) else { return };
+        let problem = problem.map(|text| shortened(text, hellos::WORDS_MAX));
+        if known.problem == problem {
+            return;
+        }
+        known.problem = problem;
+        let bad = agents::bad(own);
+        if let Some(node) = agent.nodes.get(group as usize).filter(|_| bad != before) {
+            self.staged.keep(Input::Node(NodeChange::Health { node: *node, bad }));
+        }
         let row = agent.row();
         self.staged.keep_node(row);
-        self.tell_health(id);
         self.changed_agents.insert(id);
     }
 

@@ -15,6 +15,7 @@ mod config;
 mod effects;
 mod events;
 mod explain;
+mod hellos;
 mod jobs;
 mod limits;
 mod links;

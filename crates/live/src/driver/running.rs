@@ -11,13 +11,16 @@ use yard_core::part::{Ending, Held, How, Order, PartId, Ranks, Start, Told};
 use yard_core::units::{Span, Time};
 
 use super::Driver;
+use super::hellos::{REASON_MAX, shortened};
 use super::jobs::Record;
 use super::limits::limits;
-use super::links::shortened;
 use super::staging::After;
 use crate::request;
 use crate::store::Ran;
 use crate::wire::{Task, ToAgent};
+
+/// Longest time that saving or loading a job is believed to take.
+const COST_MAX: Span = Span::from_whole_secs(24 * 3_600);
 
 impl Driver {
     /// Carries out what the engine wants.
@@ -213,6 +216,7 @@ impl Driver {
     /// What pausing a job costs. One that is frozen starts no process anew.
     fn costs(&self, job: JobId, save: Option<Span>, load: Option<Span>) -> Option<News> {
         let known = self.engine.job_spec(job)?.costs;
+        let (save, load) = (save.map(|span| span.min(COST_MAX)), load.map(|span| span.min(COST_MAX)));
         let costs = Costs { save: save.unwrap_or(known.save), load: load.unwrap_or(known.load), ..known };
         (costs != known).then_some(News::Costs(costs))
     }
@@ -242,7 +246,7 @@ impl Driver {
         }
         let facts = &mut record.facts;
         (facts.exit_code, facts.signal) = (ending.code, ending.signal);
-        facts.message = ending.message.map(shortened);
+        facts.message = ending.message.map(|text| shortened(text, REASON_MAX));
         self.staged.facts.insert(job);
         let safe = record.facts.checkpointed.and_then(|step| record.work(spec, step));
         let steps = match outcome {

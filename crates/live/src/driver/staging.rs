@@ -119,8 +119,12 @@ impl Staged {
         self.agents.inputs.push((input, text));
     }
 
+    /// What a node is now. Only the last row of a node is written.
     pub(super) fn keep_node(&mut self, row: NodeRow) {
-        self.agents.nodes.push(row);
+        match self.agents.nodes.iter_mut().find(|known| known.name == row.name) {
+            Some(known) => *known = row,
+            None => self.agents.nodes.push(row),
+        }
     }
 
     pub(super) fn forget_node(&mut self, name: String) {
@@ -404,5 +408,26 @@ impl Counts {
             audit: std::mem::take(&mut batch.audit),
             after: batch.after.split_off(self.after),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_row_of_a_node_waits() {
+        let row = |name: &str, address: &str| NodeRow {
+            name: name.into(),
+            address: address.into(),
+            groups: vec![],
+            drain: None,
+            audience: None,
+        };
+        let mut staged = Staged::default();
+        [("n1", "a"), ("n2", "b"), ("n1", "c")]
+            .into_iter()
+            .for_each(|(name, address)| staged.keep_node(row(name, address)));
+        assert_eq!(staged.agents.nodes, [row("n1", "c"), row("n2", "b")]);
     }
 }

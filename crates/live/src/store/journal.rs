@@ -150,11 +150,12 @@ fn write_rows(change: &Transaction<'_>, batch: &Write<'_>) -> rusqlite::Result<(
     for name in batch.forgotten {
         delete.execute([name])?;
     }
-    let mut replace = change.prepare_cached("INSERT OR REPLACE INTO nodes VALUES(?1, ?2, ?3, ?4, ?5)")?;
+    let mut replace = change.prepare_cached("INSERT OR REPLACE INTO nodes VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
     for node in batch.nodes {
         let (user, reason) = node.drain.clone().unzip();
         let groups = to_json(&node.groups)?;
-        replace.execute(params![node.name, node.address, groups, reason.flatten(), user])?;
+        let audience = node.audience.as_ref().map(to_json).transpose()?;
+        replace.execute(params![node.name, node.address, groups, reason.flatten(), user, audience])?;
     }
     let mut insert = change.prepare_cached("INSERT INTO audit VALUES(NULL, ?1, ?2, ?3, ?4, ?5)")?;
     for row in batch.audit {

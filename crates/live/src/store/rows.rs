@@ -8,7 +8,7 @@ use yard_core::units::{Span, Time};
 use super::{Store, StoreError};
 use crate::request::JobRequest;
 use crate::views::JobView;
-use crate::wire::Group;
+use crate::wire::{Audience, Group};
 
 /// A job as it was submitted.
 #[derive(Clone, Debug)]
@@ -95,6 +95,8 @@ pub struct NodeRow {
     pub groups: Vec<Group>,
     /// Who drained it, and what for.
     pub drain: Option<(String, Option<String>)>,
+    /// Who it runs jobs for; none where no version that keeps it has seen the node.
+    pub audience: Option<Audience>,
 }
 
 /// Somebody did something.
@@ -144,13 +146,16 @@ impl Store {
 
     /// All nodes that ever joined, by name.
     pub fn nodes(&self) -> Result<Vec<NodeRow>, StoreError> {
-        let text = "SELECT name, address, groups, drain_user, drain_reason FROM nodes ORDER BY name";
+        let text =
+            "SELECT name, address, groups, drain_user, drain_reason, audience FROM nodes ORDER BY name";
         let mut query = self.sql(self.db.prepare(text))?;
         let rows = query.query_map([], |row| {
             let user: Option<String> = row.get(3)?;
             let reason = row.get(4)?;
             let drain = user.map(|user| (user, reason));
-            Ok(NodeRow { name: row.get(0)?, address: row.get(1)?, groups: json(row, 2)?, drain })
+            let audience: Option<String> = row.get(5)?;
+            let audience = audience.map(|text| parse(5, &text)).transpose()?;
+            Ok(NodeRow { name: row.get(0)?, address: row.get(1)?, groups: json(row, 2)?, drain, audience })
         });
         self.sql(self.sql(rows)?.collect())
     }

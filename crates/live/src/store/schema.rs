@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::StoreError;
 
 /// What makes version n + 1 of version n. Never change a line: add one.
-const STEPS: [&str; 3] = ["
+const STEPS: [&str; 4] = ["
 CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE journal(
     seq INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, version INTEGER NOT NULL, input TEXT NOT NULL);
@@ -35,6 +35,8 @@ CREATE TABLE estimates(only INTEGER PRIMARY KEY CHECK(only = 0), record BLOB NOT
 CREATE TABLE set_aside(
     seq INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, aside_us INTEGER NOT NULL, input TEXT NOT NULL,
     reason TEXT NOT NULL);
+", "
+ALTER TABLE nodes ADD COLUMN audience TEXT;
 "];
 
 pub(super) fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {

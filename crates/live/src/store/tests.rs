@@ -104,3 +104,38 @@ fn how_estimates_turned_out_is_kept_and_may_be_lost() {
     store.db.execute("UPDATE estimates SET record = x'00'", []).unwrap();
     assert_eq!(store.estimates().unwrap(), None);
 }
+
+#[test]
+fn nodes_of_an_older_file_have_no_audience_and_new_rows_keep_theirs() {
+    let dir = Scratch::new();
+    let db = Connection::open(dir.path().join("yard.db")).unwrap();
+    db.execute_batch(
+        "CREATE TABLE nodes(
+             name TEXT PRIMARY KEY, address TEXT NOT NULL, groups TEXT NOT NULL, drain_reason TEXT, drain_user TEXT)
+             WITHOUT ROWID;
+         INSERT INTO nodes VALUES('n1', 'a', '[]', NULL, NULL);
+         CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+         PRAGMA user_version = 3;",
+    )
+    .unwrap();
+    schema::migrate(&mut { db }, dir.path()).unwrap();
+    let db = Connection::open(dir.path().join("yard.db")).unwrap();
+    let audience: Option<String> =
+        db.query_row("SELECT audience FROM nodes WHERE name = 'n1'", [], |row| row.get(0)).unwrap();
+    assert_eq!(audience, None);
+
+    let dir = Scratch::new();
+    let mut store = Store::open(dir.path()).unwrap();
+    let only = crate::wire::OnlyUser { name: "ada".into(), why: "it is hers".into() };
+    let row = |name: &str, audience| NodeRow {
+        name: name.into(),
+        address: "a".into(),
+        groups: vec![],
+        drain: Some(("root".into(), None)),
+        audience,
+    };
+    use crate::wire::Audience;
+    let nodes = [row("n1", None), row("n2", Some(Audience::Everybody)), row("n3", Some(Audience::One(only)))];
+    store.write(&Write { first: 1, nodes: &nodes, ..Write::default() }, &Derived::default()).unwrap();
+    assert_eq!(store.nodes().unwrap(), nodes);
+}

@@ -1,5 +1,7 @@
 //! A cluster whose agents run jobs of one user only.
 
+use yard_core::part::How;
+
 use super::*;
 use crate::what_if::WhatIf;
 use crate::wire::OnlyUser;
@@ -44,4 +46,29 @@ async fn agents_of_one_user_and_of_everybody_do_not_mix() {
     of_ada("n2").connect(&rig.handle).await.unwrap();
     let mut everybody = Agent::new("n3", &[("a100", 1)]);
     assert!(everybody.connect(&rig.handle).await.is_err());
+}
+
+/// A node that was root's says that it is of one user, before any other is back.
+#[tokio::test]
+async fn who_nodes_run_jobs_for_is_remembered_over_a_restart() {
+    let rig = Rig::new();
+    for name in ["n1", "n2"] {
+        Agent::join(&rig.handle, name, &[("a100", 1)]).await;
+    }
+    let rig = Rig::at(rig.stop(&[]).await, |_| ());
+    let changed = of_ada("n2").connect(&rig.handle).await.unwrap_err().to_string();
+    assert!(changed.contains("yard nodes rm n2"), "{changed}");
+    assert!(of_ada("n3").connect(&rig.handle).await.is_err(), "nor does a new one decide");
+    let mut back = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+    let id = rig.submit(job(0.0, 0)).await.id;
+    let part = back.start_running().await;
+    back.end(part, How::Finished, Some(0)).await;
+    rig.until_state(id, "succeeded").await;
+    // An admin may have it so.
+    rig.remove("n1").await.unwrap();
+    rig.remove("n2").await.unwrap();
+    of_ada("n3").connect(&rig.handle).await.unwrap();
+    let rig = Rig::at(rig.stop(&[]).await, |_| ());
+    assert!(Agent::new("n1", &[("a100", 1)]).connect(&rig.handle).await.is_err());
+    of_ada("n3").connect(&rig.handle).await.unwrap();
 }

@@ -34,11 +34,12 @@ async fn a_second_machine_of_a_name_is_refused_and_learns_nothing_of_its_jobs() 
     let job = rig.until_state(id, "succeeded").await;
     assert_eq!(job.starts, 1, "the first machine was not displaced");
 
-    // The same machine takes its own place, as do agents that do not say which machine they are.
+    // The same machine takes its own place; one that does not say which machine it is does not.
     let mut again = machine("n1", "boot-1");
     again.connect(&rig.handle).await.unwrap();
     while first.receive().await.is_some() {}
-    machine("n1", "").connect(&rig.handle).await.unwrap();
+    let nameless = machine("n1", "").connect(&rig.handle).await.unwrap_err().to_string();
+    assert!(nameless.contains("connected from another machine"), "{nameless}");
     machine("n1", "boot-1").connect(&rig.handle).await.unwrap();
     rig.stop(&[]).await;
 }

@@ -7,6 +7,7 @@ mod bounds;
 mod cards;
 mod crashes;
 mod durability;
+mod greedy;
 mod hostile;
 mod life;
 mod membership;
