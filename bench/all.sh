@@ -82,6 +82,14 @@ TXT
     run bench/elastic.py all
     cat <<'TXT'
 
+## Under abuse
+
+A user with a submit token and a job floods a server and an agent for 60 s in each of six ways, while another user submits
+jobs. Wanted: memory grows by at most 50 MiB, and 99 of 100 submissions of the other user take at most 100 ms.
+TXT
+    run target/release/yard bench abuse || true # What misses says so.
+    cat <<'TXT'
+
 ## Beside a plain loop
 
 The same schedule by a 20-line Python loop that sorts and places all jobs at each event, counts GPUs and does nothing else
