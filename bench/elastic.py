@@ -3,7 +3,10 @@
 restarts), rigid, strongly scaling and adaptive jobs with and without deadlines in one trace, rigid jobs only (fairness),
 and ElasticFlow's and Chronus's traces (deadlines). Every row is one `yard sim` for each trace.
 
-Usage: bench/elastic.py [all]   (needs target/release/yard and ../shared/data; all: every workload of Sia's)"""
+Usage: bench/elastic.py [all | cost]   (needs target/release/yard and ../shared/data)
+  all   every workload of Sia's, those that were not in view while `market` was made also by themselves, and how far the
+        deadlines that `market` meets hang on its parameters
+  cost  only what a whole run costs"""
 
 import math
 import pathlib
@@ -18,6 +21,17 @@ CLUSTER = "t4:6x4,rtx:3x8,a100:2x8"
 ELASTIC = ["sia", "pollux", "max-min", "market"]
 ALL = ELASTIC + ["elasticflow", "chronus", "edf"]
 SEEDS = range(1, 7)
+# Traces with deadlines, each with its specialists and its simulator's settings.
+DEADLINES = [
+    ("elasticflow/elasticVpollux_e.csv", "t4:16x4", ["edf", "elasticflow", "market"],
+     ["--compat", "elasticflow", "--throughputs", str(DATA / "traces/elasticflow/throughputs_T4")]),
+    ("chronus/sub_SLO.csv", "gpu:16x8", ["edf", "chronus", "market"], ["--compat", "chronus"]),
+    ("chronus/sub_MIX1.csv", "gpu:16x8", ["edf", "chronus", "market"], ["--compat", "chronus"]),
+]
+# The parameters of `market`, each moved to a neighbour.
+NEIGHBOURS = ["short=0.05", "short=0.2", "lambda=1.05", "lambda=1.2", "patience=2.5", "patience=10", "gain=0.025", "gain=0.1",
+              "gang=0.15", "gang=0.6"]
+IN_VIEW = range(1, 4)
 FEW = ["burst20/workload-1", "short40/workload-1", "philly/workload-2", "philly/workload-4", "saturn/workload-3", "saturn/workload-5"]
 
 
@@ -26,14 +40,16 @@ def main():
     every = sorted(str(path.relative_to(SIA / "workloads").with_suffix("")) for path in SIA.glob("workloads/*/*.csv"))
     workloads = [name for name in every if not name.startswith("newtrace")] if "all" in sys.argv[1:] else FEW
     one()
+    if "cost" in sys.argv[1:]:
+        return
     sias(workloads)
     mixed()
     rigid()
     for promises in [[], ["--promises"]]:
-        deadlines("elasticflow/elasticVpollux_e.csv", "t4:16x4", ["edf", "elasticflow", "market"],
-                  ["--compat", "elasticflow", "--throughputs", str(DATA / "traces/elasticflow/throughputs_T4"), *promises])
-        for name in ["sub_SLO", "sub_MIX1"]:
-            deadlines(f"chronus/{name}.csv", "gpu:16x8", ["edf", "chronus", "market"], ["--compat", "chronus", *promises])
+        for trace, cluster, policies, options in DEADLINES:
+            deadlines(trace, cluster, policies, [*options, *promises])
+    if "all" in sys.argv[1:]:
+        firm()
 
 
 def run(trace, policies):
@@ -55,6 +71,15 @@ def sias(workloads):
         add(rows, SIA / "workloads" / f"{name}.csv")
     print(f"Sia's workloads, {len(workloads)} of them: as parts of sia's; restarts for each job")
     table(rows)
+    unseen = [at for at, name in enumerate(workloads) if not seen(name)]
+    if unseen:
+        print(f"Of them, {len(unseen)} that were not in view while market was made")
+        table({policy: [runs[at] for at in unseen] for policy, runs in rows.items()})
+
+
+def seen(name):
+    """Whether the parameters of `market` were chosen with this workload in view: the few, and those of odd numbers."""
+    return name in FEW or int(name.rsplit("-", 1)[1]) % 2 == 1
 
 
 def mixed():
@@ -64,6 +89,8 @@ def mixed():
             add(rows, made(folder, "mixed", 160, 20, seed))
     print(f"Mixed traces of 160 jobs, seeds {SEEDS[0]} to {SEEDS[-1]}: as parts of sia's; restarts for each job; deadlines met")
     table(rows)
+    print(f"Of them, seeds {IN_VIEW[-1] + 1} to {SEEDS[-1]}, which were not in view while market was made")
+    table({policy: runs[len(IN_VIEW):] for policy, runs in rows.items()})
 
 
 def rigid():
@@ -113,12 +140,26 @@ def ratio(ours, theirs, key):
 
 def deadlines(trace, cluster, policies, options):
     """Deadlines met, whoever had them."""
-    result, _ = yard("sim", "--trace", str(DATA / "traces" / trace), "--cluster", cluster, *options,
-                     "--policy", ",".join(policies))
     promised = ", with promises" if "--promises" in options else ""
     print(f"{trace}{promised}: deadlines met, average completion in hours")
-    for policy, figures in zip(policies, result["runs"]):
+    for policy, figures in zip(policies, met(trace, cluster, policies, options)):
         print(f"{policy:12} {figures['deadline_met']:5} of {figures['deadline_total']:5} {figures['avg_jct_s'] / 3600:9.3f}")
+
+
+def met(trace, cluster, policies, options):
+    result, _ = yard("sim", "--trace", str(DATA / "traces" / trace), "--cluster", cluster, *options,
+                     "--policy", ",".join(policies))
+    return result["runs"]
+
+
+def firm():
+    """How firm the deadline figures are."""
+    print(f"Deadlines that market meets with one parameter moved to a neighbour ({len(NEIGHBOURS)} ways): least, as it is, most")
+    policies = ["market"] + [f"market:{moved}" for moved in NEIGHBOURS]
+    for promises in [[], ["--promises"]]:
+        for trace, cluster, _, options in DEADLINES:
+            count = [figures["deadline_met"] for figures in met(trace, cluster, policies, [*options, *promises])]
+            print(f"{trace + (', with promises' if promises else ''):48} {min(count):5} {count[0]:5} {max(count):5}")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,17 @@
 #!/usr/bin/env python3
 """The live cluster: durable submissions, rounds, trivial jobs, and memory, each beside what is wanted of it.
 
-Usage: bench/live.py [--json] [--write] [OPTION of yard bench live …]
+Usage: bench/live.py [--json] [OPTION of yard bench live …]
   --json   print the figures as JSON instead of a table
-  --write  put the table into its part of bench/RESULTS.md as well
 $YARD names another binary than target/release/yard."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 
 from common import YARD, machine
-
-RESULTS = "bench/RESULTS.md"
-TITLE = "## The live cluster"
-ABOUT = """One real server with 1 000 connected agents of 8 pretend devices each and 10 000 jobs of one device, submitted by 16
-clients that wait for each answer (the job is on disk then); then rounds in which the jobs take turns, as the agents see
-them; then `true`, 3 000 times, on one real agent with eight slots. Agents, clients and server share the machine's cores,
-the disk decides how often anything can be durable, and the system how fast processes start, so their own figures stand
-beside. For scale, on such a machine
-Slurm took 481 `sbatch` a second and HyperQueue 382; HyperQueue ran 1 050 trivial jobs a second, Slurm 85."""
 
 # What is shown: key, words, unit, and what is wanted, at least (>) or at most (<).
 ROWS = [
@@ -82,32 +71,15 @@ def table(figures):
     return "\n".join(lines)
 
 
-def write(text, options):
-    """Replaces this benchmark's part of the results, or adds it at the end."""
-    with open(RESULTS, encoding="utf-8") as file:
-        old = file.read()
-    command = " ".join(["bench/live.py", *options])
-    part = f"{TITLE}\n\n{ABOUT}\n\n```\n$ {command}\n{text}\n```\n"
-    pattern = re.compile(rf"^{re.escape(TITLE)}$.*?(?=^## |\Z)", re.M | re.S)
-    found = pattern.search(old)
-    new = old[: found.start()] + part + ("\n" if found.end() < len(old) else "") + old[found.end() :] if found else f"{old.rstrip()}\n\n{part}"
-    with open(RESULTS + ".part", "w", encoding="utf-8") as file:
-        file.write(new)
-    os.replace(RESULTS + ".part", RESULTS)
-
-
 def main():
     if "-h" in sys.argv or "--help" in sys.argv:
         print(__doc__)
         return
-    options = [option for option in sys.argv[1:] if option not in ("--json", "--write")]
+    options = [option for option in sys.argv[1:] if option != "--json"]
     command = [os.environ.get("YARD", YARD), "bench", "live", *options, "-o", "json"]
     figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     figures["spawns_per_s"] = spawns_per_s(figures["trivial_slots"])
-    text = table(figures)
-    print(json.dumps(figures, indent=2) if "--json" in sys.argv else text)
-    if "--write" in sys.argv:
-        write(text, options)
+    print(json.dumps(figures, indent=2) if "--json" in sys.argv else table(figures))
 
 
 main()
