@@ -33,7 +33,7 @@ pub(crate) struct SimArgs {
     /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`)
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
     pub(crate) policy: Vec<String>,
-    /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave or openb; auto: by its header
+    /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios or pai; auto: by its header
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) format: String,
     /// Steps per second by kind, model and GPUs: Gavel's JSON, ElasticFlow's folder, Sia's folder of profiles, or CSV or TOML with kind,model,batch_size,gpus,steps_per_s and, where wanted, spread,beside_model,beside_batch_size

@@ -65,6 +65,13 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
+    /// A CSV without a header, whose columns have these names.
+    pub(crate) fn without_header(text: Text<'a>, names: &[&str]) -> Table<'a> {
+        let mut table = Table::over(text, &mut ReaderBuilder::new());
+        table.names = names.iter().map(|&name| name.to_owned()).collect();
+        table
+    }
+
     /// Tab-separated lines without header or quotes, whose columns have these names.
     pub(crate) fn tabbed(text: Text<'a>, names: &[&str]) -> Table<'a> {
         let mut table = Table::over(text, ReaderBuilder::new().delimiter(b'\t').quoting(false));

@@ -1,11 +1,14 @@
 //! The formats: one file and one line of the table each.
 
 mod chronus;
+mod civil;
 mod elasticflow;
 mod gavel;
+mod helios;
 mod itp;
 mod muri;
 mod openb;
+mod pai;
 mod philly;
 mod shockwave;
 mod sia;
@@ -101,6 +104,18 @@ pub const FORMATS: &[Format] = &[
         detect: openb::detect,
         parse: openb::parse,
     },
+    Format {
+        name: "helios",
+        about: "SenseTime Helios (SC'21), cluster_log.csv: virtual clusters, users, seconds from start to end",
+        detect: helios::detect,
+        parse: helios::parse,
+    },
+    Format {
+        name: "pai",
+        about: "Alibaba PAI 2020, pai_task_table.csv with or without its header: tasks of a job run together",
+        detect: pai::detect,
+        parse: pai::parse,
+    },
 ];
 
 /// The first line of a file that is neither empty nor a comment, and its columns.
@@ -187,6 +202,14 @@ mod tests {
             ("name,time,application,num_replicas,batch_size", "sia"),
             ("[{\"job_id\": 0, \"submit_s\": 0.0, \"gpus\": 1, \"regimes\": [", "shockwave"),
             ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos", "openb"),
+            (
+                "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue",
+                "helios",
+            ),
+            (
+                "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+                "pai",
+            ),
         ] {
             let columns = first_line(header.as_bytes());
             let columns = columns.split(',').map(str::trim).collect();

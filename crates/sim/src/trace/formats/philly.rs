@@ -4,14 +4,12 @@
 //! from the first. Jobs have no names there, so a job is called by its row's number, from 0. The
 //! `cluster` is a virtual cluster, the tenant here.
 
-use jiff::civil::DateTime;
-use yard_core::Time;
-
 use super::super::bytes::Text;
 use super::super::jobs::Jobs;
-use super::super::table::{Column, Row, SECONDS, Table};
+use super::super::table::{SECONDS, Table};
 use super::super::{TraceError, Work};
 use super::Head;
+use super::civil::{count_from_first, instant};
 
 pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["timestamp", "duration", "num_gpus"])
@@ -37,25 +35,4 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     }
     count_from_first(jobs, before);
     Ok(())
-}
-
-/// Seconds since the year 1, which every timestamp is after.
-fn instant(row: &Row<'_>, column: &Column) -> Result<Time, TraceError> {
-    const EPOCH: DateTime = DateTime::constant(1, 1, 1, 0, 0, 0, 0);
-    let text = row.text(column)?;
-    let allowed = "a timestamp is like 2017-10-09 07:01:55";
-    let at: DateTime = text.parse().map_err(|_| row.bad(column, text, "is not a date and time", allowed))?;
-    let seconds = at.duration_since(EPOCH).as_secs_f64();
-    if seconds < 0.0 {
-        return Err(row.bad(column, text, "is before the year 1", allowed));
-    }
-    Ok(Time::from_secs(seconds))
-}
-
-fn count_from_first(jobs: &mut Jobs, from: usize) {
-    let list = &mut jobs.list[from..];
-    let first = list.iter().map(|job| job.submit).min().unwrap_or_default();
-    for job in list {
-        job.submit = Time((job.submit - first).0);
-    }
 }

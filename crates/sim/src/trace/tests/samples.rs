@@ -11,7 +11,7 @@ use yard_core::job::Late;
 use crate::trace::{FORMATS, Opened, TraceError, TraceJob, read};
 
 /// Format, file.
-pub(super) const SAMPLES: [(&str, &str); 14] = [
+pub(super) const SAMPLES: [(&str, &str); 16] = [
     (
         "yard",
         "# by hand\njob_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,\
@@ -85,6 +85,21 @@ pub(super) const SAMPLES: [(&str, &str); 14] = [
          pod-1,6000,12288,1,460,,BE,Pending,30,400,\n\
          pod-2,6000,12288,0,0,,BE,Running,30,400,30\n\
          pod-3,6000,12288,1,460,,BE,Running,30,,30\n",
+    ),
+    (
+        "helios",
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n\
+         12,u2,vcB,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,2020-06-09 18:45:36,249,0\n\
+         11,u1,vcA,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n\
+         13,u2,vcB,0,16,1,COMPLETED,2020-06-09 18:41:28,2020-06-09 18:41:28,2020-06-09 18:45:36,248,0\n\
+         14,u2,vcB,1,16,1,CANCELLED,2020-06-09 18:41:29,2020-06-09 18:41:29,2020-06-09 18:41:29,0,0\n",
+    ),
+    (
+        "pai",
+        "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n\
+         a,ps,1.0,Terminated,100.0,400.0,600.0,29.3,,\na,worker,2.0,Terminated,110.0,390.0,400.0,29.3,50.0,T4\n\
+         b,worker,1.0,Failed,50.0,90.0,400.0,29.3,200.0,V100\nc,ps,1.0,Terminated,10.0,90.0,400.0,29.3,,\n\
+         d,worker,1.0,Running,10.0,,400.0,29.3,100.0,MISC\n",
     ),
 ];
 
@@ -165,6 +180,53 @@ fn philly() {
         note: 1 of 4 rows left out: num_gpus is 0
     "#]],
     );
+}
+
+#[test]
+fn helios() {
+    check(
+        "helios",
+        0,
+        expect![[r#"
+            11: line 3 at 0s gpus 1 Seconds(36848.0) user u1 tenant vcA
+            12: line 2 at 26s gpus 4 Seconds(249.0) user u2 tenant vcB
+            note: 1 of 4 rows left out: duration is 0
+            note: 1 of 4 rows left out: gpu_num is 0
+        "#]],
+    );
+}
+
+#[test]
+fn pai() {
+    check(
+        "pai",
+        0,
+        expect![[r#"
+            b: line 4 at 50s gpus 2 Seconds(40.0)
+            a: line 2 at 100s gpus 2 Seconds(300.0)
+            note: 1 of 4 rows left out: a task has no start_time or no end_time
+            note: 1 of 4 rows left out: it asks for no GPU
+        "#]],
+    );
+}
+
+#[test]
+fn workers_of_pai_may_ask_for_parts_of_devices() {
+    let (_, text) = SAMPLES.iter().find(|(name, _)| *name == "pai").unwrap();
+    let jobs = opened(text).unwrap().trace.jobs;
+    let part = |job: &TraceJob| job.sharing.as_ref().map(|sharing| sharing.request);
+    assert_eq!(jobs.iter().map(part).collect::<Vec<_>>(), [None, Some(0.5)]);
+}
+
+/// The published files have their headers in files of their own.
+#[test]
+fn pai_is_read_without_its_header_too() {
+    let (_, text) = SAMPLES.iter().find(|(name, _)| *name == "pai").unwrap();
+    let (_, rows) = text.split_once('\n').unwrap();
+    let bare = read("t", rows.as_bytes(), Some("pai")).unwrap();
+    let strip =
+        |jobs: &[TraceJob]| jobs.iter().map(|job| TraceJob { line: 0, ..job.clone() }).collect::<Vec<_>>();
+    assert_eq!(strip(&bare.trace.jobs), strip(&opened(text).unwrap().trace.jobs));
 }
 
 #[test]
