@@ -122,6 +122,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
         // Commands whose result is in their exit code.
         Command::Submit(args) => return cmd::submit::run(&args, out),
+        Command::Fuzz(args) => return cmd::fuzz::run(&args, out),
         Command::Launch => return Ok(yard_live::agent::launch_main()),
         Command::Up(args) => live::up(&args),
         Command::Server(args) => live::server(&args),
@@ -147,7 +148,6 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Trace(args) => cmd::trace::run(args, out),
         Command::Policies(args) => cmd::policies::run(&args, out),
         Command::Validate(args) => cmd::validate::run(&args, out),
-        Command::Fuzz(args) => cmd::fuzz::run(&args, out),
         Command::Bench(args) => cmd::bench::run(&args, out),
         Command::Completions { shell } => completions(shell, out),
     }

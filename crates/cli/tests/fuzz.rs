@@ -1,23 +1,67 @@
-//! The first seeds of `yard fuzz`, with every test run. A failure names its seed and how to repeat it
-//! (`make fuzz SEED=n`, or `yard fuzz --seed n --count 1` on any build); the same seed fails the same way.
+//! The first seeds of `yard fuzz`, with every test run, and seeds that follow from the commit, so that every change
+//! tries new ones. A failure names its seed and how to repeat it (`make fuzz SEED=n`, or `yard fuzz --seed n --count 1`
+//! on any build); the same seed fails the same way.
 
 mod common;
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use common::Dir;
+use sha2::{Digest, Sha256};
 
 #[test]
 fn invariants_hold_on_the_first_seeds() {
     let answer = Dir::new().yard("fuzz --seed 0 --count 400");
-    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    assert_eq!(answer.code, Some(0), "{}", answer.out);
     assert!(answer.out.starts_with("400 seeds from 0: "), "{}", answer.out);
     assert!(answer.out.ends_with("; every invariant held\n"), "{}", answer.out);
+}
+
+/// Seconds that the seeds of the commit get.
+const SECONDS: u32 = 10;
+
+#[test]
+fn invariants_hold_on_seeds_that_follow_from_the_commit() {
+    let (seed, from) = seed_of_the_sources();
+    let line = format!("fuzz --seed {seed} --seconds {SECONDS}");
+    let answer = Dir::new().yard(&line);
+    // Said whether it holds or not: past the test harness, which keeps what a passing test prints.
+    let said = format!("yard {line} ({from}): {}", answer.err.lines().last().unwrap_or_default());
+    writeln!(std::io::stderr(), "{said}").expect("stderr can be written");
+    assert_eq!(answer.code, Some(0), "{said}\n{}", answer.out);
+    let tried = answer.out.split(' ').next().and_then(|count| count.parse::<u32>().ok());
+    assert!(tried > Some(0), "{}", answer.out);
+}
+
+/// A seed from the commit, or from the sources where there is no git.
+fn seed_of_the_sources() -> (u64, String) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(&root).output();
+    let head = head.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    let from = if head.is_some() { "from the commit" } else { "from the sources" };
+    let hash = Sha256::digest(head.unwrap_or_else(|| sources(&root.join("crates"))));
+    // Whole millions: ranges of two commits do not overlap, and the number is easy to copy.
+    let number = u64::from_be_bytes(hash[..8].try_into().expect("a hash has more than eight bytes"));
+    (number % 1_000_000 * 1_000_000, from.into())
+}
+
+/// All files below a folder, one after the other, in the order of their names.
+fn sources(folder: &Path) -> Vec<u8> {
+    let entries = std::fs::read_dir(folder).expect("the sources are there").flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    let bytes =
+        |path: &PathBuf| if path.is_dir() { sources(path) } else { std::fs::read(path).unwrap_or_default() };
+    paths.iter().flat_map(bytes).collect()
 }
 
 /// Jobs that are in several groups, some of which hold devices while their members change.
 #[test]
 fn invariants_hold_on_seeds_that_once_broke_them() {
     for seed in [351, 498, 1071, 2091, 4083, 6204] {
-        Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).quietly();
+        Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).printed();
     }
 }
 
@@ -26,8 +70,8 @@ fn invariants_hold_on_seeds_that_once_broke_them() {
 fn promises_stay_sound_and_jobs_end_on_seeds_where_they_did_not() {
     let unsound = [5002152, 7000335, 9004190, 20025148, 20067304, 20082169, 30044158, 30058093];
     let endless = [5003659, 20016451, 30034180, 30072047];
-    for seed in unsound.into_iter().chain(endless).chain([20056803, 50032350, 50076315]) {
-        Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).quietly();
+    for seed in unsound.into_iter().chain(endless).chain([20056803, 50032350, 50076315, 1001037]) {
+        Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).printed();
     }
 }
 
@@ -35,13 +79,26 @@ fn promises_stay_sound_and_jobs_end_on_seeds_where_they_did_not() {
 #[test]
 fn promises_are_kept_whatever_the_policy() {
     for policy in ["fifo", "max-min", "srtf", "las", "elasticflow", "market", "chaos"] {
-        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 100")).quietly();
+        Dir::new().yard(&format!("fuzz --calm --policy {policy} --seed 0 --count 100")).printed();
     }
 }
 
 #[test]
 fn a_seed_is_one_scenario() {
     let dir = Dir::new();
-    let once = || dir.yard("fuzz --seed 17 --count 5").quietly();
+    let once = || dir.yard("fuzz --seed 17 --count 5").printed();
     assert_eq!(once(), once());
+}
+
+#[test]
+fn what_cannot_be_fuzzed_is_refused() {
+    let refused = |line: &str, why: &str| {
+        let answer = Dir::new().yard(line);
+        assert_eq!(answer.code, Some(2), "{line}: {}", answer.out);
+        assert!(answer.err.contains(why), "{line}: {}", answer.err);
+    };
+    refused("fuzz --policy fastest", "fastest");
+    refused("fuzz --keep job3", "add --count 1");
+    refused("fuzz --count 1 --keep job3.colour", "job3.colour is no part of a scenario");
+    refused("fuzz --jobs 0", "--jobs");
 }

@@ -2,21 +2,27 @@
 //! the engine promises must hold whatever a policy answers.
 
 use smallvec::smallvec;
+use yard_core::Time;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Policy, PolicyError};
-use yard_core::view::View;
+use yard_core::view::{Changed, View};
 
 use crate::random::Random;
 
 /// Why it sometimes has no answer.
 pub(crate) const NO_SENSE: &str = "no sense today";
 
+/// When all that a scenario has in store is over, and sense may come back.
+const SENSE_FROM: Time = Time(6_000_000_000);
+
 /// A policy without sense.
 pub struct Chaos {
     random: Random,
     mode: Mode,
+    /// Who answers from `SENSE_FROM` on.
+    then: Option<Box<dyn Policy>>,
 }
 
 impl Chaos {
@@ -25,7 +31,13 @@ impl Chaos {
         let mut random = Random::new(seed);
         let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8) };
         let mode = if random.chance(0.5) { Mode::Fractions } else { ordered };
-        Chaos { random, mode }
+        Chaos { random, mode, then: None }
+    }
+
+    /// The same until nothing goes wrong any more; then one that has sense takes over. Whatever was decided before,
+    /// it must bring every job to its end.
+    pub fn followed_by(self, then: Box<dyn Policy>) -> Chaos {
+        Chaos { then: Some(then), ..self }
     }
 
     fn share(&mut self, view: &View, job: JobIdx, rest: &mut Vec<JobIdx>) -> Share {
@@ -68,6 +80,11 @@ impl Chaos {
 
 impl Policy for Chaos {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        if let Some(then) = self.then.as_mut().filter(|_| view.now >= SENSE_FROM) {
+            // It knows nothing of the plans before its own.
+            let changed = Changed { all: true, ..view.changed.clone() };
+            return then.allocate(&View { changed, ..view.clone() });
+        }
         if self.random.chance(0.05) {
             return Err(PolicyError(NO_SENSE.into()));
         }

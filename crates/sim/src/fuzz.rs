@@ -1,11 +1,15 @@
 //! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains, cancellations and `upsets`. Every invariant
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
-//! restored state, must end in the same state; and every job must end.
+//! restored state, must end in the same state; and every job must end: whatever may run, runs again. What fails can be
+//! made short (`shrink`).
 
 mod after;
 mod courses;
+mod parts;
 mod promises;
 mod sharing;
+mod show;
+mod shrink;
 mod training;
 mod upsets;
 
@@ -28,14 +32,16 @@ use crate::random::Random;
 use crate::record::Keep;
 use crate::run::{Learned, Simulation, Speeds, run};
 use crate::world::Quirks;
+pub use parts::Part;
 use promises::{Kind, Promises};
+pub use shrink::shrink;
 use upsets::Upsets;
 
 /// Steps within which a scenario must end; most need a few hundred.
 const STEPS_MAX: u64 = 50_000;
 
 /// What a seed makes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scenario {
     cluster: ClusterSpec,
     jobs: Vec<(Time, JobSpec)>,
@@ -51,6 +57,8 @@ pub struct Scenario {
     upsets: Upsets,
     promises: Promises,
     courses: Vec<Option<Arc<Course>>>,
+    /// Whether the engine learns, from guesses that are all wrong.
+    learns: bool,
     seed: u64,
 }
 
@@ -117,11 +125,12 @@ impl Scenario {
         let fill = random.chance(0.5);
         let turns = turns(&mut random);
         let plan_gap = if random.chance(0.3) { seconds(&mut random, 1.0, 2_000.0) } else { Span::ZERO };
-        let upsets = Upsets::new(seed, &cluster, &mut jobs);
+        let (upsets, upsetting) = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
         script.extend(training::add(seed, &cluster, &mut jobs));
         script.extend(courses::lent(seed, &cluster));
+        script.extend(upsetting);
         let courses = courses::add(seed, &mut jobs);
         Scenario {
             cluster,
@@ -138,6 +147,7 @@ impl Scenario {
             upsets,
             promises: Promises::default(),
             courses,
+            learns: seed % 3 == 1,
             seed,
         }
     }
@@ -205,14 +215,14 @@ impl Scenario {
 
     /// All that is in store, and drivers that begin with settings much like these.
     fn script(&self, settings: &Settings) -> Vec<(Time, Input)> {
-        [self.script.clone(), self.upsets.script.clone(), self.upsets.begins(settings)].concat()
+        [self.script.clone(), self.upsets.begins(settings)].concat()
     }
 
-    /// In every third scenario the engine learns, from guesses that are all wrong.
+    /// What it then believes at first.
     fn learned(&self) -> Option<Learned> {
         let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
         let belief = Belief::default();
-        (self.seed % 3 == 1 && !self.promises.calm)
+        (self.learns && !self.promises.calm)
             .then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
     }
 

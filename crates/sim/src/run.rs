@@ -300,8 +300,14 @@ impl<'a> Run<'a> {
             self.hear();
         }
         self.step(Input::Tick);
-        let idle = self.world.coming.time().is_none() && self.arrived == self.jobs.len();
+        let nobody = self.world.coming.time().is_none() && self.arrived == self.jobs.len();
+        let idle = nobody && !self.is_promised(now);
         self.idle_rounds = if idle { self.idle_rounds + 1 } else { 0 };
+    }
+
+    /// Whether somebody may wait on purpose: a job with a promise need not start before it must.
+    fn is_promised(&self, now: Time) -> bool {
+        self.record.jobs.iter().any(|job| job.end.is_none() && job.promise.is_some_and(|by| by > now))
     }
 
     /// One step of the engine, and of what it asks for at once.

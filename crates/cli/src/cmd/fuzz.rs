@@ -1,90 +1,157 @@
-//! `yard fuzz`: random scenarios under every policy and every placer; the same seed, the same scenario.
+//! `yard fuzz`: random scenarios under every policy and every placer; the same seed, the same scenario. All cores try
+//! seeds, all of the range is tried, and what fails is made short.
 
+mod case;
+mod sweep;
+
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Arc;
+use std::process::ExitCode;
 
 use anyhow::bail;
-use yard_core::policy::Policy;
-use yard_policies::{ALL, PLACERS};
-use yard_sim::chaos::Chaos;
-use yard_sim::fuzz::{Scenario, Tally};
+use yard_sim::fuzz::Part;
+
+use crate::output;
+use case::{Case, Failure};
+use sweep::{Sweep, sweep};
 
 /// Which seeds to try.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 61 --count 1\n\nA failing seed prints the command that repeats it."
+    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 7000000 --seconds 60\n  yard fuzz --seed 61 --count 1\n\nFailing seeds are listed at the end. One of each kind is made short and printed, with the command that\nrepeats it; the exit status is then 1."
 )]
 pub(crate) struct FuzzArgs {
     /// The first seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds
-    #[arg(long, default_value_t = 200)]
-    count: u64,
+    /// How many seeds [default: 200, or as many as --seconds allows]
+    #[arg(long)]
+    count: Option<u64>,
+    /// Begin no further seed after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// How many seeds to try at a time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Only scenarios in which deadlines are promised and nothing goes wrong: every promise must be kept
     #[arg(long)]
     calm: bool,
     /// The policy for all seeds [default: another for each]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    /// Only these parts of the seed's scenario, as a failing seed was made short
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    keep: Vec<Part>,
 }
 
-pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut sum = Tally::default();
-    for seed in args.seed..args.seed.saturating_add(args.count) {
-        let (policy, placer) = args.names(seed);
-        let tally = std::panic::catch_unwind(|| args.one(seed));
-        match tally {
-            Ok(Ok(tally)) => add(&mut sum, &tally),
-            Ok(Err(broken)) => {
-                bail!("seed {seed} ({policy}, {placer}): {broken}; repeat it with: make fuzz SEED={seed}")
-            }
-            Err(_) => bail!(
-                "seed {seed} ({policy}, {placer}) broke an invariant, named above; repeat it with: make fuzz SEED={seed}"
-            ),
-        }
+/// The default of `--count`.
+const COUNT: u64 = 200;
+
+pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if !args.keep.is_empty() && args.count() != 1 {
+        bail!("--keep names parts of one seed's scenario: add --count 1");
     }
-    writeln!(
-        out,
-        "{} seeds from {}: {} engine steps, {} jobs done, {} ended otherwise, {} preemptions; every invariant held",
-        args.count, args.seed, sum.steps, sum.done, sum.other, sum.preemptions
-    )?;
+    if let Some(name) = &args.policy {
+        case::make(name, 0).map_err(anyhow::Error::msg)?;
+    }
+    let swept = sweep(args);
+    output::note(&swept.pace());
+    if swept.failures.is_empty() {
+        writeln!(out, "{}; every invariant held", swept.sums(args.seed))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    report(args, &swept, out)?;
+    Ok(ExitCode::from(1))
+}
+
+/// All that failed, and one of each kind in full.
+fn report(args: &FuzzArgs, swept: &Sweep, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut kinds: BTreeMap<String, &Failure> = BTreeMap::new();
+    for failure in &swept.failures {
+        kinds.entry(failure.kind()).or_insert(failure);
+    }
+    for failure in kinds.values() {
+        writeln!(out, "{}", args.case(failure.seed).explained(failure))?;
+    }
+    writeln!(out, "{}; {} seeds FAILED:", swept.sums(args.seed), swept.failures.len())?;
+    for failure in &swept.failures {
+        writeln!(out, "  {failure}")?;
+    }
     Ok(())
 }
 
 impl FuzzArgs {
-    fn names(&self, seed: u64) -> (&str, &'static str) {
-        let (policy, placer) = names(seed);
-        (self.policy.as_deref().unwrap_or(policy), placer)
+    fn count(&self) -> u64 {
+        self.count.unwrap_or(if self.seconds.is_some() { u64::MAX } else { COUNT })
     }
 
-    fn one(&self, seed: u64) -> Result<Tally, String> {
-        let (policy, placer) = self.names(seed);
-        let service: Arc<[f64]> = Arc::from([10.0, 100.0, 1000.0, 5000.0]);
-        let mut made: Box<dyn Policy> = if policy == "chaos" {
-            Box::new(Chaos::new(seed))
-        } else {
-            yard_policies::make(policy, service).map_err(|error| error.to_string())?.1
+    fn case(&self, seed: u64) -> Case<'_> {
+        Case::new(seed, self.calm, self.policy.as_deref(), &self.keep)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fuzz(args: &FuzzArgs) -> (ExitCode, String) {
+        let mut out = Vec::new();
+        let code = run(args, &mut out).expect("it can be run");
+        (code, String::from_utf8(out).expect("it prints text"))
+    }
+
+    fn args(policy: &str, seed: u64, count: u64) -> FuzzArgs {
+        let policy = Some(policy.to_owned());
+        FuzzArgs {
+            seed,
+            count: Some(count),
+            seconds: None,
+            jobs: Some(2),
+            calm: false,
+            policy,
+            keep: Vec::new(),
+        }
+    }
+
+    /// Its policy panics when it sees two jobs at once that want one node; the scenarios have up to 40 jobs.
+    #[test]
+    fn a_broken_policy_is_found_and_its_failure_made_short() {
+        let (code, said) = fuzz(&args(case::BROKEN, 0, 60));
+        assert_eq!(code, ExitCode::from(1), "{said}");
+        assert!(said.contains("two jobs that want one node") && said.contains("seeds FAILED:"), "{said}");
+        let first = said.lines().take_while(|line| !line.contains("FAILED"));
+        let (jobs, nodes) = first.fold((0, 0), |(jobs, nodes), line| {
+            (jobs + line.starts_with("  job ") as u32, nodes + line.starts_with("  node ") as u32)
+        });
+        assert!(jobs == 2 && (1..=2).contains(&nodes), "{jobs} jobs and {nodes} nodes are left: {said}");
+        assert!(!said.contains("  at "), "nothing else needs to happen: {said}");
+    }
+
+    #[test]
+    fn what_was_made_short_can_be_repeated() {
+        let (_, said) = fuzz(&args(case::BROKEN, 0, 60));
+        let line =
+            said.lines().find(|line| line.contains("yard fuzz --seed")).expect("it says how to repeat it");
+        let word = |name: &str| {
+            let mut words = line.split_whitespace().skip_while(|word| *word != name);
+            words.nth(1).expect("the option has a value").to_owned()
         };
-        let place = || yard_policies::placer(placer).expect("the name is from the table");
-        let scenario = if self.calm { Scenario::calm(seed) } else { Scenario::new(seed) };
-        scenario.check(&mut *made, policy != "chaos", &place)
+        let seed = word("--seed").parse().expect("the seed is a number");
+        let keep = word("--keep").split(',').map(|part| part.parse().expect("parts can be read")).collect();
+        let (code, again) = fuzz(&FuzzArgs { keep, ..args(case::BROKEN, seed, 1) });
+        assert_eq!(code, ExitCode::from(1));
+        assert!(again.contains("two jobs that want one node"), "{again}");
     }
-}
 
-/// The policy and placer that a seed uses; one in three gets the senseless one.
-fn names(seed: u64) -> (&'static str, &'static str) {
-    let at = (seed / 3) as usize;
-    let policy =
-        if seed.is_multiple_of(3) { "chaos" } else { ALL[(seed as usize - at - 1) % ALL.len()].name };
-    // `yarn` refuses what it cannot place its own way, for ever; the others always find a place.
-    let sure: Vec<_> = PLACERS.iter().filter(|placer| placer.name != "yarn").collect();
-    (policy, sure[seed as usize % sure.len()].name)
-}
-
-fn add(sum: &mut Tally, tally: &Tally) {
-    sum.steps += tally.steps;
-    sum.done += tally.done;
-    sum.other += tally.other;
-    sum.preemptions += tally.preemptions;
+    #[test]
+    fn all_of_the_range_is_tried_and_all_that_fails_is_listed() {
+        let (_, all) = fuzz(&args(case::BROKEN, 0, 30));
+        let alone = |seed: &u64| fuzz(&args(case::BROKEN, *seed, 1)).0 == ExitCode::from(1);
+        let failing: Vec<u64> = (0..30).filter(alone).collect();
+        assert!(failing.len() > 1, "one failure is not enough for this test");
+        let listed =
+            all.lines().filter_map(|line| line.strip_prefix("  seed ")?.split(' ').next()?.parse().ok());
+        assert_eq!(listed.collect::<Vec<u64>>(), failing, "{all}");
+        assert!(all.contains("30 seeds from 0: "), "{all}");
+    }
 }

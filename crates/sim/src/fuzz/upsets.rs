@@ -12,17 +12,20 @@ use crate::cluster::ClusterSpec;
 use crate::random::Random;
 
 /// What one seed has in store. Nothing of it keeps a job out for good.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Upsets {
     pub(super) backoff: Span,
-    pub(super) script: Vec<(Time, Input)>,
     /// When drivers begin, and what decides the settings they bring.
-    begins: Vec<(Time, Random)>,
+    pub(super) begins: Vec<(Time, Random)>,
 }
 
 impl Upsets {
-    /// Also binds some of the jobs.
-    pub(super) fn new(seed: u64, cluster: &ClusterSpec, jobs: &mut [(Time, JobSpec)]) -> Upsets {
+    /// Also binds some of the jobs, and says what happens to nodes and kinds.
+    pub(super) fn new(
+        seed: u64,
+        cluster: &ClusterSpec,
+        jobs: &mut [(Time, JobSpec)],
+    ) -> (Upsets, Vec<(Time, Input)>) {
         let mut random = Random::new(seed ^ 0x0011_fec1);
         bind(&mut random, jobs);
         let backoff =
@@ -33,12 +36,11 @@ impl Upsets {
             script.push((instant(&mut random), Input::Kind(name)));
         }
         let begins = (0..random.below(4)).map(|_| (instant(&mut random), Random::new(random.below(1 << 32))));
-        Upsets { backoff, script, begins: begins.collect() }
+        (Upsets { backoff, begins: begins.collect() }, script)
     }
 
-    /// Nothing that happens to nodes or drivers.
+    /// Nothing that happens to drivers.
     pub(super) fn calm_down(&mut self) {
-        self.script.clear();
         self.begins.clear();
     }
 
