@@ -66,6 +66,10 @@ impl Policy for Timed {
         self.inner.agnostic()
     }
 
+    fn keeps_apart(&self) -> bool {
+        self.inner.keeps_apart()
+    }
+
     fn blocking(&self) -> bool {
         self.inner.blocking()
     }

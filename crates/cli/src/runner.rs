@@ -213,7 +213,7 @@ impl Plan {
         jobs: &'a [(Time, &'a JobSpec)],
         policy: &'a mut dyn Policy,
     ) -> anyhow::Result<Simulation<'a>> {
-        let every_round = policy.cadence() == Cadence::EveryRound;
+        let (every_round, apart) = (policy.cadence() == Cadence::EveryRound, policy.keeps_apart());
         let Choice { round, repack, fill, promises, .. } = *choice;
         let turns = self.compat.map(|compat| compat.turns(policy, self.seed)).unwrap_or_default();
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
@@ -235,6 +235,7 @@ impl Plan {
                 turns,
                 plan_gap,
                 promises,
+                apart,
                 ..Settings::default()
             },
             policy,

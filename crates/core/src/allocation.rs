@@ -62,6 +62,15 @@ pub enum Mode {
     },
     /// By share over time received, every round anew: who is furthest behind goes first.
     Fractions,
+    /// The same, and nobody has more than its share: what all shares together leave stays idle.
+    Capped,
+}
+
+impl Mode {
+    /// Whether shares are parts of the time.
+    pub fn takes_turns(self) -> bool {
+        matches!(self, Mode::Fractions | Mode::Capped)
+    }
 }
 
 /// What a policy wants.
@@ -121,5 +130,10 @@ impl Allocation {
     /// Parts of the time.
     pub fn fractions(shares: Vec<Share>) -> Allocation {
         Allocation { mode: Mode::Fractions, shares: Shares::All(shares), replan_at: None, certificate: None }
+    }
+
+    /// Parts of the time that nobody exceeds.
+    pub fn capped(shares: Vec<Share>) -> Allocation {
+        Allocation { mode: Mode::Capped, ..Allocation::fractions(shares) }
     }
 }

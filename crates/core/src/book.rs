@@ -47,7 +47,7 @@ pub(crate) struct Entry {
     pub(crate) lease: Option<LeaseId>,
     pub(crate) key: Key,
     held: u16,
-    /// Seconds it was promised and seconds it received, up to `accounted` (`Mode::Fractions`); a share that
+    /// Seconds it was promised and seconds it received, up to `accounted` (where shares are parts of the time); a share that
     /// waits receives nothing, so that its account may be left behind. See `Turns` for what a new plan does to it.
     promised: f64,
     pub(crate) received: f64,
@@ -131,6 +131,11 @@ impl Entry {
     /// Seconds it was promised by `now`.
     pub(crate) fn promised_by(&self, now: Time) -> f64 {
         self.promised + self.fraction * (now - self.accounted).secs()
+    }
+
+    /// Whether one round more would be more than half a round too much by the end of it, or nothing is its due.
+    pub(crate) fn has_had_enough(&self, now: Time, round: Span) -> bool {
+        self.is_leftover() || self.received + round.secs() / 2.0 > self.promised_by(now + round)
     }
 
     /// Brings its account up to date.
@@ -230,6 +235,11 @@ impl Book {
 
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting > 0
+    }
+
+    /// Whether somebody waits for its turn, or will have had it.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.has_waiting() || (self.mode == Mode::Capped && !self.chosen.is_empty())
     }
 
     pub(crate) fn shares_of(&self, job: JobIdx) -> &[ShareId] {
@@ -466,7 +476,7 @@ impl Book {
         if !self.shares_of(job).is_empty() {
             return;
         }
-        if self.mode != Mode::Fractions {
+        if !self.mode.takes_turns() {
             let row = self.insert(&Share::whole(job, Rank(f64::MAX, f64::MAX)), now, specs, runs);
             self.entry_mut(row).stamp = 0;
             return;

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::book::ShareId;
 use crate::cluster::{Mask, Nodes};
 use crate::engine::{Gate, check_promises};
-use crate::ids::{JobId, JobIdx};
+use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobState, Shape};
-use crate::leases::LeaseState;
+use crate::leases::{Lease, LeaseState};
 use crate::policy::Placer;
 use crate::state::State;
 use crate::units::Time;
@@ -198,6 +198,11 @@ pub(crate) fn head_runs(
     }
     // One that lies frozen waits for its home.
     if state.book.entry(first).jobs.iter().any(|job| state.resting.contains(job)) {
+        return;
+    }
+    // Gangs that span nodes and may not be stopped keep others that do off their nodes.
+    let spans = |(id, lease): (LeaseId, &Lease)| state.is_kept(id, lease) && lease.placement.0.len() > 1;
+    if state.settings.apart && state.leases.iter().any(spans) {
         return;
     }
     let class = state.book.class(state.book.entry(first).class);

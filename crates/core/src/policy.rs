@@ -23,6 +23,11 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether at most one gang that spans nodes may lie on a node, so that they do not slow each other down.
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
     /// Whether jobs without a share wait, even where Gavel's rounds leave devices idle.
     fn blocking(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 //! alone. The work grows with what changes hands and the number of distinct demands, not with all jobs.
 //! Shares of time are another matter, see `sharing`: their order is new in each round.
 
+mod apart;
 mod seating;
 mod sharing;
 
@@ -54,6 +55,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) homes: Homes<'a>,
     /// Who may start where, though it could not be stopped when others have been promised its devices.
     pub(crate) gate: &'a Gate,
+    /// Whether at most one gang that spans nodes may lie on a node.
+    pub(crate) apart: bool,
 }
 
 /// Where jobs lie frozen: those go on there or not at all.
@@ -76,7 +79,7 @@ pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
     let mut round = Round::new(parts, false);
     match round.book.mode {
         Mode::Ordered { skip, .. } => round.fill_with(false, skip),
-        Mode::Fractions => round.fill_in(round.waiting()),
+        Mode::Fractions | Mode::Capped => round.fill_in(round.waiting()),
     }
     round.finish().promised
 }
@@ -92,7 +95,7 @@ pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
             }
             round.fill_with(preempt, skip);
         }
-        Mode::Fractions => {
+        Mode::Fractions | Mode::Capped => {
             let order = round.turning.order(round.book);
             round.decision.head = order.first().filter(|share| !round.stays_out(*share));
             round.share_out(order);
@@ -111,6 +114,7 @@ struct Round<'a> {
     turning: Turning,
     homes: Homes<'a>,
     gate: &'a Gate,
+    apart: bool,
     repack: bool,
     /// Leases taken from their shares in this round; a share that comes back finds its own here.
     stopped: BTreeMap<ShareId, LeaseId>,
@@ -119,9 +123,23 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
-        let Parts { book, nodes, leases, placer, young, fixed, turning, homes, gate } = parts;
+        let Parts { book, nodes, leases, placer, young, fixed, turning, homes, gate, apart } = parts;
         let (stopped, decision) = (BTreeMap::new(), Decision::default());
-        Round { book, nodes, leases, placer, young, fixed, turning, homes, gate, repack, stopped, decision }
+        Round {
+            book,
+            nodes,
+            leases,
+            placer,
+            young,
+            fixed,
+            turning,
+            homes,
+            gate,
+            apart,
+            repack,
+            stopped,
+            decision,
+        }
     }
 
     /// Takes waiting shares in order, class by class, until none fits.
@@ -156,7 +174,7 @@ impl<'a> Round<'a> {
     fn try_choose(&mut self, key: Key, preempt: bool) -> bool {
         let class = self.book.class(self.book.entry(key.share).class);
         let (shapes, options) = (class.shapes.clone(), class.options.clone());
-        if self.return_to_own(key.share) {
+        if !self.crosses_at_home(key.share) && self.return_to_own(key.share) {
             return true;
         }
         for option in &options {
@@ -199,22 +217,22 @@ impl<'a> Round<'a> {
             let enters = |home: &Placement| {
                 self.gate.enter(self.nodes, &self.book.entry(share).jobs, option, home).is_ok()
             };
-            return Some(home).filter(|home| free && enters(home));
+            return Some(home).filter(|home| free && !self.crosses(home) && enters(home));
         }
         if shape.needs.iter().any(|need| self.nodes.free(need.kind) < need.devices) {
             return None;
         }
-        let placement = self.placer.place(self.nodes, shape);
+        let placement = self.lay(shape);
         self.decision.fragmented |= placement.is_none();
         self.let_in(share, option, shape, placement?)
     }
 
     /// The placement, or another where it would be in the way of who was promised its devices.
     fn let_in(&mut self, share: ShareId, option: u16, shape: &Shape, first: Placement) -> Option<Placement> {
-        let jobs = &self.book.entry(share).jobs;
+        let jobs = self.book.entry(share).jobs.clone();
         let (mut shut, mut found): (Vec<Placement>, Option<Placement>) = (Vec::new(), Some(first));
         while let Some(placement) = found.take() {
-            match self.gate.enter(self.nodes, jobs, option, &placement) {
+            match self.gate.enter(self.nodes, &jobs, option, &placement) {
                 Ok(()) => found = Some(placement),
                 Err(nodes) if !nodes.is_empty() && shut.len() < DETOURS_MAX => {
                     let all = nodes.iter().map(|id| (*id, self.nodes.get(*id)));
@@ -222,7 +240,7 @@ impl<'a> Round<'a> {
                     let closed = Placement(all.collect());
                     self.nodes.promise(&closed);
                     shut.push(closed);
-                    found = self.placer.place(self.nodes, shape);
+                    found = self.lay(shape);
                     continue;
                 }
                 Err(_) => {}

@@ -13,6 +13,7 @@ use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, LeaseId, PlanId, ProfileId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
+use crate::policy::{Cadence, Policy};
 use crate::promise::Plan;
 use crate::turns::Turns;
 use crate::units::{Span, Time};
@@ -44,6 +45,9 @@ pub struct Settings {
     /// Whether deadlines are promised: what was promised is kept before anybody's order, and a deadline that cannot
     /// be is not.
     pub promises: bool,
+    /// Whether at most one gang that spans nodes lies on a node (`Policy::keeps_apart`).
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// Doublings of the back-off after which it grows no longer.
@@ -52,6 +56,12 @@ const BACKOFF_DOUBLINGS_MAX: u32 = 6;
 impl Settings {
     pub(crate) fn assert_sound(&self) {
         assert!(self.lease > Span::ZERO, "a lease lasts longer than no time");
+    }
+
+    /// What follows from the policy that is asked.
+    pub fn follow(&mut self, policy: &dyn Policy) {
+        self.every_round = policy.cadence() == Cadence::EveryRound;
+        self.apart = policy.keeps_apart();
     }
 
     /// How long a job is held back after so many failures.
@@ -74,6 +84,7 @@ impl Default for Settings {
             lease,
             backoff: Span::ZERO,
             promises: false,
+            apart: false,
         }
     }
 }

@@ -1,10 +1,11 @@
-//! How shares of time become turns (`Mode::Fractions`): the order in which a round serves them. An order is
+//! How shares of time become turns (`Mode::Fractions` and `Mode::Capped`): the order in which a round serves them. An order is
 //! found by a heap, because a round takes only as many from the front as there are devices.
 
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::allocation::Mode;
 use crate::book::{Book, Entry, ShareId};
 use crate::ids::{JobId, KindId};
 use crate::units::{Span, Time};
@@ -60,10 +61,13 @@ impl Turning {
         self.order_of(book, &|_| true)
     }
 
-    /// Those of all shares in force that are wanted, in order.
+    /// Those of all shares in force that are wanted, in order; where they are limits, those that have not reached
+    /// them. Without a beat nobody would come back to who has, so that there they are none.
     pub(crate) fn order_of(&self, book: &Book, wanted: Wanted<'_>) -> Order {
+        let capped = book.mode == Mode::Capped && self.round > Span::ZERO;
+        let open = |entry: &Entry| wanted(entry) && !(capped && entry.has_had_enough(self.now, self.round));
         match self.turns {
-            Turns::Owed => self.owed(book, wanted),
+            Turns::Owed => self.owed(book, &open),
             Turns::Gavel(gavel) => self.gavel(book, wanted, gavel),
         }
     }

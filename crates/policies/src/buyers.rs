@@ -268,7 +268,25 @@ impl<'v> Buyers<'v> {
                 all.extend(parts.iter().map(share));
             }
         }
-        let mut allocation = Allocation::fractions(with_leftovers(self.view, all));
+        self.certified(solution, Allocation::fractions(with_leftovers(self.view, all)))
+    }
+
+    /// The allocation in which nobody has more than its shares.
+    pub(crate) fn limits(&self, solution: &Solution) -> Allocation {
+        let mut all = Vec::new();
+        for (row, buyer) in self.rows.iter().enumerate() {
+            let part = |(shape, part): (u16, f64)| {
+                buyer
+                    .jobs
+                    .iter()
+                    .map(move |job| Share { shape: Some(shape), ..Share::part(*job, part.min(1.0)) })
+            };
+            all.extend(self.shares_of(row, &solution.shares).flat_map(part));
+        }
+        self.certified(solution, Allocation::capped(all))
+    }
+
+    fn certified(&self, solution: &Solution, mut allocation: Allocation) -> Allocation {
         let certificate = self.certificate(solution.objective, solution.bound, &solution.prices);
         allocation.certificate = Some(Box::new(certificate));
         allocation

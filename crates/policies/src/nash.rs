@@ -4,7 +4,10 @@
 //!
 //! `strategy-proof=true` makes telling the truth the best any job can do: job i receives only the part
 //! Π_k (speed_k with i / speed_k without i)^(weight_k / weight_i) of its shares, the harm that its presence does
-//! to the others. Costs one more solve for each distinct job.
+//! to the others. What is held back stays idle (`Mode::Capped`): given out after all, it would undo the mechanism.
+//! Executed time follows to half a round for each share. Costs one more solve for each distinct job.
+//! The mechanism is for the jobs of one plan: it does not mind who comes, goes or splits a job in two. Under
+//! `--compat gavel` rounds are those of Gavel's simulator, which give out what is held back.
 //!
 //! Objective: the weighted geometric mean of normalised throughputs. Solved as a market.
 
@@ -52,10 +55,11 @@ impl Policy for Nash {
         let prices = buyers.last_prices();
         let mut solution = buyers.market.nash(&weight, prices.as_deref(), &LIMITS).map_err(Broken)?;
         geometric(&buyers, &weight, &mut solution);
-        if self.strategy_proof {
-            hold_back(&buyers, &weight, &mut solution).map_err(Broken)?;
+        if !self.strategy_proof {
+            return Ok(buyers.allocation(&solution, |_| Rank::default()));
         }
-        Ok(buyers.allocation(&solution, |_| Rank::default()))
+        hold_back(&buyers, &weight, &mut solution).map_err(Broken)?;
+        Ok(buyers.limits(&solution))
     }
 
     fn agnostic(&self) -> bool {

@@ -30,7 +30,8 @@ impl Chaos {
     pub fn new(seed: u64) -> Chaos {
         let mut random = Random::new(seed);
         let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8) };
-        let mode = if random.chance(0.5) { Mode::Fractions } else { ordered };
+        let shares = if seed.is_multiple_of(4) { Mode::Capped } else { Mode::Fractions };
+        let mode = if random.chance(0.5) { shares } else { ordered };
         Chaos { random, mode, then: None }
     }
 
@@ -46,7 +47,7 @@ impl Chaos {
         if self.random.chance(0.5) {
             share.shape = Some(self.random.below(shapes.len() as u64) as u16);
         }
-        if self.mode == Mode::Fractions {
+        if self.mode.takes_turns() {
             share.fraction = 0.1 + 0.9 * self.random.unit();
         }
         let fits = |other: &JobIdx| match share.shape {
@@ -66,10 +67,7 @@ impl Chaos {
     fn split(&mut self, view: &View, share: Share) -> Vec<Share> {
         let shapes = view.spec(share.jobs[0]).shapes.len();
         let alike = |job: &JobIdx| view.spec(*job).shapes == view.spec(share.jobs[0]).shapes;
-        if self.mode != Mode::Fractions
-            || shapes < 2
-            || !share.jobs.iter().all(alike)
-            || !self.random.chance(0.4)
+        if !self.mode.takes_turns() || shapes < 2 || !share.jobs.iter().all(alike) || !self.random.chance(0.4)
         {
             return vec![share];
         }

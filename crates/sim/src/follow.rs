@@ -2,7 +2,7 @@
 //! far they are apart says how closely rounds follow the plan. Only plans that share time out ask for anything.
 
 use yard_core::Time;
-use yard_core::allocation::{Allocation, Mode, Share, Shares};
+use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobId, KindId};
 use yard_core::view::View;
 
@@ -70,7 +70,7 @@ impl Follow {
             Shares::Changed(shares) => (false, shares),
         };
         let mut asks = Vec::new();
-        if allocation.mode == Mode::Fractions {
+        if allocation.mode.takes_turns() {
             self.applies = true;
             asks.reserve(shares.len());
             for share in shares {

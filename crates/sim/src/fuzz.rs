@@ -227,12 +227,12 @@ impl Scenario {
     }
 
     fn settings(&self, policy: &dyn Policy) -> Settings {
-        let every_round = policy.cadence() == Cadence::EveryRound;
+        let (every_round, apart) = (policy.cadence() == Cadence::EveryRound, policy.keeps_apart());
         let round = if every_round && self.round == Span::ZERO { Span::from_secs(60.0) } else { self.round };
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
         let (lease, backoff) = (Span::from_whole_secs(1_000), self.upsets.backoff);
         let promises = self.promises.on;
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises }
+        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises, apart }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.

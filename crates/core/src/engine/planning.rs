@@ -39,7 +39,7 @@ impl Engine {
         if state.plan.is_some() && state.settings.round == Span::ZERO {
             return None;
         }
-        let wanted = if state.takes_turns() && state.book.has_waiting() {
+        let wanted = if state.takes_turns() && state.book.has_turns() {
             Some(state.now)
         } else if state.dirty {
             // Beats go on while a plan has to wait for its time; without beats there is nothing to do before.
@@ -197,6 +197,7 @@ impl Engine {
             turning,
             homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
             gate: &gate,
+            apart: state.settings.apart,
         });
         drop(gate);
         self.state.note_bound(&promised);
@@ -235,6 +236,7 @@ impl Engine {
                 turning,
                 homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
                 gate: &gate,
+                apart: state.settings.apart,
             },
             repack,
         );
@@ -262,7 +264,7 @@ impl Engine {
 impl State {
     /// Whether who runs changes as time passes, and not only when something happens.
     fn rotates(&self) -> bool {
-        self.settings.every_round || self.book.mode == Mode::Fractions
+        self.settings.every_round || self.book.mode.takes_turns()
     }
 
     /// Whether a round is wanted though nothing happened; without a beat there is no time for it.
@@ -317,7 +319,7 @@ impl State {
     /// For the order of shares of time, with the accounts it goes by up to date.
     pub(super) fn turning(&mut self) -> Turning {
         let Settings { turns, round, .. } = self.settings;
-        if self.book.mode == Mode::Fractions {
+        if self.book.mode.takes_turns() {
             self.book.account(&Jobs { now: self.now, turns, specs: &self.specs, runs: &self.runs });
         }
         Turning { turns, now: self.now, round }

@@ -45,7 +45,7 @@ impl<'a> Case<'a> {
 
     /// Whether another goes first. Where time is shared that changes by the round, so that anybody may.
     fn is_in_front(&self, other: JobIdx) -> bool {
-        let orderly = self.standing.mode != Mode::Fractions;
+        let orderly = !self.standing.mode.takes_turns();
         other != self.row
             && self.share(other) > 0.0
             && !(orderly && self.place(other) > self.place(self.row) && self.share(self.row) > 0.0)
@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
     }
 
     fn reason_to_wait(&self) -> Reason {
-        let (nodes, fractions) = (&self.view.nodes, self.standing.mode == Mode::Fractions);
+        let (nodes, fractions) = (&self.view.nodes, self.standing.mode.takes_turns());
         let has =
             |count: &dyn Fn(&Need) -> bool| self.shapes.iter().any(|shape| shape.needs.iter().all(count));
         if !has(&|need| nodes.up(need.kind) > 0) {
@@ -79,7 +79,7 @@ impl<'a> Case<'a> {
             Reason::Deadline
         } else if self.fits(nodes) {
             match self.standing.mode {
-                Mode::Fractions => Reason::Share,
+                Mode::Fractions | Mode::Capped => Reason::Share,
                 Mode::Ordered { skip: false, .. } if !self.line.is_empty() => Reason::Priority,
                 Mode::Ordered { .. } => Reason::Policy,
             }
@@ -141,7 +141,7 @@ impl<'a> Case<'a> {
 
     /// Who holds devices that it could use, or will have them first.
     pub(super) fn ahead(&self) -> Vec<Ahead> {
-        let fractions = self.standing.mode == Mode::Fractions;
+        let fractions = self.standing.mode.takes_turns();
         let mut rows: Vec<(JobIdx, u32)> = self
             .view
             .active()

@@ -192,6 +192,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         lease: Span::from_whole_secs(100),
         backoff,
         promises: false,
+        apart: false,
     })
 }
 

@@ -39,7 +39,6 @@ use tokio::sync::{broadcast, mpsc};
 use yard_core::forecast::record::Record as Estimates;
 use yard_core::gang::Gangs;
 use yard_core::ids::{AgentId, JobId};
-use yard_core::policy::Cadence;
 use yard_core::units::Span;
 use yard_core::{Engine, State};
 
@@ -137,7 +136,7 @@ impl Driver {
         make: MakePolicy,
         placer: MakePlacer,
     ) -> Result<(Handle, JoinHandle<()>), StoreError> {
-        config.settings.every_round = make().cadence() == Cadence::EveryRound;
+        config.settings.follow(&*make());
         let estimating = config.estimates.take().map(|how| (how, make.clone()));
         let (mut driver, answers, packed_receiver) = aside::recover_all(
             || Store::open(&config.data),

@@ -53,8 +53,9 @@ impl<'a> Maker<'a> {
 
     /// Things as they are but for a change.
     pub(super) fn scene(&self, change: &Change) -> Result<Named, Refusal> {
-        let settings = self.settings(change)?;
+        let mut settings = self.settings(change)?;
         let (policy, make) = self.policy(change, &settings)?;
+        settings.follow(&*make());
         let (mut kinds, mut nodes) = (self.present.kinds.clone(), self.left(change)?);
         self.add(change, &mut kinds, &mut nodes)?;
         let prices = self.prices(&mut kinds);
@@ -63,13 +64,12 @@ impl<'a> Maker<'a> {
         if stuck > 0 {
             notes.push(format!("{stuck} jobs could run on none of its nodes"));
         }
-        let every_round = make().cadence() == Cadence::EveryRound;
         let scene = Scene {
             base: self.base,
             kinds,
             nodes,
             prices,
-            settings: Settings { every_round, ..settings },
+            settings,
             make,
             placer: self.present.placer.clone(),
             belief: self.present.belief.clone(),

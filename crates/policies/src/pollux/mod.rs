@@ -5,7 +5,8 @@
 //! share, ⌈devices / J⌉ devices. Where a job that holds devices would change its size, it is multiplied by
 //! max(T − R·δ, 0) / (T + δ): age T, restarts R so far, δ what a restart takes. A job that holds nothing pays nothing:
 //! it must be started some day, and the paper's factor would keep one with many restarts away from idle devices.
-//! At most one job that spans nodes lies on any node: together they may span no more nodes than there are.
+//! At most one job that spans nodes lies on any node: a plan spans no more nodes than there are, and the engine places
+//! by the rule (`Policy::keeps_apart`), stopping who ranks behind where that makes room.
 //! The paper searches with a genetic algorithm (100 generations of 100). Each job adds its own term and jobs meet only
 //! in the devices, so this is one option for each row under capacities: solved in prices, with a bound.
 //! Of several kinds, a fair share is the mean over them by devices; Pollux itself knows no kinds.
@@ -79,6 +80,10 @@ impl Policy for Pollux {
 
     fn cadence(&self) -> Cadence {
         Cadence::EveryRound
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct World {
     pub(crate) reuse: bool,
     /// When jobs ended, by number, in seconds.
     pub(crate) ends: BTreeMap<JobId, f64>,
+    /// Deadlines in seconds of jobs that come when `run` comes to them, by number; none where there are fewer.
+    pub(crate) deadlines: Vec<f64>,
     /// The shares in force, by their first job.
     pub(crate) shares: BTreeMap<JobIdx, Share>,
     /// Memory of each device.
@@ -51,6 +53,7 @@ impl World {
             },
             reuse: false,
             ends: BTreeMap::new(),
+            deadlines: Vec::new(),
             shares: BTreeMap::new(),
             memory_mib: None,
             leases: 0,
@@ -202,7 +205,7 @@ impl World {
     fn choose(&self) -> BTreeSet<JobIdx> {
         let (preempt, skip) = match self.mode {
             Mode::Ordered { preempt, skip } => (preempt, skip),
-            Mode::Fractions => (true, true),
+            Mode::Fractions | Mode::Capped => (true, true),
         };
         let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
         let mut chosen: BTreeSet<JobIdx> = self.view.active().filter(keeps).collect();
@@ -238,7 +241,7 @@ impl World {
         let key = |job: &JobIdx| {
             let (run, share) = (self.view.run(*job), &self.shares[job]);
             let received = run.executed_at(self.view.now).secs() / share.fraction;
-            if self.mode == Mode::Fractions {
+            if self.mode.takes_turns() {
                 (received, 0.0, run.id)
             } else {
                 (share.rank.0, share.rank.1, run.id)
@@ -347,7 +350,9 @@ impl World {
         loop {
             while self.arrivals.front().is_some_and(|arrival| arrival.0 <= self.view.now) {
                 let (_, devices, seconds) = self.arrivals.pop_front().expect("one is due");
-                self.submit(devices, seconds);
+                let (row, by) =
+                    (self.submit(devices, seconds).index(), self.deadlines.get(self.submitted as usize - 1));
+                by.copied().into_iter().for_each(|by| self.set_deadline(row, by));
             }
             let asked = self.plan(policy).replan_at;
             let now = self.view.now;

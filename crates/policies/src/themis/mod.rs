@@ -6,9 +6,12 @@
 //! Whenever leases are over, what they held is offered to the part 1 − f of the other jobs that has the largest
 //! ρ. They bid V = 1/ρ for each of their shapes; winners maximise Π V, by trying all where that is cheap and
 //! greedily else (only the first is proof against false bids); what is left goes by ρ to those not asked.
-//! A gang cannot be cut, so the hidden payment is taken in time: a winner's lease lasts the part c of a whole
-//! one. Who has no lease may use idle devices and gives way to any lease.
-//! Reads: speeds, steps, costs, submission, devices by kind; the end of a lease is the rank it was given with.
+//! A gang cannot be cut, so the hidden payment is taken in time: a winner holds its devices for the part c of a
+//! lease, to the nearest round, and has nothing for the rest of it. Who was not asked may use idle devices and gives
+//! way to any lease; who lost an auction waits for the next one, at the latest a lease from now. Were losers and those
+//! that pay given what is idle, bidding the truth would no longer be best.
+//! Reads: speeds, steps, costs, submission, devices by kind; a lease is known by the rank it was given with: minus the
+//! part of it that may be held, and the end of all of it.
 //! Cost: O(jobs · shapes) per round, and bidders² · shapes · log for payments, bidders at most 64.
 //! Not to be used for the least mean completion time: long and short jobs bid alike.
 
@@ -18,9 +21,11 @@ use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::units::Time;
 use yard_core::view::View;
 
 use self::auction::{Bid, Bidder};
+use crate::sizes::pinned;
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -42,8 +47,7 @@ pub(crate) const ENTRY: Entry = Entry {
 /// Bidders in one auction; with more, the payments of each would cost more than they are worth.
 const BIDDERS_MAX: usize = 64;
 
-/// The rank's first part of jobs with a lease, and of those without.
-const LEASED: f64 = 0.0;
+/// The rank's first part of jobs that were not asked. With a lease it is minus the part of it that they may hold.
 const LOOSE: f64 = 1.0;
 
 /// ρ is kept within these: a job without steps, or without a place to run, has none.
@@ -68,10 +72,12 @@ impl Policy for Themis {
         let (mut shares, mut free) = (Vec::new(), capacity(view));
         let mut jobs: Vec<Candidate> = Vec::new();
         let cluster = Cluster::new(view);
+        let mut paid: Vec<f64> = Vec::new();
         for job in view.active() {
-            match self.lease_in_force(view, job) {
-                Some(end) => shares.push(keep(view, job, end, &mut free)),
-                None => jobs.push(cluster.candidate(view, job, self.lease)),
+            match self.standing(view, job) {
+                Standing::Holds => shares.push(keep(view, job, &mut free)),
+                Standing::Pays { until } => paid.push(until),
+                Standing::Wants => jobs.push(cluster.candidate(view, job, self.lease)),
             }
         }
         jobs.sort_by(|a, b| b.rho.total_cmp(&a.rho).then(view.run(a.job).id.cmp(&view.run(b.job).id)));
@@ -80,7 +86,8 @@ impl Policy for Themis {
         let others = jobs.split_off(asked);
         shares.extend(self.auction(view, &jobs, &mut free));
         shares.extend(self.leftovers(view, &others, &mut free));
-        Ok(Allocation::preemptive(Shares::All(shares)))
+        let replan_at = view.active().next().map(|_| self.next_auction(view, &shares, &paid));
+        Ok(Allocation { replan_at, ..Allocation::preemptive(Shares::All(shares)) })
     }
 
     fn cadence(&self) -> Cadence {
@@ -89,25 +96,47 @@ impl Policy for Themis {
 }
 
 impl Themis {
-    /// When the lease of a job ends, if it has one and runs.
-    fn lease_in_force(&self, view: &View, job: JobIdx) -> Option<f64> {
-        let (Rank(class, end), now) = (view.run(job).rank, view.now.secs());
-        let valid = class == LEASED && end > now && end <= now + self.lease;
-        (valid && view.is_running(job)).then_some(end)
+    /// What the last lease of a job means now. Beats are a round apart, so its end is taken to the nearest. Who may not be
+    /// stopped holds its devices whatever it paid.
+    fn standing(&self, view: &View, job: JobIdx) -> Standing {
+        let (Rank(part, end), now) = (view.run(job).rank, view.now.secs());
+        if pinned(view, job).is_some() {
+            return Standing::Holds;
+        }
+        if part >= 0.0 || end <= now || end > now + self.lease {
+            return Standing::Wants;
+        }
+        match view.is_running(job) {
+            true if self.held_until(view, Rank(part, end)) > now => Standing::Holds,
+            false if self.held_until(view, Rank(part, end)) > now => Standing::Wants,
+            _ if part <= -1.0 => Standing::Wants,
+            _ => Standing::Pays { until: end },
+        }
     }
 
-    /// Winners get a lease of the part they keep; losers may use what is idle.
+    /// When the part of a lease that may be held is over, less half a round.
+    fn held_until(&self, view: &View, Rank(part, end): Rank) -> f64 {
+        end - self.lease * (1.0 + part) - view.round.secs() / 2.0
+    }
+
+    /// When devices or bidders come back, if nothing happens before.
+    fn next_auction(&self, view: &View, shares: &[Share], paid: &[f64]) -> Time {
+        let leased = shares.iter().filter(|share| share.rank.0 < 0.0);
+        let ends = leased.map(|share| self.held_until(view, share.rank)).chain(paid.iter().copied());
+        let now = view.now.secs();
+        Time::from_secs(ends.fold(now + self.lease, f64::min).max(now + 1e-6))
+    }
+
+    /// Winners get a lease and hold the part of it that they keep; losers get nothing.
     fn auction(&self, view: &View, jobs: &[Candidate], free: &mut [u32]) -> Vec<Share> {
         let bidders: Vec<Bidder> = jobs.iter().map(|job| job.bidder.clone()).collect();
         let won = auction::hold(free, &bidders);
-        let share = |(job, won): (&Candidate, auction::Won)| match won.bid {
-            Some(bid) => {
-                auction::take(free, &job.bidder.bids[bid]);
-                job.leased(job.shapes[bid], view.now.secs() + self.lease * won.keeps)
-            }
-            None => job.loose(),
+        let share = |(job, won): (&Candidate, auction::Won)| {
+            let bid = won.bid?;
+            auction::take(free, &job.bidder.bids[bid]);
+            Some(job.leased(job.shapes[bid], Rank(-won.keeps, view.now.secs() + self.lease)))
         };
-        jobs.iter().zip(won).map(share).collect()
+        jobs.iter().zip(won).filter_map(share).collect()
     }
 
     /// Whole leases for those that were not asked, by ρ, each in the best of its shapes that is left.
@@ -118,18 +147,28 @@ impl Themis {
             let best = fitting.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
             let Some(bid) = best else { return job.loose() };
             auction::take(free, &job.bidder.bids[bid]);
-            job.leased(job.shapes[bid], view.now.secs() + self.lease)
+            job.leased(job.shapes[bid], Rank(-1.0, view.now.secs() + self.lease))
         };
         jobs.iter().map(share).collect()
     }
 }
 
+/// What the last lease of a job means, in seconds of the clock.
+enum Standing {
+    /// It holds its devices.
+    Holds,
+    /// It gave them back early, as its payment, and is not asked before the lease is over.
+    Pays { until: f64 },
+    /// It has none.
+    Wants,
+}
+
 /// A job with its lease, in the shape it holds; its devices are not free.
-fn keep(view: &View, job: JobIdx, end: f64, free: &mut [u32]) -> Share {
-    let shape = view.run(job).shape;
+fn keep(view: &View, job: JobIdx, free: &mut [u32]) -> Share {
+    let (shape, rank) = (view.run(job).shape, view.run(job).rank);
     let needs = needs(&view.spec(job).shapes[shape as usize], free.len());
     free.iter_mut().zip(needs).for_each(|(free, need)| *free = free.saturating_sub(need));
-    Share { shape: Some(shape), ..Share::whole(job, Rank(LEASED, end)) }
+    Share { shape: Some(shape), ..Share::whole(job, rank) }
 }
 
 /// Devices by kind.
@@ -157,8 +196,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn leased(&self, shape: u16, end: f64) -> Share {
-        Share { shape: Some(shape), ..Share::whole(self.job, Rank(LEASED, end)) }
+    fn leased(&self, shape: u16, rank: Rank) -> Share {
+        Share { shape: Some(shape), ..Share::whole(self.job, rank) }
     }
 
     /// Any shape that is idle, behind all leases, the furthest behind first.
@@ -222,6 +261,8 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
+    use yard_core::job::Rank;
+
     use crate::testing::{World, policy};
 
     #[test]
@@ -245,12 +286,13 @@ mod tests {
         let mut alone = World::new(&[1]);
         alone.submit_all(&[(1, 1000.0)]);
         alone.plan(&mut *policy("themis:lease=100:f=0"));
-        assert_eq!(alone.shares.values().next().map(|share| share.rank.1), Some(100.0));
+        assert_eq!(alone.shares.values().next().map(|share| share.rank), Some(Rank(-1.0, 100.0)));
         let mut rivals = World::new(&[1]);
         rivals.submit_all(&[(1, 1000.0), (1, 1000.0)]);
         rivals.plan(&mut *policy("themis:lease=100:f=0"));
-        let winner = rivals.shares.values().find(|share| share.rank.0 == 0.0).unwrap();
-        assert!(winner.rank.1 > 0.0 && winner.rank.1 < 100.0, "{:?}", winner.rank);
+        let winner = rivals.shares.values().next().unwrap();
+        assert!(winner.rank.0 > -1.0 && winner.rank.0 < 0.0, "{:?}", winner.rank);
+        assert_eq!(rivals.shares.len(), 1, "who lost gets nothing");
     }
 
     #[test]
@@ -258,7 +300,7 @@ mod tests {
         let mut world = World::new(&[4]);
         world.submit_all(&[(1, 1000.0); 5]);
         world.plan(&mut *policy("themis:f=0.8"));
-        let leased = world.shares.values().filter(|share| share.rank.0 == 0.0).count();
+        let leased = world.shares.values().filter(|share| share.rank.0 < 0.0).count();
         assert_eq!((leased, world.running().len()), (4, 4));
     }
 

@@ -49,6 +49,7 @@ impl Engine {
                 turning,
                 homes: rounds::Homes { resting: &state.resting, runs: &state.runs },
                 gate: &Gate::default(),
+                apart: state.settings.apart,
             },
             &seats,
         );

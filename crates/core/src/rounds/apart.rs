@@ -1,0 +1,53 @@
+//! Gangs that span nodes, kept off each other's nodes where the policy wants that: they would share the network there.
+
+use std::collections::BTreeSet;
+
+use super::Round;
+use crate::book::ShareId;
+use crate::cluster::{NodeState, Placement, Slice};
+use crate::ids::NodeId;
+use crate::job::Shape;
+
+impl Round<'_> {
+    /// Devices for a shape.
+    pub(super) fn lay(&mut self, shape: &Shape) -> Option<Placement> {
+        let first = self.placer.place(self.nodes, shape)?;
+        if !self.crosses(&first) {
+            return Some(first);
+        }
+        let closed = self.closed();
+        self.nodes.promise(&closed);
+        let found = self.placer.place(self.nodes, shape);
+        self.nodes.release(&closed);
+        found
+    }
+
+    /// Whether a placement spans nodes and meets another that does.
+    pub(super) fn crosses(&self, placement: &Placement) -> bool {
+        let spans = self.apart && placement.0.len() > 1;
+        let crossed = if spans { self.crossed() } else { BTreeSet::new() };
+        placement.0.iter().any(|slice| crossed.contains(&slice.node))
+    }
+
+    /// The same for what a share had before it was stopped in this round.
+    pub(super) fn crosses_at_home(&self, share: ShareId) -> bool {
+        let stopped = self.stopped.get(&share).filter(|_| self.apart);
+        stopped.and_then(|lease| self.leases.get(*lease)).is_some_and(|lease| self.crosses(&lease.placement))
+    }
+
+    /// Nodes with a gang that spans several.
+    fn crossed(&self) -> BTreeSet<NodeId> {
+        let gangs = self.book.chosen_from_last().map(|key| &self.placement_of(key.share).0);
+        gangs.filter(|slices| slices.len() > 1).flatten().map(|slice| slice.node).collect()
+    }
+
+    /// All that is free on those.
+    fn closed(&self) -> Placement {
+        let slice = |id: NodeId| {
+            let node = self.nodes.get(id);
+            let open = node.state == NodeState::Up && node.free_count() > 0;
+            open.then(|| Slice { node: id, mask: node.take(node.free_count()) })
+        };
+        Placement(self.crossed().into_iter().filter_map(slice).collect())
+    }
+}
