@@ -38,8 +38,9 @@ Figures of commit $commit against published ones, printed by \`yard validate\` a
   win; GPU-hours may be 15 % more, a bound that was set after sia on burst20 was seen at 14 %.
 - **shockwave**: Shockwave's simulator on its 120 jobs, 32 GPUs, rounds of 120 s. Finish-time fairness is measured as in its
   results: the completion time over 120/32 of the time alone. Devices that fall free within a round are given out at once.
-  The bound on unfairness (\`rho\`) was chosen on this one trace.
-- **perotin**: the policy of that name on random workflows, against what no schedule can beat; the reference is its ratio.
+  The bound on unfairness (\`rho\`) is the artifact's own, 1.
+- **perotin**: the policy of that name on random workflows, against what no schedule can beat; the reference is the ratio
+  that is proven for one plan carried through. It plans anew at every event, which is measured here and not proven.
 - **estimates**: at 40 random instants of a run all jobs are foretold; the share of starts and ends that were inside the
   90 % interval, and of both before its upper limit (95 %), at the second half of the instants: at the first, the record
   of how estimates turned out is made. Who comes later is not known to the forecast; with "durations ×⅓–3" neither is how

@@ -13,6 +13,8 @@ pub(super) struct Wish {
     pub(super) job: JobIdx,
     /// Who came first is guaranteed first.
     pub(super) order: (Time, JobId),
+    /// Whether it was guaranteed by the program, which keeps what packing may not be able to.
+    pub(super) kept: bool,
     pub(super) kind: usize,
     /// Devices, rounded up.
     pub(super) size: u32,
@@ -74,24 +76,30 @@ pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Ef
     let empty = capacity.iter().map(|count| vec![*count; last.min(HORIZON)]).collect();
     let mut table = Table { free: empty, rows: BTreeMap::new() };
     let left_out = table.admit_all(wishes);
+    let at_once = !left_out && !others;
+    let now = if at_once { 1.0 } else { -1.0 } / f64::from(capacity.iter().sum::<u32>().max(1));
+    if effort == Effort::Exact {
+        table.readmit(wishes, capacity, now);
+    }
     if effort != Effort::Packed {
         table.improve(wishes);
     }
-    let at_once = !left_out && !others;
     if at_once {
         table.pull_forward(wishes);
     }
-    let now = if at_once { 1.0 } else { -1.0 } / f64::from(capacity.iter().sum::<u32>().max(1));
     let proof = if effort == Effort::Exact { table.solve(wishes, capacity, now) } else { None };
     let chosen = |(at, row): (&usize, &Row)| (wishes[*at].job, Chosen { now: row.leases.contains(&0) });
-    Choice { chosen: table.rows.iter().map(chosen).collect(), proof }
+    // Within a lease nobody loses the guarantee that the program gave it.
+    let kept = wishes.iter().filter(|wish| effort == Effort::Packed && wish.kept && !wish.ends.is_empty());
+    let kept = kept.map(|wish| (wish.job, Chosen { now: false }));
+    Choice { chosen: kept.chain(table.rows.iter().map(chosen)).collect(), proof }
 }
 
 impl Table {
     /// Guarantees as many as can be, who came first before the others. Whether somebody was left out.
     fn admit_all(&mut self, wishes: &[Wish]) -> bool {
         let mut order: Vec<usize> = (0..wishes.len()).collect();
-        order.sort_by_key(|at| wishes[*at].order);
+        order.sort_by_key(|at| (!wishes[*at].kept, wishes[*at].order));
         let (mut left_out, mut repacks) = (false, 0);
         for at in order {
             let mut ends = wishes[at].ends.iter().map(|end| end.0);
@@ -103,6 +111,32 @@ impl Table {
             left_out |= !admitted && !wishes[at].ends.is_empty();
         }
         left_out
+    }
+
+    /// Guarantees those once more that the program had found room for and packing did not.
+    fn readmit(&mut self, wishes: &[Wish], capacity: &[u32], now: f64) {
+        let lost =
+            |at: &usize| wishes[*at].kept && !wishes[*at].ends.is_empty() && !self.rows.contains_key(at);
+        let mut lost: Vec<usize> = (0..wishes.len()).filter(lost).collect();
+        lost.sort_by_key(|at| wishes[*at].order);
+        for at in lost {
+            let mut rows = self.rows.clone();
+            rows.insert(at, Row { leases: Vec::new(), end: 0 });
+            if let Some((rows, _)) = program::solve(wishes, &rows, capacity, now) {
+                self.set(wishes, rows);
+            }
+        }
+    }
+
+    /// Has these leases instead of those it has.
+    fn set(&mut self, wishes: &[Wish], rows: BTreeMap<usize, Row>) {
+        for (at, row) in &self.rows {
+            row.leases.iter().for_each(|lease| self.free[wishes[*at].kind][*lease] += wishes[*at].size);
+        }
+        for (at, row) in &rows {
+            row.leases.iter().for_each(|lease| self.free[wishes[*at].kind][*lease] -= wishes[*at].size);
+        }
+        self.rows = rows;
     }
 
     /// Gives a job the last leases before a deadline that are free.
@@ -123,7 +157,7 @@ impl Table {
         let (rows, bound) = program::solve(wishes, &self.rows, capacity, now)?;
         let (greedy, solved) = (worth(wishes, &self.rows, now), worth(wishes, &rows, now));
         if solved > greedy {
-            self.rows = rows;
+            self.set(wishes, rows);
         }
         Some((solved.max(greedy), bound.max(solved).max(greedy)))
     }
@@ -200,7 +234,7 @@ mod tests {
 
     fn wish(at: u32, size: u32, leases: usize, ends: &[(usize, f64)]) -> Wish {
         let order = (Time(u64::from(at)), JobId(u64::from(at)));
-        Wish { job: JobIdx(at), order, kind: 0, size, leases, ends: ends.to_vec() }
+        Wish { job: JobIdx(at), order, kept: false, kind: 0, size, leases, ends: ends.to_vec() }
     }
 
     /// How many can be guaranteed, who came first before the others, if every way to pack them is tried.

@@ -8,8 +8,9 @@
 //! Sizes on one node are rounded up to a power of two (3→4, 5..7→8), so that counts suffice. Solved by the program's own
 //! greedy packing, from the back (`leases`): a job is guaranteed if all before it stay so. Then soft deadlines are exchanged
 //! while that is worth more (`trade`); with `exact=true` the integer program is solved by branch and bound for those that
-//! are guaranteed (`program`), under a number of nodes, with its bound as the certificate. Tests compare both with every
-//! choice there is on small cases.
+//! are guaranteed (`program`), under a number of nodes, with its bound as the certificate; whom the program found room for
+//! stays guaranteed by it, also where packing alone would leave it out. Tests compare both with every choice there is on
+//! small cases.
 //! Placing: the largest leased jobs come first, and of rounded sizes whose sum fits none then lies on more nodes than it
 //! must (the paper's proposition, a test here), so that its search over placements has nothing left to find; which
 //! devices is the placer's choice, one job at a time, and `pack` takes the fullest node that fits.
@@ -71,7 +72,7 @@ struct Chronus {
 impl Policy for Chronus {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let lease = Lease::at(view, self.lease);
-        let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job)).collect();
+        let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job, self.exact)).collect();
         let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let others = view.active().any(|job| view.spec(job).deadline.is_none());
         // Between the beginnings of leases only who is guaranteed matters, and that is known without the program.
@@ -110,7 +111,7 @@ impl Lease {
     }
 
     /// What a job with deadlines wants; none where it has no deadline left.
-    fn wish(&self, view: &View, job: JobIdx) -> Option<Wish> {
+    fn wish(&self, view: &View, job: JobIdx, exact: bool) -> Option<Wish> {
         let (spec, run) = (view.spec(job), view.run(job));
         let hard = spec.deadline.map(|by| (by, 1.0));
         let soft = spec.rewards.iter().flat_map(|all| all.iter()).map(|reward| (reward.by, reward.worth));
@@ -132,6 +133,7 @@ impl Lease {
         (!ends.is_empty() || leased).then(|| Wish {
             job,
             order: (submitted, id),
+            kept: exact && (run.rank.0 == LEASED || run.rank.0 == LATER),
             kind: need.kind.index(),
             size,
             leases: leases as usize,
@@ -200,6 +202,31 @@ mod tests {
         world.set_deadline(1, 30.0);
         let ends = run("chronus:lease=5", &mut world);
         assert_eq!((ends[0], ends[2]), (20.0, 30.0), "{ends:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn the_program_keeps_no_fewer_deadlines_than_packing(
+            jobs in prop::collection::vec((0u32..3, 1u32..5, 0u32..5, 0u32..3), 1..9),
+        ) {
+            // Jobs as size, leases, leases to spare, and lease of arrival; on four devices.
+            let met = |policy: &str| {
+                let mut world = World::new(&[4]);
+                for (power, leases, _, at) in &jobs {
+                    world.submit_at(f64::from(at * 10), 1 << power, f64::from(leases * 10));
+                }
+                let by = |(_, leases, spare, at): &(u32, u32, u32, u32)| f64::from((at + leases + spare) * 10);
+                let mut sorted = jobs.clone();
+                sorted.sort_by_key(|job| job.3);
+                let deadlines: Vec<f64> = sorted.iter().map(by).collect();
+                world.deadlines = deadlines.clone();
+                let ends = run(policy, &mut world);
+                ends.iter().zip(&deadlines).filter(|(end, by)| **end <= **by + 1e-6).count()
+            };
+            let (packed, exact) = (met("chronus:lease=10"), met("chronus:lease=10:exact=true"));
+            prop_assert!(exact >= packed, "{exact} where packing keeps {packed}");
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! part of its work that a job will have done. Nobody's projected finish-time fairness ρ_j may exceed `rho`; where that
 //! cannot be had, w_j = ρ_j^λ for those beyond it (ρ_j^100 for a last round), else 1. ρ_j is the time since submission
 //! plus the time left at a fair share min(1, devices / J), over the running mean of what all of its time would have
-//! taken at fair shares. The artifact divides points in time where we divide times, which forgives late comers, and
-//! asks for rho = 1; 1.2 with times is fairer than that and leaves room for the long jobs.
+//! taken at fair shares. The artifact divides points in time where we divide times, which forgives late comers; it asks
+//! for rho = 1, and so do we.
 //! The time left is predicted (`predict`), the window planned by marginal gains (`window`), with a proof of how far from
 //! the best it can be (`bound`): the window's program as above, under the devices of all its rounds together. The plan is made anew every
-//! round and its first round used: who is beyond `rho` goes first, then by rounds planned, then the longest.
+//! round and its first round used: who needs all rounds of it goes first, then of the planned who is beyond `rho`, then by
+//! rounds planned, and with what is left the longest.
 //! Reads: devices of the best liked usable shape, speeds, steps, regimes seen; the mean is the second part of the rank
 //! in force. Cost: O(J · R · log J) for each of about 30 levels of the last term.
 //! Not to be used on mixed kinds or for elastic jobs: devices are counted as if all were alike, sizes as given.
@@ -38,7 +39,7 @@ pub(crate) const ENTRY: Entry = Entry {
         ("window", "rounds that are planned ahead [20]"),
         ("k", "what a second costs that the last job is late after the window [0.001]"),
         ("lambda", "power of the unfairness by which jobs beyond the bound count more [12]"),
-        ("rho", "projected finish-time fairness beyond which a job goes first [1.2]"),
+        ("rho", "projected finish-time fairness beyond which a job counts more and goes first [1]"),
     ],
     rounds: true,
     make: |params| Ok(Box::new(Shockwave::new(params)?)),
@@ -72,7 +73,7 @@ impl Shockwave {
             rounds: window as u32,
             k: params.positive("k")?.unwrap_or(1e-3),
             lambda: params.positive("lambda")?.unwrap_or(12.0),
-            rho: params.positive("rho")?.unwrap_or(1.2),
+            rho: params.positive("rho")?.unwrap_or(1.0),
         })
     }
 }
@@ -102,7 +103,8 @@ impl Policy for Shockwave {
         let window = Window { rounds: self.rounds, seconds: round, k: self.k, devices };
         let rows = self.rows(&outlooks, &window, share);
         let planned = window::plan(&rows, &window);
-        let place = |at: usize| (self.place(&outlooks[at], planned[at]), view.run(outlooks[at].job).id);
+        let all = window::length(&rows, &planned, &window);
+        let place = |at: usize| (self.place(&outlooks[at], planned[at], all), view.run(outlooks[at].job).id);
         let mut order: Vec<usize> = (0..outlooks.len()).collect();
         order.sort_by(|a, b| {
             let (((class_a, large_a), id_a), ((class_b, large_b), id_b)) = (place(*a), place(*b));
@@ -126,14 +128,17 @@ impl Policy for Shockwave {
 }
 
 impl Shockwave {
-    /// Who is beyond the bound, who has rounds in the plan, and who has what is left: each the largest first.
-    fn place(&self, own: &Outlook, planned: u32) -> (u8, [f64; 2]) {
-        if own.rho > self.rho {
-            (0, [own.rho, 0.0])
-        } else if planned > 0 {
-            (1, [f64::from(planned), own.course.left])
+    /// Who needs all rounds that the plan takes; of the others in it those beyond the bound, as the artifact's second
+    /// program has them; and who has what is left: each the largest first.
+    fn place(&self, own: &Outlook, planned: u32, all: u32) -> (u8, [f64; 2]) {
+        if planned == 0 {
+            (3, [own.course.left, 0.0])
+        } else if planned >= all {
+            (0, [own.rho, own.course.left])
+        } else if own.rho > self.rho {
+            (1, [own.rho, 0.0])
         } else {
-            (2, [own.course.left, 0.0])
+            (2, [f64::from(planned), own.course.left])
         }
     }
 
@@ -215,7 +220,7 @@ mod tests {
             world.plan(&mut *shockwave);
             waited += 1;
         }
-        // Alone on half of the device it would be done after 40 s, and rho is 1.2.
+        // Alone on half of the device it would be done after 40 s.
         assert!(world.running() == [1] && waited <= 5, "{waited} rounds");
     }
 

@@ -161,6 +161,11 @@ fn at_level(rows: &[Row], late: f64, window: &Window) -> Option<(f64, Vec<u32>)>
     Some((worth(rows, &rounds, window), rounds))
 }
 
+/// Rounds that a plan takes if no device idles.
+pub(super) fn length(rows: &[Row], rounds: &[u32], window: &Window) -> u32 {
+    used(rows, rounds).div_ceil(u64::from(window.devices.max(1))).min(u64::from(window.rounds)) as u32
+}
+
 /// The objective.
 pub(super) fn worth(rows: &[Row], rounds: &[u32], window: &Window) -> f64 {
     let pairs = || rows.iter().zip(rounds);

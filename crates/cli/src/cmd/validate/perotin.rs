@@ -1,4 +1,5 @@
-//! Perotin's ratio in simulation: workflows of random shape, drawn anew for each seed, run to their end on one and on
+//! Perotin's ratio in simulation, within its conditions (seven devices of a kind or more, all jobs known, starts that cost
+//! nothing) but for planning anew at each event, for which it is not proven: workflows of random shape, drawn anew for each seed, run to their end on one and on
 //! two kinds of devices; the time until the last job is done against what no schedule can beat.
 
 use std::fmt::Write as _;
@@ -16,7 +17,8 @@ use crate::runner;
 const WORKFLOWS: u64 = 10;
 
 /// The clusters, and φd + 2√(φd) + 1 for their number of kinds.
-const CLUSTERS: [(&str, &str, f64); 2] = [("one kind", "a:16", 5.162_0), ("two kinds", "a:8,b:8", 7.833_9)];
+const CLUSTERS: [(&str, &str, f64); 2] =
+    [("one kind of 16", "a:16", 5.162_0), ("two kinds of 8", "a:8,b:8", 7.833_9)];
 
 /// Needs no data.
 pub(super) fn perotin(_: &Path) -> anyhow::Result<Option<Vec<Check>>> {

@@ -1,4 +1,4 @@
-//! Shockwave's artifact on its 120 jobs, 32 GPUs, rounds of 120 s.
+//! Shockwave's artifact on its 120 jobs, 32 GPUs, rounds of 120 s, at its own bound on unfairness, which is our default.
 
 use std::path::Path;
 
