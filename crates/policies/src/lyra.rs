@@ -7,7 +7,9 @@
 //! Of several kinds a job has its base on the one whose devices do most for it among those that are left; it may go over
 //! to another for more.
 //! The paper's other half, servers lent by an inference cluster and given back where that stops least, is the engine's for
-//! every policy (`yard_core::reclaim`; `yard sim --lend`), because a policy does not see who lies where.
+//! every policy (`yard_core::reclaim`; `yard sim --lend`), because a policy does not see who lies where: first idle nodes
+//! go, then those whose jobs can go on smaller elsewhere, then those that stop the fewest. Missing: flexible workers are
+//! not steered to lent nodes when they are placed, and who scales in is restarted in the smaller size.
 //! Reads: sizes, speeds, steps left. Cost: O(jobs log jobs), and a few hundred passes over the sizes.
 //! Not to be used where restarts are dear: sizes change with every arrival and end.
 

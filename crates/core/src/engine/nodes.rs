@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Engine;
 use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
+use crate::job::{Need, Shape, Spread};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
 use crate::reclaim::{self, Servers};
 
 /// How many jobs are stopped rather than one that may not be.
 const BOUND: f64 = 1000.0;
+
+/// The part of a stop that a job costs which goes on in a smaller size on nodes that are not lent: those go first.
+const SCALED_IN: f64 = 1e-3;
 
 impl Engine {
     pub(super) fn node(&mut self, change: NodeChange, out: &mut Vec<Effect>) {
@@ -90,7 +94,7 @@ impl Engine {
             for job in &lease.jobs {
                 let row = *rows.entry(*job).or_insert(servers.weights.len());
                 if row == servers.weights.len() {
-                    servers.weights.push(self.stop_weight(*job));
+                    servers.weights.push(self.stop_weight(*job, &lease.placement, among));
                 }
                 let hit = among.iter().zip(&mut servers.jobs).filter(|(node, _)| on(node));
                 hit.for_each(|(_, jobs)| jobs.push(row));
@@ -100,12 +104,32 @@ impl Engine {
     }
 
     /// What it costs to stop a job: as much as any other, and a little for what it loses. One that may not be stopped, or
-    /// was promised a time, is worth many.
-    fn stop_weight(&self, job: JobIdx) -> f64 {
+    /// was promised a time, is worth many; one that can do with less, hardly anything.
+    fn stop_weight(&self, job: JobIdx, placement: &Placement, lent: &[NodeId]) -> f64 {
         let (spec, run) = (&self.state.specs[job.index()], self.state.run(job));
         let lost = spec.costs.restart().secs() * f64::from(run.devices);
         let bound = !spec.pausable || run.stuck || run.promise.is_some();
-        if bound { BOUND } else { 1.0 + 1e-3 * lost / (1.0 + lost) }
+        let weight = 1.0 + 1e-3 * lost / (1.0 + lost);
+        match bound {
+            true => BOUND,
+            false if self.scales_in(job, placement, lent) => SCALED_IN * weight,
+            false => weight,
+        }
+    }
+
+    /// Whether one of a job's sizes fits into those of its devices that are not lent.
+    fn scales_in(&self, job: JobIdx, placement: &Placement, lent: &[NodeId]) -> bool {
+        let own: Vec<&Slice> = placement.0.iter().filter(|slice| !lent.contains(&slice.node)).collect();
+        let spec = &self.state.specs[job.index()];
+        let of_kind = |slice: &&&Slice, need: &Need| self.state.nodes.get(slice.node).spec.kind == need.kind;
+        let enough = |shape: &Shape, need: &Need| {
+            let devices =
+                own.iter().filter(|slice| of_kind(slice, need)).map(|slice| slice.mask.count_ones());
+            let most = if shape.spread == Spread::Node { devices.max() } else { Some(devices.sum()) };
+            most.is_some_and(|most| most >= need.devices)
+        };
+        let mut shapes = spec.usable().map(|shape| &spec.shapes[shape as usize]);
+        shapes.any(|shape| shape.needs.iter().all(|need| enough(shape, need)))
     }
 
     /// Some of a node's devices are out of service from now on, and no others: who is on them goes elsewhere.

@@ -122,6 +122,17 @@ fn of_lent_nodes_those_go_that_stop_the_fewest_jobs() {
 }
 
 #[test]
+fn who_can_do_with_less_scales_in_before_anybody_is_stopped() {
+    // `b` and `c` are lent. The wide job keeps `a` without its node there; the rigid one would have nowhere to go.
+    let mut world = World::new("a:2 b:2 c:2");
+    world.script("submit 4|2 2");
+    assert_eq!(world.picture(), "a: 0 0 | b: 0 0 | c: 1 1");
+    world.step(Input::Node(NodeChange::Lent { among: vec![NodeId(1), NodeId(2)], nodes: 1 }));
+    world.settle();
+    assert_eq!(world.picture(), "a: 0 0 | b: . . | c: 1 1", "the wide job goes on smaller");
+}
+
+#[test]
 fn idle_nodes_go_first_and_one_that_drains_is_left_alone() {
     let mut world = World::new("a:1 b:1 c:1");
     world.script("submit 1 1; drain a");

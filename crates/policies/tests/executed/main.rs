@@ -4,6 +4,7 @@
 mod nash;
 mod pollux;
 mod themis;
+mod tiresias;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
