@@ -23,6 +23,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "afs",
     family: "elastic",
     paper: "AFS, Hwang et al., NSDI 2021",
+    there: "the rule for each device (AFS-L) and the one without lengths (AFS-P, reconstructed)",
+    missing: "its share of CPUs, and CoDDL's way to change sizes without a restart",
     about: "Each device to the job where it shortens the mean completion time most; sizes change at every event",
     params: &[("lengths", "known: AFS-L, by steps left; unknown: AFS-P, by speeds alone [known]")],
     rounds: true,

@@ -32,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "allox",
     family: "matching",
     paper: "AlloX, Le et al., EuroSys 2020",
+    there: "the matching of jobs to places from the end, exact for jobs of one device; `alpha`",
+    missing: "the estimator that samples speeds; a proof for gangs, which are counted by device time",
     about: "Least mean completion time on unlike devices by min-cost matching; jobs of one device; never stops a job",
     params: &[
         ("alpha", "part of the waiting jobs that is matched, the longest waiting first [default: 1]"),

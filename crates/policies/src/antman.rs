@@ -32,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "antman",
     family: "sharing",
     paper: "AntMan, Xiao et al., OSDI 2020",
+    there: "guaranteed and opportunistic jobs, quotas, reservations, upgrades; agents measure and pause",
+    missing: "memory that moves to the host and kernels that are delayed one by one: opportunistic jobs are paused instead",
     about: "Guaranteed jobs as if alone, within quotas; opportunistic ones on the idlest devices beside them",
     params: &[
         (

@@ -30,6 +30,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "backfill",
     family: "queue",
     paper: "EASY, Lifka, JSSPP 1995",
+    there: "the reservation of the head and who may go before it, by believed ends",
+    missing: "reservations behind the head (conservative backfilling)",
     about: "In order of submission; the head has a reservation and shorter jobs fill the gap before it",
     params: &[],
     rounds: false,

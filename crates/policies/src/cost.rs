@@ -19,6 +19,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "cost",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "all of it, and the artifact's own sum (`artifact=true`)",
+    missing: "nothing",
     about: "steps a second for each dollar are as many as can be; the rest runs on devices that would idle",
     params: &[DOLLARS, ARTIFACT],
     rounds: true,

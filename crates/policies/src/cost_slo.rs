@@ -23,6 +23,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "cost-slo",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "the ratio with deadlines as floors on speeds",
+    missing: "nothing; where not all can be met, as many as can be, where the artifact drops all",
     about: "deadlines are met where they can be, and beyond them steps for each dollar are as many as can be",
     params: &[DOLLARS],
     rounds: true,

@@ -29,6 +29,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "edf",
     family: "deadline",
     paper: "Liu and Layland, J. ACM 1973",
+    there: "all of it: the earliest deadline first, preemptive",
+    missing: "nothing; deadlines are not admitted here but by `--promises`",
     about: "Earliest deadline first, preemptive; jobs without a deadline come last",
     params: &[(
         "size",

@@ -22,6 +22,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "elas",
     family: "attained",
     paper: "E-LAS (reconstruction), Sultana et al., ICPP 2020",
+    there: "an order by attained service over progress, with the properties that the abstract names",
+    missing: "the paper's formula, which is in no artifact, and its placement",
     about: "Least device time still to come, as progress so far tells, preemptive; needs no durations",
     params: &[],
     rounds: true,

@@ -31,6 +31,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "elasticflow",
     family: "deadline",
     paper: "Gu et al., ASPLOS 2023",
+    there: "minimum satisfactory shares, admission (`--promises`), the rest by least growth of device time",
+    missing: "buddy placement with migration: the placer packs, and jobs move only when all are placed anew",
     about: "As many devices as each deadline needs, the rest where device time grows least; needs speeds at all sizes",
     params: &[(
         "artifact",

@@ -15,6 +15,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "fifo",
     family: "queue",
     paper: "YARN-CS baseline in Gu et al., NSDI 2019",
+    there: "all of it: in order of submission, the first that does not fit blocks the rest",
+    missing: "nothing",
     about: "In order of submission; the first job that does not fit blocks the rest; never stops a job",
     params: &[],
     rounds: false,

@@ -14,6 +14,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "fifo-fit",
     family: "queue",
     paper: "fjf in the artifact of Gu et al., NSDI 2019",
+    there: "all of it: in order of submission, past whoever does not fit",
+    missing: "nothing",
     about: "In order of submission, passing jobs that do not fit; never stops a job",
     params: &[],
     rounds: false,

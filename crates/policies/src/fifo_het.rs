@@ -26,6 +26,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "fifo-het",
     family: "queue",
     paper: "fifo_perf of Gavel, Narayanan et al., OSDI 2020",
+    there: "all of it, with its pairs (`packed=true`)",
+    missing: "nothing",
     about: "In order of submission, each job on the fastest kind that has room; the first without room blocks",
     params: &[PACKED],
     rounds: true,

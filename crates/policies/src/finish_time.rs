@@ -22,6 +22,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "finish-time",
     family: "fair shares",
     paper: "Gavel, OSDI 2020; Themis, NSDI 2020",
+    there: "Gavel's form of it, with pairs (`packed=true`)",
+    missing: "nothing of Gavel's; of Themis the auction: see `themis`",
     about: "the largest finish time over that on a 1/n share alone is as small as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,

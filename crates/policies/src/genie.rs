@@ -23,6 +23,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "genie",
     family: "deadline",
     paper: "after Chen et al., TPDS 2020 (reconstructed)",
+    there: "the fewest devices that meet each deadline, the least slack first",
+    missing: "its predictor of speeds, which has no public program: speeds come from the belief",
     about: "The fewest devices that meet each deadline as if alone, least slack first",
     params: &[],
     rounds: true,

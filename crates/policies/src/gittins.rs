@@ -24,6 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "gittins",
     family: "attained",
     paper: "2D-Gittins, Gu et al., NSDI 2019",
+    there: "the index itself, by the distribution of past services",
+    missing: "its discretisation into queues, and the placement of the same paper",
     about: "Best chance of ending soon, by the services of past jobs, preemptive",
     params: &[],
     rounds: true,

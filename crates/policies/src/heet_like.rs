@@ -23,6 +23,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "heet-like",
     family: "elastic",
     paper: "in the manner of Heet, Mo et al., ASPLOS 2024",
+    there: "a matching of jobs to pieces by a price of our own, then trades",
+    missing: "the paper's price function and its prediction of speeds, which are not public",
     about: "Jobs matched to pieces of the cluster by speed, wait and price, then grown; no parity with the paper claimed",
     params: &[("weight", "power of the price: 0.5 prefers large pieces, 1 what each device gives [0.5]")],
     rounds: true,

@@ -22,6 +22,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "hierarchical",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "two levels, by shares or first come, first served inside an entity",
+    missing: "deeper trees",
     about: "tenants share by weight, and inside a tenant its jobs share or go first come, first served",
     params: &[
         (

@@ -22,6 +22,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "hypersched",
     family: "deadline",
     paper: "after Liaw et al., SoCC 2019 (reconstructed)",
+    there: "explore, then exploit as the deadline comes near",
+    missing: "trials and their accuracy: how far a job is stands for it",
     about: "All jobs small at first; near their deadlines those that are furthest grow, and those that are behind wait",
     params: &[
         ("from", "the part of its time after which a job grows [0.5]"),

@@ -21,6 +21,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "isolated",
     family: "sharing",
     paper: "baseline of Gavel, Narayanan et al., OSDI 2020",
+    there: "all of it: the 1/n share of each kind",
+    missing: "nothing",
     about: "To each job an equal part of every kind of device, as if it had its own piece of the cluster",
     params: &[],
     rounds: true,

@@ -26,6 +26,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "kubeshare",
     family: "sharing",
     paper: "KubeShare 1.0, Yeh et al., HPDC 2020",
+    there: "requests, limits, memory, affinity, anti-affinity and exclusion; best fit",
+    missing: "the token by which its daemon shares a device: shares are enforced by MPS or not at all; version 2.0",
     about: "Parts of devices by request, best fit, with affinity, anti-affinity and exclusion; never stops a job",
     params: &[],
     rounds: false,

@@ -19,6 +19,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "las",
     family: "attained",
     paper: "2D-LAS, Gu et al., NSDI 2019",
+    there: "the order by attained device time, preemptive at beats",
+    missing: "nothing",
     about: "Least attained device time first, preemptive; needs no durations",
     params: &[],
     rounds: true,

@@ -88,6 +88,10 @@ pub struct Entry {
     pub family: &'static str,
     /// Where it comes from.
     pub paper: &'static str,
+    /// What of the paper is there.
+    pub there: &'static str,
+    /// What of it is not; "nothing" where all is.
+    pub missing: &'static str,
     /// What it does, in a sentence.
     pub about: &'static str,
     /// The parameters it takes, each with what it means and what it is if not given.
@@ -177,7 +181,8 @@ mod tests {
     fn names_are_unique_and_entries_complete() {
         for (at, entry) in ALL.iter().enumerate() {
             assert!(ALL[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
-            assert!(!entry.about.is_empty() && !entry.paper.is_empty() && !entry.family.is_empty());
+            let said = [entry.about, entry.paper, entry.family, entry.there, entry.missing];
+            assert!(said.iter().all(|text| !text.is_empty()), "{}", entry.name);
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "ljf",
     family: "size",
     paper: "first-fit decreasing, Johnson, MIT 1973",
+    there: "all of it: the most devices first",
+    missing: "nothing",
     about: "Most devices first, preemptive",
     params: &[],
     rounds: true,

@@ -22,6 +22,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "lpjf",
     family: "artifact",
     paper: "lpjf in the artifact of Gu et al., NSDI 2019",
+    there: "the artifact's order with its slip, digit for digit",
+    missing: "nothing; there is no paper behind it",
     about: "Longest pending first with that simulator's slip, only to compare with it",
     params: &[],
     rounds: false,

@@ -12,6 +12,8 @@
 //! 0.85 and 0.95, are for cards that one job cannot fill: on an H200 they would let nobody share. Of the pairs no
 //! memory was recorded, so memory bounds who fits and is not in the tree.
 //!
+//! Missing: the profiler's own cluster, the duration model (an additive model on names, users and times), the model of
+//! arrivals that turns packing off, and a tree that was learned on more than one feature.
 //! Where the paper runs each job on a small cluster first to profile it, here a job of which nothing is known runs
 //! alone until its usage was measured. Durations are the belief's: steps over speed. The paper turns packing off when
 //! it predicts few arrivals; here it is off while all that wait fits.
@@ -34,6 +36,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "lucid",
     family: "sharing",
     paper: "Lucid, Hu et al., ASPLOS 2023",
+    there: "least device time first, pairs by sharing scores, no job is ever stopped",
+    missing: "the profiler's own small cluster (a job is seen while it runs alone), the duration model (durations are the belief's), the throughput model that turns packing off, and a learned tree: this one has two thresholds on one feature",
     about: "Least device time first; pairs by sharing scores from a small decision tree; never stops a job",
     params: &[],
     rounds: false,

@@ -26,6 +26,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "lyra",
     family: "elastic",
     paper: "Lyra, Li et al., EuroSys 2023",
+    there: "base sizes by the shortest, the knapsack of larger ones; lent nodes go back where that costs least (`--lend`)",
+    missing: "steering flexible workers to lent nodes; a job that gives up a node is restarted at a smaller size, not shrunk while it runs",
     about: "The smallest sizes to the shortest jobs, then a knapsack of sizes by time saved; needs durations",
     params: &[],
     rounds: true,

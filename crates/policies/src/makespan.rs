@@ -19,6 +19,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "makespan",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "all of it, with pairs (`packed=true`)",
+    missing: "nothing",
     about: "all jobs present are done as early as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,

@@ -21,6 +21,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "max-min",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "all of it, with pairs (`packed=true`)",
+    missing: "nothing",
     about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,

@@ -17,6 +17,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "max-throughput",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "all of it, with pairs (`packed=true`)",
+    missing: "nothing",
     about: "the steps a second of all jobs together are as many as can be, on mixed kinds",
     params: &[
         ("normalised", "count each job's speed over that of an even share: true or false [false]"),

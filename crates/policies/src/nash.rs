@@ -24,6 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "nash",
     family: "fair shares",
     paper: "Cole et al., EC 2013; Gavel, OSDI 2020",
+    there: "proportional fairness; `strategy-proof=true` with the withheld parts left idle",
+    missing: "`strategy-proof` under `--compat gavel`, whose rounds give them out, and against who splits a job or comes and goes",
     about: "proportional fairness: the geometric mean of all normalised throughputs is as large as can be",
     params: &[
         crate::params::AGNOSTIC,

@@ -20,6 +20,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "round-robin",
     family: "sharing",
     paper: "time slicing of Gandiva, Xiao et al., OSDI 2018",
+    there: "time slices of equal length for all",
+    missing: "packing, migration, growing and shrinking, affinity of servers: see `gandiva`",
     about: "Equal parts of the time for all jobs, in turns",
     params: &[],
     rounds: true,

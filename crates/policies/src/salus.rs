@@ -33,6 +33,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "salus",
     family: "sharing",
     paper: "Salus, Yu and Chowdhury, MLSys 2020",
+    there: "the rule by which memory is safe, its four orders",
+    missing: "lanes and switching by the iteration: residents run at once and the driver switches",
     about: "As many jobs resident on each device as its memory holds, by arrival, size, time left or fairly",
     params: &[
         ("order", "who becomes resident first: fifo, pack, srtf or fair [fifo]"),

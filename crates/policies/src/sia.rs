@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "sia",
     family: "elastic",
     paper: "Sia, Jayaram Subramanya et al., SOSP 2023",
+    there: "the program over configurations, restarts, goodput, ageing; solved with a proof",
+    missing: "jobs in a pipeline, scale units, bootstrapping from one kind to another but by the belief, its placement rules: the placer packs",
     about: "Each job has the kind and number of devices at which a power mean of all goodputs is best",
     params: &[
         ("p", "the power, below 0 or above it: the lower, the fairer [default: -0.5]"),

@@ -15,6 +15,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "sjf",
     family: "size",
     paper: "baseline in Gu et al., NSDI 2019",
+    there: "all of it: the fewest devices first, preemptive",
+    missing: "nothing",
     about: "Fewest devices first, preemptive",
     params: &[],
     rounds: true,

@@ -19,6 +19,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "srsf",
     family: "size",
     paper: "Gu et al., NSDI 2019",
+    there: "all of it, by believed seconds left times devices",
+    missing: "nothing; with wrong durations it is a guess",
     about: "Shortest remaining device time first, preemptive; needs durations",
     params: &[],
     rounds: true,

@@ -19,6 +19,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "srtf",
     family: "size",
     paper: "Schrage, Operations Research 1968",
+    there: "all of it, by believed seconds left",
+    missing: "nothing; with wrong durations its proof does not hold",
     about: "Shortest remaining time first, preemptive; needs durations",
     params: &[],
     rounds: true,

@@ -20,6 +20,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "water-filling",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
+    there: "all of it, with pairs (`packed=true`)",
+    missing: "nothing",
     about: "max-min fairness to the end: after the smallest throughput the next smallest is raised, and so on",
     params: &[crate::params::AGNOSTIC, crate::params::PACKED],
     rounds: true,

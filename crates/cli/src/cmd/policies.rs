@@ -10,8 +10,10 @@ use crate::output::{self, Format};
 
 /// What to list.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  yard policies\n  yard policies --params")]
+#[command(after_help = "Examples:\n  yard policies\n  yard policies tiresias\n  yard policies --params")]
 pub(crate) struct PoliciesArgs {
+    /// Show this policy whole: its paper, what of it is there and what is missing, its parameters
+    name: Option<String>,
     /// Also list each policy's parameters, given as NAME:key=value
     #[arg(long)]
     params: bool,
@@ -21,9 +23,24 @@ pub(crate) struct PoliciesArgs {
 }
 
 pub(crate) fn run(args: &PoliciesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    match args.output {
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&listed())?)?,
-        Format::Table => print(args.params, out)?,
+    let one = args.name.as_deref().map(yard_policies::find).transpose()?;
+    match (args.output, one) {
+        (Format::Json, Some(entry)) => writeln!(out, "{}", serde_json::to_string_pretty(&said(entry))?)?,
+        (Format::Json, None) => writeln!(out, "{}", serde_json::to_string_pretty(&listed())?)?,
+        (Format::Table, Some(entry)) => show(entry, out)?,
+        (Format::Table, None) => print(args.params, out)?,
+    }
+    Ok(())
+}
+
+/// One policy whole.
+fn show(entry: &Entry, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "{} ({}, {}): {}", entry.name, entry.family, runs(entry), entry.about)?;
+    writeln!(out, "  paper    {}", entry.paper)?;
+    writeln!(out, "  there    {}", entry.there)?;
+    writeln!(out, "  missing  {}", entry.missing)?;
+    for (key, about) in entry.params {
+        writeln!(out, "  {}:{key}=…  {about}", entry.name)?;
     }
     Ok(())
 }
@@ -58,15 +75,16 @@ fn runs(entry: &Entry) -> &'static str {
 }
 
 fn listed() -> serde_json::Value {
-    let rows = ALL.iter().map(|entry| {
-        let params: Vec<_> =
-            entry.params.iter().map(|(key, about)| json!({"key": key, "about": about})).collect();
-        json!({
-            "name": entry.name, "family": entry.family, "paper": entry.paper, "about": entry.about,
-            "rounds": entry.rounds, "params": params,
-        })
-    });
-    json!({ "policies": rows.collect::<Vec<_>>() })
+    json!({ "policies": ALL.iter().map(said).collect::<Vec<_>>() })
+}
+
+fn said(entry: &Entry) -> serde_json::Value {
+    let params: Vec<_> =
+        entry.params.iter().map(|(key, about)| json!({"key": key, "about": about})).collect();
+    json!({
+        "name": entry.name, "family": entry.family, "paper": entry.paper, "about": entry.about,
+        "there": entry.there, "missing": entry.missing, "rounds": entry.rounds, "params": params,
+    })
 }
 
 #[cfg(test)]
@@ -76,6 +94,22 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
+
+    #[test]
+    fn one_policy_is_shown_whole() {
+        for entry in ALL {
+            let args = PoliciesArgs { name: Some(entry.name.into()), params: false, output: Format::Table };
+            let mut out = Vec::new();
+            run(&args, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let keys = entry.params.iter().map(|(key, _)| *key);
+            let told = [entry.about, entry.paper, entry.there, entry.missing].into_iter().chain(keys);
+            told.for_each(|part| assert!(text.contains(part), "{part} is not in\n{text}"));
+        }
+        let args = PoliciesArgs { name: Some("tiresius".into()), params: false, output: Format::Table };
+        let error = run(&args, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("tiresias"), "{error}");
+    }
 
     /// docs/policies.md is the table, not a copy of it; `make bless` rewrites it.
     #[test]
@@ -89,6 +123,11 @@ mod tests {
             let row = [&format!("`{}`", entry.name), entry.family, runs(entry), entry.paper, entry.about]
                 .join(" | ");
             writeln!(text, "| {row} |").unwrap();
+        }
+        text += "\n## What of each paper is there\n\n`yard policies NAME` prints the same for one of them.\n\n\
+                 | policy | what of the paper is there | what is not |\n|---|---|---|\n";
+        for entry in ALL {
+            writeln!(text, "| `{}` | {} | {} |", entry.name, entry.there, entry.missing).unwrap();
         }
         text += "\n## Parameters\n\nGiven as `--policy NAME:key=value`, as in `tiresias:promote=8`.\n\n| policy | key | meaning |\n|---|---|---|\n";
         for (entry, (key, about)) in

@@ -40,6 +40,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "chronus",
     family: "deadline",
     paper: "Gao et al., SoCC 2021",
+    there: "admission, leases by packing or the integer program, soft deadlines, spot devices for the rest",
+    missing: "its profiler, and its search over placements (the largest first makes it needless for sizes that are rounded)",
     about: "Leases planned to keep hard and soft deadlines, spot devices by shortest remaining service for the rest",
     params: &[
         ("lease", "seconds of a lease [1200]"),

@@ -33,6 +33,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva",
     family: "sharing",
     paper: "Gandiva, Xiao et al., OSDI 2018",
+    there: "time slices, pairs by trial and measurement, growing and shrinking",
+    missing: "migration to better places, affinity of servers, over-subscription server by server",
     about: "Equal time in turns; pairs that do more together share devices when there are too few",
     params: &[(
         "gain",

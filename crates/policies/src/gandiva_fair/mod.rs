@@ -9,6 +9,10 @@
 //! E_j devices for job j that is the part E_j / g of the time, and the rounds' accounts are the passes.
 //! Reads: users, weights, speeds by shape, the devices of each kind. Cost: O(jobs · kinds + kinds² · users ·
 //! log users) per plan in which jobs or nodes came or went, else O(1).
+//! Missing: the paper splits the stride scheduler, one for each server and one for jobs that span servers, balances
+//! tickets between servers and migrates jobs for it, because its schedulers are local. Here one account over the whole
+//! cluster gives the same shares, and a job may move at any beat; speeds on a kind are the belief's, not those of
+//! profiling runs.
 //! Not to be used where one user owns all jobs: she has nobody to trade with.
 
 mod trade;
@@ -28,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva-fair",
     family: "fair shares",
     paper: "Gandiva_fair, Chaudhary et al., EuroSys 2020",
+    there: "tickets by user, trades of kinds at the second price, stride scheduling by the rounds' accounts over the whole cluster",
+    missing: "the split into a stride scheduler for each server, balancing of tickets between servers, migration for it, and the profiling runs",
     about: "Each user her tickets' worth of every kind, then trades of kinds that leave nobody worse off",
     params: &[],
     rounds: true,

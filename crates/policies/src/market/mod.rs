@@ -41,6 +41,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "market",
     family: "elastic",
     paper: "Switchyard; after Sia, SOSP 2023, and heSRPT, Berg et al., Performance 2020",
+    there: "our own policy; all that it says",
+    missing: "nothing",
     about: "All jobs and shapes in one priced problem: short jobs first, deadlines kept, moves only where they pay",
     params: &[
         ("short", "how much being nearly done counts; near 0: not at all [default: 0.1]"),

@@ -27,6 +27,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "optimus",
     family: "elastic",
     paper: "Optimus, Peng et al., EuroSys 2018",
+    there: "marginal gains of time, the fit of losses to a curve",
+    missing: "learning speeds from trial runs with parameter servers, tasks of workers and servers apart, its placement theorem",
     about: "The smallest size to each, then devices where they take most off the time left; needs durations",
     params: &[("loss", "whether reported losses say when a job is done: fitted or ignored [fitted]")],
     rounds: true,

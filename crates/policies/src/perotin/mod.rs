@@ -38,6 +38,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "perotin",
     family: "workflow",
     paper: "Perotin, Sun and Raghavan, ICPP 2021",
+    there: "both phases, planned anew at every event, and the lower bound",
+    missing: "the ratio holds only for one plan carried through, all jobs known, seven devices of each kind or more, devices that need not lie together, times that do not grow and work that does not shrink with devices, at most 1000 jobs; the better ratios for trees and independent jobs",
     about: "Workflows of jobs of several sizes: the last one should end soon, under conditions within a proven ratio; never stops a job",
     params: &[],
     rounds: false,

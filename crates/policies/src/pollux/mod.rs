@@ -32,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "pollux",
     family: "elastic",
     paper: "Pollux, Qiao et al., OSDI 2021",
+    there: "the power mean of speedups, the restart factor, at most one job that spans nodes on a node",
+    missing: "the genetic search (solved in prices with a proof instead), autoscaling of the cluster, at most 16 nodes for a job; what was promised is placed without the rule",
     about: "Sizes for the largest power mean of speedups over a fair share, with a penalty for restarts",
     params: &[
         ("p", "power of the mean: -1 harmonic, 1 the sum, lower is fairer; not 0 [-1]"),

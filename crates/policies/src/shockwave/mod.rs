@@ -34,6 +34,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "shockwave",
     family: "fair shares",
     paper: "Shockwave, Zheng et al., NSDI 2023",
+    there: "Nash welfare over a window with the makespan term, the bound on unfairness, the restatement rule",
+    missing: "the fairness of points in time (we divide times), log-linear pieces by integer variables (solved by gains with a bound), keeping a plan for eight rounds (made anew each round)",
     about: "Nash welfare over a window of rounds, within a bound on unfairness, for jobs that change as they train",
     params: &[
         ("window", "rounds that are planned ahead [20]"),

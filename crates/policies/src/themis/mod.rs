@@ -32,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "themis",
     family: "fair shares",
     paper: "Themis, Mahajan et al., NSDI 2020",
+    there: "finish-time fairness, auctions with hidden payments taken in time, leftovers for who was not asked",
+    missing: "several jobs in one app, bids by placement (only shapes are bid for), a random choice of who has leftovers; with many bidders winners are greedy and the payments no proof",
     about: "Leases auctioned among the jobs that are furthest behind their own 1/n of the cluster",
     params: &[
         ("lease", "seconds for which devices are won (1200)"),

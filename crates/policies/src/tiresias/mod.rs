@@ -42,6 +42,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "tiresias",
     family: "attained",
     paper: "discretised 2D-LAS, Gu et al., NSDI 2019",
+    there: "queues with thresholds, places within them, promotion of who starves; `consolidate`: who loses speed when scattered waits for one node",
+    missing: "the skew of a model's tensors, the profiler that reads it and the learned PACKLIMIT: speeds decide instead",
     about: "Queues by attained device time, preemptive between queues; needs no durations",
     params: &[
         ("thresholds", "device-seconds after which a job goes down a queue, a/b/c; 3250/7200"),
