@@ -133,11 +133,6 @@ impl Entry {
         self.promised + self.fraction * (now - self.accounted).secs()
     }
 
-    /// Whether one round more would be more than half a round too much by the end of it, or nothing is its due.
-    pub(crate) fn has_had_enough(&self, now: Time, round: Span) -> bool {
-        self.is_leftover() || self.received + round.secs() / 2.0 > self.promised_by(now + round)
-    }
-
     /// Brings its account up to date.
     fn account(&mut self, jobs: &Jobs<'_>) {
         let seconds = (jobs.now - self.accounted).secs();

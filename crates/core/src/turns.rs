@@ -65,11 +65,17 @@ impl Turning {
     /// them. Without a beat nobody would come back to who has, so that there they are none.
     pub(crate) fn order_of(&self, book: &Book, wanted: Wanted<'_>) -> Order {
         let capped = book.mode == Mode::Capped && self.round > Span::ZERO;
-        let open = |entry: &Entry| wanted(entry) && !(capped && entry.has_had_enough(self.now, self.round));
+        let open = |entry: &Entry| wanted(entry) && !(capped && self.has_had_enough(entry));
         match self.turns {
             Turns::Owed => self.owed(book, &open),
             Turns::Gavel(gavel) => self.gavel(book, wanted, gavel),
         }
+    }
+
+    /// Whether one round more would be more than half a round too much by the end of it, or nothing is its due.
+    fn has_had_enough(&self, entry: &Entry) -> bool {
+        let due = entry.promised_by(self.now + self.round);
+        entry.is_leftover() || entry.received + self.round.secs() / 2.0 > due
     }
 
     /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
