@@ -23,7 +23,7 @@ cat > docs/validation.md <<TXT
 Figures of commit $commit against published ones, printed by \`yard validate\` and the commands below it, and written here by
 \`make validation\`. What misses its tolerance says MISSED. The same comparison is a test (\`cargo test -p yard validate\`), of estimates and what-ifs a part.
 
-- **tiresias**: the Tiresias artifact's simulator on its 60 jobs, two nodes of four GPUs (\`--compat tiresias\`).
+- **tiresias**: the Tiresias artifact's simulator on its 60 jobs, two nodes of four GPUs, and four (\`--compat tiresias\`).
 - **muri**: Muri's simulator on its 400-job testbed trace, eight nodes of eight GPUs (\`--compat muri\`).
 - **muri testbed**: the same trace as measured on Muri's 64 GPUs.
 - **blox**: Blox' LAS on its jobs 50 to 150, 32 nodes of four GPUs, rounds of 300 s (\`--compat blox\`); every job's end.
@@ -68,8 +68,12 @@ $table
 What it took to get there: \`lpjf\` is named for largest or longest jobs in places, but the artifact runs the longest
 *pending* first and, removing from the list it walks, passes over every second job; our \`lpjf\` does the same and is there for
 this comparison only. Muri charges every running job its start-up time at every event, whether it moved or not. Tiresias'
-own event times for demotions are not reproduced (its 60 jobs never reach a threshold); ours come when the service is
-reached.
+simulator keeps its jobs in one list that it sorts again at each event, so that of equal keys the one that was ahead stays
+ahead; and it wakes up for the demotion of a job that ran for T s on g GPUs after (θ − T)/g more seconds instead of θ/g − T, so
+that gangs go down late. Both are reproduced under its own names (\`artifact=true\`); else demotions come when the service is
+reached. Its 60 jobs never reach a threshold, so the rows of \`tiresias:artifact=true:thresholds=325/720\` compare with its rules
+written down once more from its program, which give every other figure of \`shortest\`, \`shortest-gpu\` and \`dlas-gpu\` here too.
+(Under Python 2 the program rounds (θ − T)/g down, under Python 3 up; ours rounds up.)
 
 Two rules of Gavel's artifact that its paper does not have decide its figures: a job that came after the last plan is
 counted when idle devices are given away, but does not run until a plan names it, so the device idles; and AlloX takes

@@ -47,9 +47,9 @@ pub(crate) const ALL: &[Compat] = &[
         scaling: None,
         aliases: &[
             ("fjf", "fifo-fit"),
-            ("shortest", "srtf"),
-            ("shortest-gpu", "srsf"),
-            ("dlas-gpu", "tiresias"),
+            ("shortest", "srtf:artifact=true"),
+            ("shortest-gpu", "srsf:artifact=true"),
+            ("dlas-gpu", "tiresias:artifact=true"),
         ],
     },
     Compat {

@@ -65,6 +65,7 @@ mod sizes;
 mod sjf;
 mod srsf;
 mod srtf;
+mod stable;
 #[cfg(test)]
 mod testing;
 mod themis;

@@ -14,6 +14,7 @@ use yard_core::view::View;
 
 use crate::Entry;
 use crate::ranked::{Moving, finite};
+use crate::stable::with_ties;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "srsf",
@@ -22,9 +23,9 @@ pub(crate) const ENTRY: Entry = Entry {
     there: "all of it, by believed seconds left times devices",
     missing: "nothing; with wrong durations it is a guess",
     about: "Shortest remaining device time first, preemptive; needs durations",
-    params: &[],
+    params: &[("artifact", "ties as in Tiresias' simulator, see `stable`: true or false [false]")],
     rounds: true,
-    make: |_| Ok(Box::new(Moving::new(Cadence::OnChange, rank))),
+    make: |params| Ok(with_ties(Moving::new(Cadence::OnChange, rank), params.flag("artifact")?)),
 };
 
 fn rank(view: &View, job: JobIdx) -> Rank {

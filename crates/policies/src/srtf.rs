@@ -14,6 +14,7 @@ use yard_core::view::View;
 
 use crate::Entry;
 use crate::ranked::{Moving, finite};
+use crate::stable::with_ties;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "srtf",
@@ -22,11 +23,11 @@ pub(crate) const ENTRY: Entry = Entry {
     there: "all of it, by believed seconds left",
     missing: "nothing; with wrong durations its proof does not hold",
     about: "Shortest remaining time first, preemptive; needs durations",
-    params: &[],
+    params: &[("artifact", "ties as in Tiresias' simulator, see `stable`: true or false [false]")],
     rounds: true,
-    make: |_| {
+    make: |params| {
         let rank = |view: &View, job| Rank(finite(view.seconds_left(job)), 0.0);
-        Ok(Box::new(Moving::new(Cadence::OnChange, rank)))
+        Ok(with_ties(Moving::new(Cadence::OnChange, rank), params.flag("artifact")?))
     },
 };
 

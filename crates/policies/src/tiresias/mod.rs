@@ -1,6 +1,6 @@
 //! Discretised two-dimensional least attained service (Gu et al., "Tiresias: A GPU Cluster Manager for
-//! Distributed Deep Learning", NSDI 2019), as its simulator orders jobs, without that simulator's late
-//! demotions.
+//! Distributed Deep Learning", NSDI 2019), as its simulator orders jobs; its late demotions too with `artifact=true`
+//! (`late`).
 //!
 //! Objective: min Σ_j (end_j − submitted_j) with durations unknown and few preemptions: K queues with
 //! thresholds θ_q on A_j = g_j·T_j; order = (queue, place). Places within a queue, first to last:
@@ -19,6 +19,7 @@
 //! far apart its devices may be.
 //! Not to be used where all jobs are long: they end up in the last queue, first come, first served.
 
+mod late;
 mod place;
 #[cfg(test)]
 mod reference;
@@ -52,6 +53,7 @@ pub(crate) const ENTRY: Entry = Entry {
             "consolidate",
             "part of its speed on one node below which a job is not scattered over several; none",
         ),
+        ("artifact", "demotions when the paper's simulator notices them, see `late`: true or false [false]"),
     ],
     rounds: true,
     make,
@@ -60,7 +62,8 @@ pub(crate) const ENTRY: Entry = Entry {
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
     let thresholds = params.ascending("thresholds")?.unwrap_or_else(|| vec![3250.0, 7200.0]);
     let (promote, consolidate) = (params.positive("promote")?, params.positive("consolidate")?);
-    Ok(Box::new(Tiresias { thresholds, promote, consolidate, ..Tiresias::default() }))
+    let artifact = params.flag("artifact")?;
+    Ok(Box::new(Tiresias { thresholds, promote, consolidate, artifact, ..Tiresias::default() }))
 }
 
 /// How long to wait before looking again at a job that takes longer to stop than believed.
@@ -71,6 +74,7 @@ struct Tiresias {
     thresholds: Vec<f64>,
     promote: Option<f64>,
     consolidate: Option<f64>,
+    artifact: bool,
     /// When each job next changes queues if nothing happens.
     due: Index<Time>,
     /// Jobs that the last plan moved. Whether that was applied, and what follows, the next view tells.
@@ -102,7 +106,7 @@ impl Policy for Tiresias {
             ..Share::whole(job, self.look_at(view, job))
         };
         let mut shares: Vec<Share> = jobs.into_iter().map(share).collect();
-        keep_order(view, &mut shares);
+        keep_order(view, &mut shares, self.artifact);
         let shares = if full { Shares::All(shares) } else { Shares::Changed(shares) };
         Ok(Allocation { replan_at: self.next_look(view), ..Allocation::preemptive(shares) })
     }
@@ -139,7 +143,8 @@ impl Tiresias {
         let given_up = |time: Time| if time < view.now { view.now + PATIENCE } else { time + Span(1) };
         let started = if news { Some(soon) } else { first(&self.stopping).map(given_up) };
         // One queue per plan: who is already due again comes in the next one.
-        let due = first(&self.due).filter(|due| *due < Time::NEVER).map(|due| due.max(soon));
+        let due = if self.artifact { late::wakes(self, view) } else { first(&self.due) };
+        let due = due.filter(|due| *due < Time::NEVER).map(|due| due.max(soon));
         due.into_iter().chain(started).min()
     }
 
@@ -162,7 +167,7 @@ impl Tiresias {
         let queue = self.queue(view, job);
         let due = self.due_at(job, run, view, queue).is_some_and(|due| due <= view.now);
         let place = if view.is_running(job) {
-            if due {
+            if due && (!self.artifact || late::notices(view.now)) {
                 return Rank((queue + 1) as f64, view.now.secs());
             }
             running_place(run, view.now)

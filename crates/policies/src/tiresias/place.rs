@@ -34,15 +34,19 @@ pub(super) fn waiting_place(run: &JobRun) -> f64 {
     }
 }
 
-/// Jobs that move to one place in one plan stay in the order in which they were.
-pub(super) fn keep_order(view: &View, shares: &mut [Share]) {
+/// Jobs that move to one place in one plan stay in the order in which they were. In the paper's simulator those that
+/// change queues come in the order of submission.
+pub(super) fn keep_order(view: &View, shares: &mut [Share], artifact: bool) {
     let run = |share: &Share| view.run(share.jobs[0]);
     // New jobs are not moved: they stand by submission, and equals by number.
     let moves = |share: &&mut Share| run(share).starts > 0 && share.rank != run(share).rank;
     let mut moved: Vec<&mut Share> = shares.iter_mut().filter(moves).collect();
     moved.sort_by(|left, right| {
         let by = |to: Rank, other: Rank| to.0.total_cmp(&other.0).then(to.1.total_cmp(&other.1));
-        let from = |share: &Share| (run(share).rank, run(share).id);
+        let from = |share: &Share| {
+            let (was, id) = (run(share).rank, run(share).id);
+            (if artifact && share.rank.0 != was.0 { Rank::default() } else { was }, id)
+        };
         let ((was, id), (other_was, other_id)) = (from(left), from(right));
         by(left.rank, right.rank).then(by(was, other_was)).then(id.cmp(&other_id))
     });

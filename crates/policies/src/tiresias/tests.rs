@@ -111,3 +111,22 @@ fn ranks_of_another_policy_are_read_as_service() {
     world.plan(&mut *policy("tiresias:thresholds=100/200"));
     assert_eq!(world.ranks(), [1.0, 1.0]);
 }
+
+#[test]
+fn the_papers_simulator_notices_late_that_a_gang_has_reached_its_threshold() {
+    let mut world = World::new(&[4]);
+    let mut tiresias = policy("tiresias:thresholds=100:artifact=true");
+    world.submit_all(&[(4, 1000.0)]);
+    world.plan(&mut *tiresias);
+    let asked = world.plan(&mut *tiresias).replan_at;
+    assert_eq!(asked, Some(Time::from_secs(25.0)), "100/4");
+    world.advance(20.0);
+    let asked = world.plan(&mut *tiresias).replan_at;
+    assert_eq!(asked, Some(Time::from_secs(40.0)), "20 + (100 - 20)/4, though 5 s are missing");
+    world.advance(6.5);
+    world.plan(&mut *tiresias);
+    assert_eq!(world.ranks(), [0.0], "nothing is noticed between two seconds");
+    world.advance(1.5);
+    world.plan(&mut *tiresias);
+    assert_eq!(world.ranks(), [1.0], "at any event at which the service is reached it goes down");
+}
