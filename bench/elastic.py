@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """The market beside the specialists, each on its own ground: Sia's workloads on 64 devices of three kinds (times and
 restarts), rigid, strongly scaling and adaptive jobs with and without deadlines in one trace, rigid jobs only (fairness),
-and ElasticFlow's and Chronus's traces (deadlines). Every row is one `yard sim` for each trace.
+and ElasticFlow's and Chronus's traces (deadlines, promised and not; held out: the same jobs at each other's submission
+times). Every row is one `yard sim` for each trace.
 
 Usage: bench/elastic.py [all | cost]   (needs target/release/yard and ../shared/data)
   all   every workload of Sia's, those that were not in view while `market` was made also by themselves, and how far the
         deadlines that `market` meets hang on its parameters
   cost  only what a whole run costs"""
 
+import csv
 import math
 import pathlib
+import random
 import sys
 import tempfile
 
@@ -20,18 +23,20 @@ SIA = DATA / "sia"
 CLUSTER = "t4:6x4,rtx:3x8,a100:2x8"
 ELASTIC = ["sia", "pollux", "max-min", "market"]
 ALL = ELASTIC + ["elasticflow", "chronus", "edf"]
+DEADLINE = ["fifo", "sia", "edf", "elasticflow", "chronus", "market"]
 SEEDS = range(1, 7)
-# Traces with deadlines, each with its specialists and its simulator's settings.
+# Traces with deadlines, each with its simulator's settings.
 DEADLINES = [
-    ("elasticflow/elasticVpollux_e.csv", "t4:16x4", ["edf", "elasticflow", "market"],
+    ("elasticflow/elasticVpollux_e.csv", "t4:16x4",
      ["--compat", "elasticflow", "--throughputs", str(DATA / "traces/elasticflow/throughputs_T4")]),
-    ("chronus/sub_SLO.csv", "gpu:16x8", ["edf", "chronus", "market"], ["--compat", "chronus"]),
-    ("chronus/sub_MIX1.csv", "gpu:16x8", ["edf", "chronus", "market"], ["--compat", "chronus"]),
+    ("chronus/sub_SLO.csv", "gpu:16x8", ["--compat", "chronus"]),
+    ("chronus/sub_MIX1.csv", "gpu:16x8", ["--compat", "chronus"]),
 ]
 # The parameters of `market`, each moved to a neighbour.
 NEIGHBOURS = ["short=0.05", "short=0.2", "lambda=1.05", "lambda=1.2", "patience=2.5", "patience=10", "gain=0.025", "gain=0.1",
               "gang=0.15", "gang=0.6"]
 IN_VIEW = range(1, 4)
+SHUFFLES = range(7, 13)
 FEW = ["burst20/workload-1", "short40/workload-1", "philly/workload-2", "philly/workload-4", "saturn/workload-3", "saturn/workload-5"]
 
 
@@ -46,8 +51,8 @@ def main():
     mixed()
     rigid()
     for promises in [[], ["--promises"]]:
-        for trace, cluster, policies, options in DEADLINES:
-            deadlines(trace, cluster, policies, [*options, *promises])
+        for trace, cluster, options in DEADLINES:
+            deadlines(trace, cluster, [*options, *promises])
     if "all" in sys.argv[1:]:
         firm()
 
@@ -138,18 +143,50 @@ def ratio(ours, theirs, key):
     return math.exp(sum(math.log(a[key] / b[key]) for a, b in zip(ours, theirs)) / len(ours))
 
 
-def deadlines(trace, cluster, policies, options):
-    """Deadlines met, whoever had them."""
+def deadlines(trace, cluster, options):
+    """Deadlines met, whoever had them: on the trace itself, and on others with the same jobs."""
+    path = DATA / "traces" / trace
+    with tempfile.TemporaryDirectory() as folder:
+        held_out = [shuffled(folder, path, seed) for seed in SHUFFLES]
+        columns = [list(totals(traces, cluster, options)) for traces in ([path], held_out)]
     promised = ", with promises" if "--promises" in options else ""
-    print(f"{trace}{promised}: deadlines met, average completion in hours")
-    for policy, figures in zip(policies, met(trace, cluster, policies, options)):
-        print(f"{policy:12} {figures['deadline_met']:5} of {figures['deadline_total']:5} {figures['avg_jct_s'] / 3600:9.3f}")
+    print(f"{trace}{promised}: deadlines met, average completion in hours; and shuffled, seeds {SHUFFLES[0]} to {SHUFFLES[-1]}")
+    for policy, *cells in zip(DEADLINE, *columns):
+        print(f"{policy:12} " + "   ".join(f"{kept:5} of {total:5} {hours:9.3f}" for kept, total, hours in cells))
+
+
+def totals(traces, cluster, options):
+    """Of each policy over these traces: deadlines met, deadlines, and the mean hours of completion."""
+    runs = [met(trace, cluster, DEADLINE, options) for trace in traces]
+    for figures in zip(*runs):
+        kept, total = (sum(row[key] for row in figures) for key in ["deadline_met", "deadline_total"])
+        yield kept, total, sum(row["avg_jct_s"] for row in figures) / len(figures) / 3600
 
 
 def met(trace, cluster, policies, options):
-    result, _ = yard("sim", "--trace", str(DATA / "traces" / trace), "--cluster", cluster, *options,
-                     "--policy", ",".join(policies))
+    """The figures of each policy. A promise that is not kept is an error."""
+    result, _ = yard("sim", "--trace", str(trace), "--cluster", cluster, *options, "--policy", ",".join(policies))
+    for policy, row in zip(policies, result["runs"]):
+        assert row["promises_kept"] == row["promised"], f"{policy} broke a promise on {trace}"
     return result["runs"]
+
+
+def shuffled(folder, trace, seed):
+    """The jobs of a trace at each other's submission times, each with as much time as it had; the path."""
+    with open(trace, encoding="utf-8", newline="") as file:
+        jobs = list(csv.DictReader(file))
+    times = [job["submit_time"] for job in jobs]
+    random.Random(seed).shuffle(jobs)
+    for at, (job, time) in enumerate(zip(jobs, times)):
+        if "ddl" in job:
+            job["ddl"] = int(job["ddl"]) - int(job["submit_time"]) + int(time)
+        job["submit_time"], job["job_id"] = time, at
+    path = pathlib.Path(folder) / f"{seed}-{trace.name}"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        rows = csv.DictWriter(file, jobs[0].keys(), lineterminator="\n")
+        rows.writeheader()
+        rows.writerows(jobs)
+    return path
 
 
 def firm():
@@ -157,8 +194,9 @@ def firm():
     print(f"Deadlines that market meets with one parameter moved to a neighbour ({len(NEIGHBOURS)} ways): least, as it is, most")
     policies = ["market"] + [f"market:{moved}" for moved in NEIGHBOURS]
     for promises in [[], ["--promises"]]:
-        for trace, cluster, _, options in DEADLINES:
-            count = [figures["deadline_met"] for figures in met(trace, cluster, policies, [*options, *promises])]
+        for trace, cluster, options in DEADLINES:
+            runs = met(DATA / "traces" / trace, cluster, policies, [*options, *promises])
+            count = [figures["deadline_met"] for figures in runs]
             print(f"{trace + (', with promises' if promises else ''):48} {min(count):5} {count[0]:5} {max(count):5}")
 
 

@@ -75,6 +75,13 @@ impl Ask {
         self.ways.iter().find(|way| way.shape == shape)
     }
 
+    /// When it must begin at the latest, in its fastest way, with all the devices that it then wants.
+    pub fn latest_start(&self) -> Time {
+        let fastest = self.ways.iter().map(|way| way.speed).fold(0.0, f64::max);
+        let needed = if fastest > 0.0 { Span::from_secs(self.left / fastest) } else { Span(u64::MAX) };
+        Time(self.by.0.saturating_sub(needed.0))
+    }
+
     /// Steps that a stretch makes.
     pub fn work(&self, stretch: &Stretch) -> f64 {
         let seconds = (stretch.until - stretch.from).secs() - self.overhead.secs();

@@ -100,6 +100,19 @@ fn who_must_lie_together_finds_room_among_those_who_were_promised() {
 }
 
 #[test]
+fn a_long_job_with_little_time_to_spare_is_planned_before_short_ones_that_are_due_sooner() {
+    let mut world = promising("a:2");
+    for _ in 0..2 {
+        assert!(matches!(submit(&mut world, "1", 250.0, Late::Refuse), Event::Promised { .. }));
+    }
+    // As late as may be both short ones run from 150 s on, which leaves 210 s of the 310.
+    let long = yard_core::job::JobSpec { deadline: Some(at(310.0)), steps: 300.0, ..world.spec("1") };
+    world.step(Input::Submit(Box::new(long)));
+    let promised = Event::Promised { job: JobId(2), by: at(310.0), devices: 1 };
+    assert_eq!(world.events.last(), Some(&promised));
+}
+
+#[test]
 fn a_promise_that_may_not_be_kept_is_said_to_be_at_risk_once() {
     let mut world = promising("a:1 b:1");
     submit(&mut world, "1", 130.0, Late::Refuse);

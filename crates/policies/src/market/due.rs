@@ -1,6 +1,11 @@
 //! When jobs should be done, and which of their shapes they must have now for it. Jobs with a deadline are planned by
 //! their minimum satisfactory shares (`yard_core::promise`), those that were promised it first, then by deadline: who
 //! must begin now to be in time has a budget, who need not has no claim yet.
+//!
+//! What was promised the engine keeps, whatever is planned here; what the market adds is room for promises to come. So it
+//! works ahead on promised jobs, and there each *device* that a job needs counts the same, more for those whose share
+//! must begin first. Were each job to count the same, as where not all deadlines can be kept, large ones would be put off
+//! until they are only in time in sizes that waste devices, and then take the whole cluster from all who come.
 
 use yard_core::ids::JobIdx;
 use yard_core::promise::{Ask, Grid, Room, Stretch, Timeline, satisfy};
@@ -13,12 +18,19 @@ use crate::ranked::finite;
 /// The step of plans where decisions follow events.
 const STEP: Span = Span::from_whole_secs(60);
 
+/// How much more a device counts for the promised job whose share must begin first, beside the one that may begin last.
+const FIRST: f64 = 4.0;
+
 /// A deadline that can still be kept.
 pub(super) struct Due {
     by: Time,
     /// What that is worth, beside the best that ever could be had.
-    pub(super) part: f64,
+    part: f64,
     need: Need,
+    /// When its share begins, where it has one.
+    from: Time,
+    /// How much it counts to work ahead, where it was promised.
+    ahead: Option<f64>,
 }
 
 /// What a deadline asks for now.
@@ -27,8 +39,7 @@ enum Need {
     Speed(f64),
     /// Nothing yet.
     Nothing,
-    /// A shape in which it is done in time from now on: it does not fit with those that go before it, or was promised
-    /// and can grow, so that working ahead makes room for others.
+    /// A shape in which it is done in time from now on: it does not fit with those that go before it, or was promised.
     Shape,
 }
 
@@ -46,7 +57,12 @@ impl Due {
         let soft = rewards.iter().map(|reward| (reward.by, reward.worth / first));
         let able = hard.into_iter().chain(soft).filter(|(by, _)| soonest <= *by);
         let (by, part) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        Some(Due { by, part, need: Need::Shape })
+        Some(Due { by, part, need: Need::Shape, from: Time::NEVER, ahead: None })
+    }
+
+    /// How much it counts that it is kept, for a job before which this part of all jobs comes: the shorter the more.
+    pub(super) fn counts(&self, place: f64) -> f64 {
+        self.part * self.ahead.unwrap_or(1.0 + place)
     }
 
     /// Whether a shape is what it asks for.
@@ -98,11 +114,30 @@ fn plan(view: &View, jobs: &[JobIdx], dues: &mut [Option<Due>]) {
         let ask = due.ask(view, &room, *job);
         let Some(plan) = satisfy(&ask, &timeline, &grid) else { continue };
         timeline.take_plan(&ask, &plan, &grid);
-        let ahead = view.run(*job).promise.is_some() && grows(view, *job);
-        if !ahead {
+        due.from = plan.first().map_or(Time::NEVER, |first| first.from);
+        if view.run(*job).promise.is_none() {
             let now = |first: &&Stretch| first.from <= grid.now;
             let first = plan.first().filter(now).map(|first| view.speed(*job, first.shape));
             due.need = first.map_or(Need::Nothing, Need::Speed);
+        }
+    }
+    work_ahead(view, jobs, dues);
+}
+
+/// What working ahead counts for each promised job.
+fn work_ahead(view: &View, jobs: &[JobIdx], dues: &mut [Option<Due>]) {
+    let promised = jobs.iter().copied().filter(|job| view.run(*job).promise.is_some());
+    let of = |job: JobIdx| {
+        let due = dues[job.index()].as_ref()?;
+        Some((due.from, due.by, job, due.least(view, job).unwrap_or(1.0)))
+    };
+    let mut order: Vec<(Time, Time, JobIdx, f64)> = promised.filter_map(of).collect();
+    order.sort_by_key(|(from, by, ..)| (*from, *by));
+    let most = order.iter().map(|(.., least)| *least).fold(1.0, f64::max);
+    let n = order.len();
+    for (at, (_, _, job, least)) in order.into_iter().enumerate() {
+        if let Some(due) = &mut dues[job.index()] {
+            due.ahead = Some(least / most * (1.0 + FIRST * (n - at) as f64 / n as f64));
         }
     }
 }
@@ -110,13 +145,6 @@ fn plan(view: &View, jobs: &[JobIdx], dues: &mut [Option<Due>]) {
 /// By when a job should be done: as promised, or as it asked for.
 fn wanted(view: &View, job: JobIdx) -> Option<Time> {
     view.run(job).promise.or(view.spec(job).deadline)
-}
-
-/// Whether it has sizes to choose from.
-fn grows(view: &View, job: JobIdx) -> bool {
-    let mut sizes = view.spec(job).usable().map(|shape| devices(view, job, shape));
-    let first = sizes.next();
-    sizes.any(|size| Some(size) != first)
 }
 
 /// When it would be done in a shape from now on.

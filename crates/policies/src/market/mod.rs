@@ -14,8 +14,9 @@
 //!   times what it has left.
 //! * A deadline is a budget. Jobs are planned by their minimum satisfactory shares (`yard_core::promise`), as late as may
 //!   be; the speed that a plan needs now is worth more than any other use of the devices. So is any shape that is in
-//!   time from now on for jobs that do not fit into the plan, or were promised and grow. Where not all can be kept,
-//!   each counts the same, and the shorter more. Of a soft deadline the best reward that can still be had counts, by
+//!   time from now on for jobs that do not fit into the plan. Where not all can be kept, each counts the same, and the
+//!   shorter more. Promised jobs are worked ahead on, first who must begin first, and each device counts the same: that
+//!   makes room for promises to come. Of a soft deadline the best reward that can still be had counts, by
 //!   what it is worth beside the first.
 //!
 //! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`, and for
@@ -127,7 +128,7 @@ impl Policy for Market {
         let value = |own: &Option<&Own>, shape: u16| {
             let Some(own) = own else { return 0.0 };
             let due = own.due.as_ref().filter(|due| due.is_kept(view, own.job, shape));
-            let bonus = due.map_or(0.0, |due| due.part * kept * (1.0 + own.worth.place));
+            let bonus = due.map_or(0.0, |due| kept * due.counts(own.worth.place));
             self.value(view, own.job, shape, &own.worth) + bonus
         };
         let choosing = Choosing::new(view, |job| jobs[job.index()].as_ref(), value)?;

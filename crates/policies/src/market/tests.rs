@@ -159,6 +159,21 @@ fn as_many_deadlines_are_kept_as_can_be() {
 }
 
 #[test]
+fn promised_jobs_are_worked_ahead_on_and_a_large_one_is_not_put_off_for_small_ones() {
+    let small = [(0, 1, 1.0)];
+    let jobs: [(&[(u16, u32, f64)], f64); 5] =
+        [(&[(0, 4, 1.0)], 1_000.0), (&small, 100.0), (&small, 100.0), (&small, 100.0), (&small, 100.0)];
+    let mut view = elastic(&[4], &jobs);
+    set_deadline(&mut view, 0, 15_000.0);
+    (1..5).for_each(|row| set_deadline(&mut view, row, 14_000.0));
+    assert_eq!(answer("market", &view).0[0], None, "it need not begin yet");
+    for row in 0..5 {
+        Arc::make_mut(&mut view.runs)[row].promise = view.specs[row].deadline;
+    }
+    assert_eq!(answer("market", &view).0, [Some(0), None, None, None, None], "it must begin first");
+}
+
+#[test]
 fn of_a_soft_deadline_the_next_reward_counts() {
     let mut view = elastic(&[1], &[(&[(0, 1, 1.0)], 150.0), (&[(0, 1, 1.0)], 10.0)]);
     let spec = Arc::make_mut(&mut Arc::make_mut(&mut view.specs)[0]);

@@ -35,6 +35,25 @@ pub(super) enum Others {
     HoldOn,
     /// All are planned anew.
     Anew,
+    /// The same, first who must begin first: a long job with little time to spare finds only gaps behind many short ones
+    /// that are due before it, and cannot be in two of them at once.
+    LeastSlack,
+}
+
+impl Others {
+    /// Jobs in the order in which they are planned; they come by deadline.
+    fn order(self, asks: &[(JobIdx, Ask)]) -> Vec<(JobIdx, Ask)> {
+        let mut asks = asks.to_vec();
+        asks.sort_by_key(|(_, ask)| self.turn(ask));
+        asks
+    }
+
+    fn turn(self, ask: &Ask) -> Time {
+        match self {
+            Others::Stay | Others::HoldOn | Others::Anew => ask.by,
+            Others::LeastSlack => ask.latest_start(),
+        }
+    }
 }
 
 impl State {
@@ -125,8 +144,8 @@ impl State {
         let open = self.open(&room, &grid);
         let asks: Vec<(JobIdx, Ask)> =
             self.promised_asks().into_iter().map(|(job, by)| (job, self.ask(job, by, &room))).collect();
-        [Others::HoldOn, Others::Anew].into_iter().find_map(|others| {
-            let mut free = open.clone();
+        [Others::HoldOn, Others::Anew, Others::LeastSlack].into_iter().find_map(|others| {
+            let (asks, mut free) = (others.order(&asks), open.clone());
             let mut plans = self.plan_holders(&asks, others, &mut free, &grid);
             self.plan_rest(&asks, &mut plans, &mut free, &grid).map(|()| plans)
         })
@@ -208,7 +227,7 @@ impl State {
         let begin = ask.from.max(grid.now);
         let further = |twice: u32| grid.after(begin + Span((by_count - begin).0.saturating_mul(1 << twice)));
         (0..PROBES).map(further).find_map(|by| {
-            let plan = self.fit(spec, &Ask { by, ..ask.clone() }, free, grid)?;
+            let plan = self.fit_by(spec, &Ask { by, ..ask.clone() }, free, grid)?;
             Some((by, plan))
         })
     }
@@ -255,7 +274,7 @@ impl<'a> Desk<'a> {
 
     /// A promise to be done by then, if it can be made.
     fn promise(&self, by: Time) -> Option<Answer> {
-        let modes = [Others::Stay, Others::HoldOn, Others::Anew];
+        let modes = [Others::Stay, Others::HoldOn, Others::Anew, Others::LeastSlack];
         let modes = if self.others.is_empty() { &modes[..1] } else { &modes };
         modes.iter().find_map(|others| self.fit(by, *others))
     }
@@ -266,9 +285,11 @@ impl<'a> Desk<'a> {
         if matches!(others, Others::Stay) {
             return Some(Answer::Promised { by, own: own(&self.left)?, others: BTreeMap::new() });
         }
-        let (sooner, later) = self.others.split_at(self.others.partition_point(|(_, other)| other.by <= by));
+        let all = others.order(&self.others);
+        let before = |(_, other): &(JobIdx, Ask)| others.turn(other) <= others.turn(&ask);
+        let (sooner, later) = all.split_at(all.partition_point(before));
         let mut free = self.open.clone();
-        let mut plans = self.state.plan_holders(&self.others, others, &mut free, &self.grid);
+        let mut plans = self.state.plan_holders(&all, others, &mut free, &self.grid);
         self.state.plan_rest(sooner, &mut plans, &mut free, &self.grid)?;
         let own = own(&free)?;
         free.take(None, &ask, &own, &self.grid);

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use crate::ids::{JobIdx, LeaseId, NodeId};
 use crate::job::{JobRun, JobSpec, JobState};
 use crate::leases::{Lease, LeaseState};
-use crate::promise::{Ask, Grid, Ground, Plan, Room, Timeline, satisfy, spot_of};
+use crate::promise::{Ask, Grid, Ground, Plan, Room, Timeline, earliest, satisfy, spot_of};
 use crate::state::State;
 use crate::units::{Span, Time};
+
+/// Ends that are tried where a plan that ends by the deadline finds no place.
+const ENDS: u64 = 4;
 
 /// What is free of some plans: by counting, and node by node. The first finds times, the second places.
 #[derive(Clone)]
@@ -132,8 +135,20 @@ impl State {
         (alone && works).then(|| (run.shape, Ask { overhead, ..ask.clone() }))
     }
 
-    /// A plan for a job on what is free: with the least device time wherever that is, or else all on one node.
+    /// A plan for a job on what is free, as late as may be. What is free by count may lie scattered just before the
+    /// deadline, so earlier ends are tried too.
     pub(super) fn fit(&self, spec: &JobSpec, ask: &Ask, free: &Free, grid: &Grid) -> Option<Plan> {
+        let fit = |by: Time| self.fit_by(spec, &Ask { by, ..ask.clone() }, free, grid);
+        fit(ask.by).or_else(|| {
+            let (soonest, _) = earliest(ask, &free.timeline, grid)?;
+            let part = ask.by.0.saturating_sub(soonest.0) / ENDS;
+            let ends = (0..ENDS).rev().map(|parts| grid.after(soonest + Span(parts * part)));
+            ends.filter(|end| *end < ask.by).find_map(fit)
+        })
+    }
+
+    /// A plan that ends by the deadline: with the least device time wherever that is, or else all on one node.
+    pub(super) fn fit_by(&self, spec: &JobSpec, ask: &Ask, free: &Free, grid: &Grid) -> Option<Plan> {
         let wherever = satisfy(ask, &free.timeline, grid).and_then(|stretches| {
             let spots = free.ground.place(&self.nodes, &spec.shapes, &stretches)?;
             Some(Plan { stretches, spots })
