@@ -274,7 +274,9 @@ fn an_unknown_policy_is_answered_with_the_nearest() {
 fn an_unknown_parameter_is_answered_with_those_there_are() {
     check_options(
         "--cluster gpu:2x4 --policy tiresias:knob=1",
-        expect!["error: tiresias has no parameter `knob`: it takes thresholds, promote, consolidate, artifact"],
+        expect![
+            "error: tiresias has no parameter `knob`: it takes thresholds, promote, consolidate, artifact"
+        ],
     );
     check_options(
         "--cluster gpu:2x4 --policy fifo:knob=1",

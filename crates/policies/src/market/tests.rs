@@ -160,10 +160,11 @@ fn as_many_deadlines_are_kept_as_can_be() {
 
 #[test]
 fn promised_jobs_are_worked_ahead_on_and_a_large_one_is_not_put_off_for_small_ones() {
-    let small = [(0, 1, 1.0)];
-    let jobs: [(&[(u16, u32, f64)], f64); 5] =
-        [(&[(0, 4, 1.0)], 1_000.0), (&small, 100.0), (&small, 100.0), (&small, 100.0), (&small, 100.0)];
-    let mut view = elastic(&[4], &jobs);
+    let (large, small) = ([(0, 4, 1.0)], [(0, 1, 1.0)]);
+    let mut view = elastic(
+        &[4],
+        &[(&large, 1_000.0), (&small, 100.0), (&small, 100.0), (&small, 100.0), (&small, 100.0)],
+    );
     set_deadline(&mut view, 0, 15_000.0);
     (1..5).for_each(|row| set_deadline(&mut view, row, 14_000.0));
     assert_eq!(answer("market", &view).0[0], None, "it need not begin yet");

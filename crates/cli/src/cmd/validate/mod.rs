@@ -188,8 +188,11 @@ fn tiresias(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         ("dlas-gpu", 715.2667, 4806.0, 0.0),
         (SINK, 777.7000, 4806.0, 32.0),
     ];
-    const FOUR: [(&str, f64, f64, f64); 3] =
-        [("shortest", 192.1167, 3271.0, 4.0), ("shortest-gpu", 195.9000, 3315.0, 7.0), (SINK, 213.0000, 3271.0, 30.0)];
+    const FOUR: [(&str, f64, f64, f64); 3] = [
+        ("shortest", 192.1167, 3271.0, 4.0),
+        ("shortest-gpu", 195.9000, 3315.0, 7.0),
+        (SINK, 213.0000, 3271.0, 30.0),
+    ];
     let parts = [("tiresias", "gpu:2x4", &TWO[..]), ("tiresias 4x4", "gpu:4x4", &FOUR[..])];
     let checks = parts.map(|(suite, cluster, rows)| tiresias_on(data, suite, cluster, rows));
     let mut all = Vec::new();
@@ -208,7 +211,9 @@ fn tiresias_on(
 ) -> anyhow::Result<Option<Vec<Check>>> {
     let trace = data.join("traces/tiresias/60_job.csv");
     let policies: Vec<&str> = reference.iter().map(|row| row.0).collect();
-    let Some((plan, runs)) = simulate(&trace, cluster, &policies.join(","), "tiresias")? else { return Ok(None) };
+    let Some((plan, runs)) = simulate(&trace, cluster, &policies.join(","), "tiresias")? else {
+        return Ok(None);
+    };
     let checks = reference.iter().zip(&runs).flat_map(|((policy, jct, makespan, preemptions), run)| {
         let ours = results::summary(&plan, run);
         [

@@ -222,12 +222,16 @@ fn whole_files() {
     check("job_id,submit_s,gpus,duration_s\n", expect!["jobs.csv: there are no jobs in it"]);
     check(
         "when,what\n1,2\n",
-        expect![[r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios, pai"#]],
+        expect![[
+            r#"jobs.csv: no format has the header "when,what"; name one of: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios, pai"#
+        ]],
     );
     check_as(
         Some("slurm"),
         "when,what\n1,2\n",
-        expect![[r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios, pai"#]],
+        expect![[
+            r#"format "slurm" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios, pai"#
+        ]],
     );
     check_as(
         Some("itp"),
