@@ -72,7 +72,7 @@ simulator keeps its jobs in one list that it sorts again at each event, so that 
 ahead; and it wakes up for the demotion of a job that ran for T s on g GPUs after (θ − T)/g more seconds instead of θ/g − T, so
 that gangs go down late. Both are reproduced under its own names (\`artifact=true\`); else demotions come when the service is
 reached. Its 60 jobs never reach a threshold, so the rows of \`tiresias:artifact=true:thresholds=325/720\` compare with its rules
-written down once more from its program, which give every other figure of \`shortest\`, \`shortest-gpu\` and \`dlas-gpu\` here too.
+written down once more from its program, as does \`shortest\` on four nodes; those rules give the stored figures of \`shortest\`, \`shortest-gpu\` and \`dlas-gpu\` here too.
 (Under Python 2 the program rounds (θ − T)/g down, under Python 3 up; ours rounds up.)
 
 Two rules of Gavel's artifact that its paper does not have decide its figures: a job that came after the last plan is
@@ -115,8 +115,8 @@ Rigid jobs only, as in Gavel's evaluation (\`v100:24,p100:24,k80:24\`; seed 1 wa
 another matter: \`max-min\` gives shares in proportion to them, \`market\` lets who has more go first.
 
 Where it is not ahead: \`edf\` and \`chronus\` hardly ever move a job, so that they restart fewer on the mixed traces, at two
-to three times the completion time. With promises it meets a few deadlines of Chronus' fewer than without: plans reckon with
-a restart for each stretch, and who was not promised comes after who was.
+to three times the completion time. With promises it meets a few deadlines of Chronus' fewer than without. On
+ElasticFlow's jobs at other submission times \`elasticflow\` meets more without promises.
 
 \`\`\`
 $elastic
