@@ -45,6 +45,9 @@ pub(crate) struct Entry {
     pub(crate) class: ClassId,
     /// Its newest lease, promised or granted; none while it waits.
     pub(crate) lease: Option<LeaseId>,
+    /// The lease taken from it in the round that is being decided.
+    #[serde(skip)]
+    pub(crate) stopped: Option<LeaseId>,
     pub(crate) key: Key,
     held: u16,
     /// Seconds it was promised and seconds it received, up to `accounted` (where shares are parts of the time); a share that
@@ -505,6 +508,7 @@ impl Book {
             fraction: share.fraction,
             class,
             lease: None,
+            stopped: None,
             key,
             held: 0,
             promised: 0.0,

@@ -102,7 +102,7 @@ fn shares_at_most_one(state: &State) {
 fn no_job_lost(state: &State) {
     let living = state.rows.len() as u64;
     assert!(state.ledger.submitted == state.ledger.ended + living, "a job was lost");
-    for (id, row) in &state.rows {
+    for (id, row) in state.rows.iter() {
         let run = state.run(*row);
         assert!(run.id == *id && !run.state.is_final(), "job {id}: its row is another's");
         let working = matches!(run.state, JobState::Starting | JobState::Running | JobState::Suspending);
@@ -116,7 +116,7 @@ fn no_job_lost(state: &State) {
 
 /// Jobs that are held back wait, are in no share, and come in when their time has come.
 fn held_back_ask_for_nothing(state: &State) {
-    for (id, row) in &state.rows {
+    for (id, row) in state.rows.iter() {
         let run = state.run(*row);
         let Some(until) = run.held_until else { continue };
         assert!(state.delayed.contains(&(until, *row)), "job {id}: held back for ever");
@@ -131,7 +131,7 @@ fn held_back_ask_for_nothing(state: &State) {
 /// names one that is on record.
 fn followers_wait(state: &State) {
     let mut waits: Vec<(JobId, JobIdx)> = Vec::new();
-    for (id, row) in &state.rows {
+    for (id, row) in state.rows.iter() {
         let after = &state.specs[row.index()].after;
         let awaited: BTreeSet<JobId> =
             after.iter().copied().filter(|job| state.rows.contains_key(job)).collect();
@@ -153,7 +153,7 @@ fn followers_wait(state: &State) {
 
 /// Jobs that lie frozen wait, and are known to.
 fn homes_known(state: &State) {
-    for (id, row) in &state.rows {
+    for (id, row) in state.rows.iter() {
         let run = state.run(*row);
         assert!(run.home.is_some() == state.resting.contains(row), "job {id}: a home that nobody knows of");
         assert!(run.home.is_none() || run.state.is_waiting(), "job {id}: at home and {:?}", run.state);

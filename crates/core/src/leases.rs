@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::book::ShareId;
 use crate::cluster::Placement;
 use crate::ids::{JobIdx, LeaseId, NodeId};
 use crate::job::JobSpec;
+use crate::rising::{Rising, as_set};
 use crate::units::Time;
 
 /// How far a lease has come.
@@ -78,12 +79,61 @@ pub(crate) fn own_way(specs: &[Arc<JobSpec>], job: JobIdx, lead: JobIdx, shape: 
 /// All leases that are not over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Leases {
-    all: BTreeMap<LeaseId, Lease>,
+    all: Rising<LeaseId, Lease>,
     next: u64,
     /// Promised leases by node, so that freed devices find who waits for them.
-    promised: BTreeSet<(NodeId, LeaseId)>,
-    /// Granted leases by the time at which they lapse.
-    lapses: BTreeSet<(Time, LeaseId)>,
+    promised: ByNode,
+    /// Granted leases by the time at which they lapse, which rises as they are granted and renewed.
+    #[serde(with = "as_set")]
+    lapses: Rising<(Time, LeaseId), ()>,
+}
+
+/// Leases by node.
+#[derive(Clone, Debug, Default)]
+struct ByNode(Vec<SmallVec<[LeaseId; 2]>>);
+
+impl ByNode {
+    fn insert(&mut self, node: NodeId, lease: LeaseId) {
+        if self.0.len() <= node.index() {
+            self.0.resize_with(node.index() + 1, SmallVec::new);
+        }
+        self.0[node.index()].push(lease);
+    }
+
+    fn remove(&mut self, node: NodeId, lease: LeaseId) {
+        self.0[node.index()].retain(|other| *other != lease);
+    }
+
+    fn on(&self, node: NodeId) -> &[LeaseId] {
+        self.0.get(node.index()).map_or(&[], |leases| leases)
+    }
+
+    /// All of them in order.
+    fn pairs(&self) -> BTreeSet<(NodeId, LeaseId)> {
+        let nodes = (0..).map(NodeId).zip(&self.0);
+        nodes.flat_map(|(node, leases)| leases.iter().map(move |lease| (node, *lease))).collect()
+    }
+}
+
+impl PartialEq for ByNode {
+    fn eq(&self, other: &ByNode) -> bool {
+        self.pairs() == other.pairs()
+    }
+}
+
+impl Serialize for ByNode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.pairs().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ByNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByNode, D::Error> {
+        let mut all = ByNode::default();
+        let pairs = BTreeSet::<(NodeId, LeaseId)>::deserialize(deserializer)?;
+        pairs.into_iter().for_each(|(node, lease)| all.insert(node, lease));
+        Ok(all)
+    }
 }
 
 impl Leases {
@@ -113,16 +163,15 @@ impl Leases {
         let id = self.next();
         self.next += 1;
         assert!(lease.state == LeaseState::Promised, "a lease begins as a promise");
-        self.promised.extend(lease.placement.0.iter().map(|slice| (slice.node, id)));
+        lease.placement.0.iter().for_each(|slice| self.promised.insert(slice.node, id));
         self.all.insert(id, lease);
         id
     }
 
     /// Promised leases that wait for devices of these nodes.
     pub(crate) fn promised_on(&self, placement: &Placement) -> Vec<LeaseId> {
-        let span = |node| (node, LeaseId(0))..=(node, LeaseId(u64::MAX));
-        let nodes = placement.0.iter().flat_map(|slice| self.promised.range(span(slice.node)));
-        let mut leases: Vec<_> = nodes.map(|(_, lease)| *lease).collect();
+        let nodes = placement.0.iter().flat_map(|slice| self.promised.on(slice.node));
+        let mut leases: Vec<_> = nodes.copied().collect();
         leases.sort_unstable();
         leases.dedup();
         leases
@@ -134,9 +183,9 @@ impl Leases {
         assert!(lease.state == LeaseState::Promised, "lease {id} granted twice");
         (lease.state, lease.granted_at, lease.until) = (LeaseState::Granted, now, until);
         for slice in &lease.placement.0 {
-            self.promised.remove(&(slice.node, id));
+            self.promised.remove(slice.node, id);
         }
-        self.lapses.insert((until, id));
+        self.lapses.insert((until, id), ());
     }
 
     /// Marks a granted lease as ending.
@@ -150,26 +199,28 @@ impl Leases {
     /// Takes a lease off the record: the one place where it ends.
     pub(crate) fn remove(&mut self, id: LeaseId) -> Lease {
         let lease = self.all.remove(&id).expect("each lease is freed once");
-        self.lapses.remove(&(lease.until, id));
-        if lease.state == LeaseState::Promised {
-            for slice in &lease.placement.0 {
-                self.promised.remove(&(slice.node, id));
+        match lease.state {
+            LeaseState::Promised => {
+                lease.placement.0.iter().for_each(|slice| self.promised.remove(slice.node, id));
             }
+            LeaseState::Granted => _ = self.lapses.remove(&(lease.until, id)),
+            LeaseState::Ending => {}
         }
         lease
     }
 
     /// When the next lease lapses.
     pub(crate) fn next_lapse(&self) -> Option<Time> {
-        self.lapses.first().map(|(time, _)| *time).filter(|time| *time < Time::NEVER)
+        self.lapses.first().map(|((time, _), ())| *time).filter(|time| *time < Time::NEVER)
     }
 
     /// Extends all leases that lapse by `by`; returns them.
     pub(crate) fn renew(&mut self, by: Time, until: Time) -> Vec<LeaseId> {
         let mut renewed = Vec::new();
-        while let Some((time, id)) = self.lapses.first().copied().filter(|(time, _)| *time <= by) {
+        while let Some((time, id)) = self.lapses.first().map(|(key, ())| *key).filter(|(time, _)| *time <= by)
+        {
             self.lapses.remove(&(time, id));
-            self.lapses.insert((until, id));
+            self.lapses.insert((until, id), ());
             self.all.get_mut(&id).expect("a granted lease is on record").until = until;
             renewed.push(id);
         }

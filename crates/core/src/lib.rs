@@ -23,6 +23,7 @@ pub mod part;
 pub mod policy;
 pub mod promise;
 pub mod reclaim;
+pub mod rising;
 mod rounds;
 pub mod state;
 pub mod training;

@@ -8,7 +8,7 @@ mod seating;
 mod sharing;
 
 pub(crate) use self::seating::{Seat, seat};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
@@ -116,15 +116,15 @@ struct Round<'a> {
     gate: &'a Gate,
     apart: bool,
     repack: bool,
-    /// Leases taken from their shares in this round; a share that comes back finds its own here.
-    stopped: BTreeMap<ShareId, LeaseId>,
+    /// Shares whose leases were taken from them in this round; one that comes back finds its own in its entry.
+    stopped: Vec<ShareId>,
     decision: Decision,
 }
 
 impl<'a> Round<'a> {
     fn new(parts: Parts<'a>, repack: bool) -> Round<'a> {
         let Parts { book, nodes, leases, placer, young, fixed, turning, homes, gate, apart } = parts;
-        let (stopped, decision) = (BTreeMap::new(), Decision::default());
+        let (stopped, decision) = (Vec::new(), Decision::default());
         Round {
             book,
             nodes,
@@ -188,7 +188,7 @@ impl<'a> Round<'a> {
 
     /// A share stopped earlier in this round takes its devices back, where they are still free.
     fn return_to_own(&mut self, share: ShareId) -> bool {
-        let Some(lease) = self.stopped.get(&share).copied() else { return false };
+        let Some(lease) = self.book.entry(share).stopped else { return false };
         let placement =
             &self.leases.get(lease).expect("a stopped lease is on record until the round ends").placement;
         if self.repack || !self.nodes.are_free(placement) {
@@ -196,9 +196,14 @@ impl<'a> Round<'a> {
         }
         self.nodes.promise(placement);
         let shape = self.book.entry(share).held();
-        self.book.choose(share, lease, shape);
-        self.stopped.remove(&share);
+        self.take_back(share, lease, shape);
         true
+    }
+
+    /// A share has the lease again that was taken from it.
+    fn take_back(&mut self, share: ShareId, lease: LeaseId, shape: u16) {
+        self.book.entry_mut(share).stopped = None;
+        self.book.choose(share, lease, shape);
     }
 
     /// Whether it may not start just anywhere.
@@ -253,13 +258,12 @@ impl<'a> Round<'a> {
 
     fn promise(&mut self, share: ShareId, shape: u16, placement: Placement) {
         self.nodes.promise(&placement);
-        let same = self.stopped.get(&share).filter(|old| {
-            let lease = self.leases.get(**old).expect("a stopped lease is on record until the round ends");
+        let same = self.book.entry(share).stopped.filter(|old| {
+            let lease = self.leases.get(*old).expect("a stopped lease is on record until the round ends");
             lease.placement == placement && self.book.entry(share).held() == shape
         });
-        if let Some(lease) = same.copied() {
-            self.stopped.remove(&share);
-            return self.book.choose(share, lease, shape);
+        if let Some(lease) = same {
+            return self.take_back(share, lease, shape);
         }
         let jobs = self.book.entry(share).jobs.clone();
         let (state, granted_at, until) = (LeaseState::Promised, Time::NEVER, Time::NEVER);
@@ -355,7 +359,8 @@ impl<'a> Round<'a> {
         let lease = self.book.unchoose(share).expect("a chosen share has a lease");
         self.nodes.release(&self.leases.get(lease).expect("its lease is on record").placement);
         // Shares are taken in order and stopped from the end, so nobody is stopped in the round that chose it.
-        self.stopped.insert(share, lease);
+        self.book.entry_mut(share).stopped = Some(lease);
+        self.stopped.push(share);
     }
 
     fn clear(&mut self) {
@@ -372,7 +377,10 @@ impl<'a> Round<'a> {
     }
 
     fn finish(mut self) -> Decision {
-        self.decision.ended = std::mem::take(&mut self.stopped).into_values().collect();
+        self.stopped.sort_unstable();
+        let Round { book, stopped, .. } = &mut self;
+        let ended = stopped.iter().filter_map(|share| book.entry_mut(*share).stopped.take());
+        self.decision.ended = ended.collect();
         self.decision
     }
 }

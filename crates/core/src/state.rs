@@ -15,6 +15,7 @@ use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
 use crate::policy::{Cadence, Policy};
 use crate::promise::Plan;
+use crate::rising::Rising;
 use crate::turns::Turns;
 use crate::units::{Span, Time};
 use crate::view::Changed;
@@ -154,7 +155,7 @@ pub struct State {
     pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
     pub(crate) runs: Arc<Vec<JobRun>>,
-    pub(crate) rows: BTreeMap<JobId, JobIdx>,
+    pub(crate) rows: Rising<JobId, JobIdx>,
     /// Rows that may be used again; `cooling` ones only once no plan in flight can name them.
     pub(crate) vacant: Vec<JobIdx>,
     pub(crate) cooling: Vec<JobIdx>,
@@ -215,7 +216,7 @@ impl State {
             prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),
-            rows: BTreeMap::new(),
+            rows: Rising::new(),
             vacant: Vec::new(),
             cooling: Vec::new(),
             leases: Leases::default(),

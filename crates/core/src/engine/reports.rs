@@ -159,7 +159,7 @@ impl Engine {
 impl State {
     /// A job that was frozen has its home where it was.
     fn settle_home(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome) {
-        let lease = self.leases.get(lease).filter(|_| outcome == Outcome::Frozen);
+        let lease = (outcome == Outcome::Frozen).then(|| self.leases.get(lease)).flatten();
         let usable = |placement: &&Placement| {
             placement.0.iter().all(|slice| {
                 let node = self.nodes.get(slice.node);

@@ -1,7 +1,5 @@
 //! For whom jobs are stopped: who was promised the devices that others give back.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use crate::cluster::Mask;
@@ -9,18 +7,25 @@ use crate::ids::{JobId, LeaseId, NodeId};
 use crate::leases::Leases;
 use crate::state::State;
 
-/// New promises by node.
-pub(super) struct Takers(BTreeMap<NodeId, SmallVec<[(Mask, LeaseId); 2]>>);
+/// New promises, by node.
+pub(super) struct Takers(Vec<(NodeId, Mask, LeaseId)>);
 
 impl Takers {
     /// Of these promises.
     pub(super) fn of(leases: &Leases, promised: &[LeaseId]) -> Takers {
-        let mut by_node = BTreeMap::<NodeId, SmallVec<[(Mask, LeaseId); 2]>>::new();
+        let mut all = Vec::with_capacity(promised.len());
         for id in promised {
             let slices = leases.get(*id).into_iter().flat_map(|lease| &lease.placement.0);
-            slices.for_each(|slice| by_node.entry(slice.node).or_default().push((slice.mask, *id)));
+            all.extend(slices.map(|slice| (slice.node, slice.mask, *id)));
         }
-        Takers(by_node)
+        all.sort_unstable_by_key(|(node, _, id)| (*node, *id));
+        Takers(all)
+    }
+
+    /// Those that take devices of a node.
+    fn on(&self, node: NodeId) -> impl Iterator<Item = &(NodeId, Mask, LeaseId)> {
+        let first = self.0.partition_point(|taker| taker.0 < node);
+        self.0[first..].iter().take_while(move |taker| taker.0 == node)
     }
 
     /// The jobs that get devices of a lease that ends, others than its own.
@@ -28,9 +33,9 @@ impl Takers {
         let Some(lease) = state.leases.get(ended) else { return SmallVec::new() };
         let mut found = SmallVec::new();
         for slice in &lease.placement.0 {
-            let takers =
-                self.0.get(&slice.node).into_iter().flatten().filter(|(mask, _)| mask & slice.mask != 0);
-            let jobs = takers.filter_map(|(_, taker)| state.leases.get(*taker)).flat_map(|taker| &taker.jobs);
+            let takers = self.on(slice.node).filter(|(_, mask, _)| mask & slice.mask != 0);
+            let leases = takers.filter_map(|(.., taker)| state.leases.get(*taker));
+            let jobs = leases.flat_map(|taker| &taker.jobs);
             let others = jobs.filter(|job| !lease.jobs.contains(job)).map(|job| state.run(*job).id);
             found.extend(others);
         }

@@ -31,8 +31,8 @@ impl Round<'_> {
 
     /// The same for what a share had before it was stopped in this round.
     pub(super) fn crosses_at_home(&self, share: ShareId) -> bool {
-        let stopped = self.stopped.get(&share).filter(|_| self.apart);
-        stopped.and_then(|lease| self.leases.get(*lease)).is_some_and(|lease| self.crosses(&lease.placement))
+        let stopped = self.book.entry(share).stopped.filter(|_| self.apart);
+        stopped.and_then(|lease| self.leases.get(lease)).is_some_and(|lease| self.crosses(&lease.placement))
     }
 
     /// Nodes with a gang that spans several.

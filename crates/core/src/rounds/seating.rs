@@ -25,7 +25,8 @@ pub(crate) fn seat(parts: Parts<'_>, seats: &[Seat]) -> Decision {
         }
     }
     // Who is not in the way after all stays where it was.
-    let stopped: Vec<ShareId> = round.stopped.keys().copied().collect();
+    let mut stopped = round.stopped.clone();
+    stopped.sort_unstable();
     stopped.into_iter().for_each(|share| _ = round.return_to_own(share));
     round.finish()
 }

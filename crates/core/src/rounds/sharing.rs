@@ -184,10 +184,12 @@ impl Round<'_> {
     /// those on nodes that drain, from which nobody would gain.
     fn keep_fixed(&self, counts: &mut Counts, stays: &mut [bool]) {
         for share in self.book.chosen_from_last().map(|key| key.share) {
+            let id = self.book.entry(share).lease.expect("a chosen share has a lease");
             let lease = self.lease_of(share);
             let up = |slice: &&Slice| self.nodes.get(slice.node).state == NodeState::Up;
             let usable = lease.placement.0.iter().filter(up);
-            if self.stays(share) || usable.clone().next().is_none() {
+            let bound = (self.fixed)(id, lease) || (self.young)(lease);
+            if bound || usable.clone().next().is_none() {
                 let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
                 // Those who wait to join count, and those who are about to leave do not.
                 let jobs = &self.book.entry(share).jobs;

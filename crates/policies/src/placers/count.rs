@@ -37,6 +37,10 @@ impl Strategy for Count {
     }
 
     fn fill(&self, pool: &Pool, need: u32, out: &mut Slices) {
+        // Most gangs are of one, and that one needs no list.
+        if need == 1 {
+            return out.extend(pool.first_fit(1).map(|node| pool.slice(node, 1)));
+        }
         let mut left = need;
         for (free, node) in in_order(pool) {
             if left == 0 {
