@@ -1,5 +1,6 @@
 //! The event log: one JSON object a line, the same bytes for the same run, and their SHA-256.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
@@ -13,6 +14,8 @@ use yard_core::units::MICROS;
 pub(crate) struct EventLog {
     hash: Sha256,
     buffer: Vec<u8>,
+    /// How lines of an instant begin, and which: many things happen at once.
+    beginning: (Time, Vec<u8>),
     file: Option<Box<dyn Write + Send>>,
     failed: Option<io::Error>,
 }
@@ -22,11 +25,16 @@ const CHUNK: usize = 1 << 16;
 
 impl EventLog {
     pub(crate) fn new(file: Option<Box<dyn Write + Send>>) -> EventLog {
-        EventLog { hash: Sha256::new(), buffer: Vec::with_capacity(CHUNK + 4096), file, failed: None }
+        let (hash, buffer) = (Sha256::new(), Vec::with_capacity(CHUNK + 4096));
+        EventLog { hash, buffer, beginning: (Time::NEVER, Vec::new()), file, failed: None }
     }
 
     pub(crate) fn record(&mut self, now: Time, event: &Event) {
-        write_event(&mut self.buffer, now, event);
+        if self.beginning.0 != now {
+            self.beginning = (now, beginning(now));
+        }
+        self.buffer.extend_from_slice(&self.beginning.1);
+        write_event(&mut self.buffer, event);
         if self.buffer.len() >= CHUNK {
             self.flush();
         }
@@ -51,9 +59,16 @@ impl EventLog {
     }
 }
 
-fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
-    out.extend_from_slice(b"{\"t\":");
-    seconds(out, now);
+/// How all lines of an instant begin.
+fn beginning(now: Time) -> Vec<u8> {
+    let mut out = b"{\"t\":".to_vec();
+    seconds(&mut out, now);
+    out.extend_from_slice(b",\"event\":\"");
+    out
+}
+
+/// The rest of a line.
+fn write_event(out: &mut Vec<u8>, event: &Event) {
     match event {
         Event::Submitted { job } => one_job(out, "submitted", *job),
         Event::Promised { job, by, devices } => {
@@ -88,7 +103,7 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
         Event::Started { job } => one_job(out, "started", *job),
         Event::Stopping { job, why, to } => {
             one_job(out, "stopping", *job);
-            text(out, "why", &format!("{why:?}").to_lowercase());
+            name(out, "why", why);
             if !to.is_empty() {
                 key(out, "to");
                 integers(out, to);
@@ -96,12 +111,13 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
         }
         Event::Stopped { job, steps, outcome } => {
             one_job(out, "stopped", *job);
-            text(out, "outcome", &format!("{outcome:?}").to_lowercase());
-            out.extend_from_slice(format!(",\"steps\":{steps}").as_bytes());
+            name(out, "outcome", outcome);
+            key(out, "steps");
+            decimal(out, *steps);
         }
         Event::Ended { job, state } => {
             one_job(out, "ended", *job);
-            text(out, "state", &format!("{state:?}").to_lowercase());
+            name(out, "state", state);
         }
         Event::Freed { lease, .. } => {
             head(out, "freed");
@@ -110,7 +126,7 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
         Event::Node { node, change } => {
             head(out, "node");
             number(out, "node", node.0 as u64);
-            text(out, "change", &format!("{change:?}").to_lowercase());
+            name(out, "change", change);
         }
         Event::Planned { plan, certificate, unmet } => {
             head(out, "planned");
@@ -137,23 +153,33 @@ fn write_event(out: &mut Vec<u8>, now: Time, event: &Event) {
     out.extend_from_slice(b"}\n");
 }
 
+#[inline(always)] // so that the name is a constant, as below
 fn head(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(b",\"event\":\"");
-    out.extend_from_slice(name.as_bytes());
-    out.push(b'"');
+    put(out, name.as_bytes());
+    put(out, b"\"");
 }
 
+#[inline(always)]
 fn one_job(out: &mut Vec<u8>, name: &str, job: JobId) {
-    head(out, name);
-    number(out, "job", job.0);
+    put(out, name.as_bytes());
+    put(out, b"\",\"job\":");
+    integer(out, job.0);
 }
 
+/// A few bytes that are known when this is compiled, without a call.
+#[inline(always)]
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(bytes.iter().copied());
+}
+
+#[inline(always)]
 fn key(out: &mut Vec<u8>, key: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(key.as_bytes());
-    out.extend_from_slice(b"\":");
+    put(out, b",\"");
+    put(out, key.as_bytes());
+    put(out, b"\":");
 }
 
+#[inline(always)]
 fn number(out: &mut Vec<u8>, name: &str, value: u64) {
     key(out, name);
     integer(out, value);
@@ -166,6 +192,26 @@ fn integer(out: &mut Vec<u8>, value: u64) {
 fn text(out: &mut Vec<u8>, name: &str, value: &str) {
     key(out, name);
     out.extend_from_slice(serde_json::to_string(value).expect("a string is valid JSON").as_bytes());
+}
+
+/// The name of a variant that has nothing but a name, in lower case.
+fn name(out: &mut Vec<u8>, of: &str, variant: &impl fmt::Debug) {
+    key(out, of);
+    out.push(b'"');
+    let start = out.len();
+    write!(out, "{variant:?}").expect("a vector takes all that is written");
+    out[start..].make_ascii_lowercase();
+    out.push(b'"');
+}
+
+/// A number in the shortest form that reads back as the same. Whole ones, as most counts of steps are, are written
+/// as integers, which is the same and quicker.
+fn decimal(out: &mut Vec<u8>, value: f64) {
+    let whole = value as u64;
+    if value.is_sign_positive() && whole as f64 == value && whole < 1 << 53 {
+        return integer(out, whole);
+    }
+    write!(out, "{value}").expect("a vector takes all that is written");
 }
 
 /// Seconds with six decimals, straight from microseconds.
@@ -219,7 +265,7 @@ fn devices(out: &mut Vec<u8>, placement: &Placement) {
 }
 
 /// The runs of consecutive devices in a mask, as (first, length).
-pub(crate) fn runs(mut mask: Mask) -> impl Iterator<Item = (u32, u32)> {
+pub(crate) fn runs(mut mask: Mask) -> impl Iterator<Item = (u32, u32)> + Clone {
     let mut base = 0;
     std::iter::from_fn(move || {
         if mask == 0 {
@@ -247,11 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_are_written_as_all_others_are() {
+        for value in
+            [0.0, -0.0, 1.0, 0.5, 1e15, 9_007_199_254_740_991.0, 9_007_199_254_740_992.0, 1e20, -3.0, 1e-7]
+        {
+            let mut out = Vec::new();
+            decimal(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
+        }
+    }
+
+    #[test]
     fn a_line_is_json_with_exact_time() {
         let mut out = Vec::new();
+        out.extend(beginning(Time(12_000_034)));
         write_event(
             &mut out,
-            Time(12_000_034),
             &Event::Rejected { job: JobId(3), reason: "too \"large\"".into(), earliest: None },
         );
         let value: serde_json::Value = serde_json::from_slice(&out).unwrap();

@@ -1,6 +1,5 @@
 //! What a run leaves behind: one row a job, the load over time, and who held which devices when.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -8,6 +7,7 @@ use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, KindId, LeaseId};
 use yard_core::job::{JobSpec, JobState, Reward};
 use yard_core::message::{Event, Why};
+use yard_core::rising::Rising;
 use yard_core::{Span, Time};
 
 use crate::cluster::ClusterSpec;
@@ -86,6 +86,16 @@ impl JobRecord {
             share_before: 0.0,
         }
     }
+}
+
+/// Devices that a job had until `end`, one bar for each run of them.
+fn bars(
+    end: Time,
+    placement: &Placement,
+    (job, start, lane): (JobId, Time, (u8, u8)),
+) -> impl Iterator<Item = Bar> + Clone {
+    let runs = placement.0.iter().flat_map(|slice| runs(slice.mask).map(move |run| (slice.node.0, run)));
+    runs.map(move |(node, (first, devices))| Bar { node, first, devices, job, start, end, lane })
 }
 
 /// Who is on the devices of a lease.
@@ -178,7 +188,7 @@ pub struct Record {
     pub follow: Follow,
     keep: Keep,
     now: Sample,
-    open: BTreeMap<LeaseId, Holding>,
+    open: Rising<LeaseId, Holding>,
     kind_of: Vec<KindId>,
     /// What a device costs an hour, by kind; empty where nobody says.
     hourly: Vec<f64>,
@@ -200,7 +210,7 @@ impl Record {
             follow: Follow::default(),
             keep,
             now: zero,
-            open: BTreeMap::new(),
+            open: Rising::new(),
             kind_of: cluster.nodes.iter().map(|node| node.kind).collect(),
             hourly: cluster.prices.clone(),
             fairness: Fairness::new(cluster.devices()),
@@ -320,7 +330,7 @@ impl Record {
 
     /// The jobs that are still on a lease's devices have had them until now.
     fn leave_last(&mut self, now: Time, lease: LeaseId) {
-        let last: Vec<JobId> = self.open.get(&lease).into_iter().flat_map(Holding::jobs).collect();
+        let last: SmallVec<[JobId; 2]> = self.open.get(&lease).into_iter().flat_map(Holding::jobs).collect();
         last.into_iter().for_each(|job| self.leave(now, lease, job));
     }
 
@@ -332,20 +342,10 @@ impl Record {
         let Some(lane) = holding.lanes.iter().position(held) else { return };
         let start = holding.lanes[lane].take().map_or(now, |(_, start)| start);
         let bar = (job, start, (lane.min(255) as u8, holding.lanes.len().min(255) as u8));
-        let placement = holding.placement.clone();
-        self.draw(now, &placement, bar);
-    }
-
-    fn draw(&mut self, end: Time, placement: &Placement, (job, start, lane): (JobId, Time, (u8, u8))) {
-        for slice in &placement.0 {
-            for (first, devices) in runs(slice.mask) {
-                if self.bars.len() < self.keep.bars_max {
-                    self.bars.push(Bar { node: slice.node.0, first, devices, job, start, end, lane });
-                } else {
-                    self.bars_cut = true;
-                }
-            }
-        }
+        let room = self.keep.bars_max - self.bars.len();
+        let bars = bars(now, &holding.placement, bar);
+        self.bars_cut |= bars.clone().nth(room).is_some();
+        self.bars.extend(bars.take(room));
     }
 
     /// A job laid its devices down.

@@ -247,8 +247,8 @@ impl<'a> Run<'a> {
 
     fn happen(&mut self, now: Time) {
         self.now = now;
-        while let Some(coming) = self.world.coming.pop_due(now) {
-            let input = self.world.happen(now, coming);
+        while let Some((turn, coming)) = self.world.coming.pop_due(now) {
+            let input = self.world.happen(now, turn, coming);
             self.hear();
             let Some(input) = input else { continue };
             let started = match &input {

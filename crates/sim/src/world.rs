@@ -1,7 +1,6 @@
 //! The simulated cluster. It owns the truth: how fast jobs really run, how far they are, what saving and
 //! starting cost, which nodes fail. The engine learns of it through reports only.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,13 +9,14 @@ use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
+use yard_core::rising::Rising;
 use yard_core::training::{Batch, Timing};
 use yard_core::{Span, Time};
 
 use crate::company::{self, Mate};
 use crate::course::{Course, Spot};
 use crate::faults::Faults;
-use crate::queue::Queue;
+use crate::queue::{Queue, Turn};
 use crate::random::Random;
 
 /// Behaviours of papers' simulators that are not how a cluster works, each off by default.
@@ -60,8 +60,8 @@ impl Quirks {
 pub(crate) enum Coming {
     /// A job comes up.
     Up(JobId, u32),
-    /// A job is done.
-    Done(JobId, u32),
+    /// A job may be done: it is asked when it is due.
+    Done(JobId),
     /// A job has saved and stopped.
     Down(JobId, u32, Outcome),
     /// A job crashes.
@@ -104,8 +104,11 @@ struct Truth {
     speed: f64,
     shape: u16,
     lease: LeaseId,
-    /// When it will be done as things are; an end expected for another time is stale.
-    due: Time,
+    /// When it will be done as things are, and in which turn at that time.
+    due: (Time, Turn),
+    /// When it is next asked: where it is due later, it is asked again then. So there is one question for each job
+    /// and not one for each of its starts.
+    asked: Time,
     /// Grows with each start and stop, so that what was to come of earlier ones is recognised as stale.
     turn: u32,
     working: bool,
@@ -164,7 +167,7 @@ pub(crate) struct World {
     running: Vec<JobId>,
     /// What jobs keep of their speeds beside each other, and who shares devices with whom.
     pairs: Belief,
-    groups: BTreeMap<LeaseId, SmallVec<[JobId; 2]>>,
+    groups: Rising<LeaseId, SmallVec<[JobId; 2]>>,
     /// Whether jobs say how far they are, and what they have said.
     pub(crate) talks: bool,
     pub(crate) said: Vec<Input>,
@@ -199,7 +202,7 @@ impl World {
             random,
             running,
             pairs,
-            groups: BTreeMap::new(),
+            groups: Rising::new(),
             talks: false,
             said: Vec::new(),
             coming,
@@ -228,7 +231,8 @@ impl World {
             speed: 0.0,
             shape: 0,
             lease: LeaseId::default(),
-            due: Time::NEVER,
+            due: (Time::NEVER, Turn::default()),
+            asked: Time::NEVER,
             turn: 0,
             working: false,
         });
@@ -238,7 +242,10 @@ impl World {
     pub(crate) fn execute(&mut self, now: Time, command: Command) {
         match command {
             Command::Grant { lease, jobs, shapes, batches, placement, .. } => {
-                self.groups.entry(lease).or_default().extend(jobs.iter().copied());
+                match self.groups.get_mut(&lease) {
+                    Some(group) => group.extend(jobs.iter().copied()),
+                    None => _ = self.groups.insert(lease, jobs.iter().copied().collect()),
+                }
                 let each = jobs.iter().zip(shapes).zip(batches);
                 each.for_each(|((job, shape), batch)| {
                     self.start(now, *job, lease, (shape, batch), &placement);
@@ -281,6 +288,7 @@ impl World {
         self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         job.turn += 1;
+        job.due.0 = Time::NEVER;
         let worked = std::mem::take(&mut job.working);
         let (delay, outcome) = match why {
             Why::Lost => (Span::ZERO, Outcome::Lost),
@@ -406,11 +414,13 @@ impl World {
     }
 
     /// Turns what happens into an input for the engine; `None` where it has become stale.
-    pub(crate) fn happen(&mut self, now: Time, coming: Coming) -> Option<Input> {
+    pub(crate) fn happen(&mut self, now: Time, turn: Turn, coming: Coming) -> Option<Input> {
         match coming {
             Coming::Up(id, turn) => self.current(id, turn).then(|| self.up(now, id)),
-            Coming::Done(id, turn) if !self.is_due(now, id, turn) => None,
-            Coming::Done(id, _) => Some(self.end_stage(now, id).unwrap_or_else(|| self.done(now, id))),
+            Coming::Done(id) => {
+                let due = self.is_due(now, turn, id);
+                due.then(|| self.end_stage(now, id).unwrap_or_else(|| self.done(now, id)))
+            }
             Coming::Says(id, turn) => {
                 if self.current(id, turn) {
                     self.tell(now, id);
@@ -429,8 +439,27 @@ impl World {
         self.jobs[id.index()].turn == turn
     }
 
-    fn is_due(&self, now: Time, id: JobId, turn: u32) -> bool {
-        self.current(id, turn) && self.jobs[id.index()].due == now
+    /// Whether a job that is asked is done. One that is not yet is asked again when it should be.
+    fn is_due(&mut self, now: Time, turn: Turn, id: JobId) -> bool {
+        let job = &mut self.jobs[id.index()];
+        if now == job.asked {
+            job.asked = Time::NEVER;
+        }
+        let is_due = job.due == (now, turn);
+        if !is_due {
+            self.ask(id);
+        }
+        is_due
+    }
+
+    /// Asks a job when it is due whether it is done, unless it is asked before anyway.
+    fn ask(&mut self, id: JobId) {
+        let job = &mut self.jobs[id.index()];
+        let (due, turn) = job.due;
+        if due < job.asked {
+            job.asked = due;
+            self.coming.push_in_turn(due, turn, Coming::Done(id));
+        }
     }
 
     fn report(&self, id: JobId, news: News) -> Input {
@@ -464,10 +493,8 @@ impl World {
         let grain = if goal < job.steps { Span::ZERO } else { self.quirks.end_grain };
         let end = (now + left).round_up(grain);
         // Beside a neighbour that leaves it nothing it never ends.
-        job.due = if job.speed > 0.0 { end } else { Time::NEVER };
-        if job.due < Time::NEVER {
-            self.coming.push(end, Coming::Done(id, job.turn));
-        }
+        job.due = (if job.speed > 0.0 { end } else { Time::NEVER }, self.coming.turn());
+        self.ask(id);
     }
 
     /// A job goes over to its next stage and says so; none where this was its last.
@@ -491,6 +518,7 @@ impl World {
         self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         (job.working, job.done, job.turn) = (false, job.steps, job.turn + 1);
+        job.due.0 = Time::NEVER;
         let steps = job.steps;
         self.leave_group(now, id);
         self.report(id, News::Stopped { steps, outcome: Outcome::Finished })
@@ -506,6 +534,7 @@ impl World {
         self.running.retain(|other| *other != id);
         let job = &mut self.jobs[id.index()];
         (job.working, job.done, job.turn) = (false, job.safe, job.turn + 1);
+        job.due.0 = Time::NEVER;
         self.leave_group(now, id);
         self.down(id, Outcome::Crashed)
     }
