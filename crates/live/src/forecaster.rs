@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use yard_core::State;
-use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
+use yard_core::forecast::interval::{Estimate, Foretold, Interval, RUNS, Unknown, estimates};
 use yard_core::forecast::past::{Past, Ratio};
 use yard_core::forecast::record::{Moves, Record, What};
 use yard_core::forecast::{self, Limits};
@@ -24,7 +24,7 @@ use crate::background::give_way;
 use crate::board::Board;
 use crate::driver::clock::Stopwatch;
 use crate::planner::MakePolicy;
-use crate::views::{EstimateView, IntervalView};
+use crate::views::{EstimateView, IntervalView, UnknownView};
 
 /// Makes a placer, for each run of a forecast.
 pub type MakePlacer = Arc<dyn Fn() -> Box<dyn Placer> + Send + Sync>;
@@ -145,7 +145,7 @@ impl Forecaster {
     pub(crate) fn past(&self) -> Past {
         Past {
             arrivals: self.arrivals.iter().cloned().collect(),
-            ratios: self.ratios.iter().cloned().collect(),
+            ratios: Some(self.ratios.iter().cloned().collect()),
         }
     }
 
@@ -240,8 +240,16 @@ pub(crate) fn seen(now: Time, estimate: &Estimate) -> EstimateView {
         mid: interval.mid.secs(),
         high: (interval.high < Time::NEVER).then(|| interval.high.secs()),
     };
-    let (start, end) = (estimate.start.map(seconds), estimate.end.map(seconds));
-    EstimateView { made_at: now.secs(), start, end }
+    let (start, end) = (estimate.start.ok().map(seconds), estimate.end.ok().map(seconds));
+    let (start_unknown, end_unknown) = (why(estimate.start), why(estimate.end));
+    EstimateView { made_at: now.secs(), start, end, start_unknown, end_unknown }
+}
+
+fn why(foretold: Foretold) -> Option<UnknownView> {
+    foretold.err().map(|unknown| match unknown {
+        Unknown::Beyond => UnknownView::Beyond,
+        Unknown::Scattered => UnknownView::Scattered,
+    })
 }
 
 /// Numbers that look random and follow from a seed (Steele et al., "Fast splittable pseudorandom number generators",

@@ -2,9 +2,10 @@
 //! and when the run is over it shows what became of it.
 
 use yard_core::forecast::Limits;
-use yard_core::forecast::interval::{Estimate, Interval};
-use yard_core::forecast::record::What;
+use yard_core::forecast::interval::Foretold;
+use yard_core::forecast::record::{Record, What};
 use yard_core::forecast::what_if::{Asker, Told};
+use yard_core::ids::JobId;
 use yard_core::job::JobSpec;
 use yard_core::message::Input;
 use yard_core::{Engine, State, Time};
@@ -39,11 +40,18 @@ impl Asked {
         Some((told - end).max(end - told).secs() / (end - start).secs())
     }
 
-    /// The intervals of start and end, with what became of them.
-    pub fn turned_out(&self) -> impl Iterator<Item = (What, Option<Interval>, Time)> {
-        let Estimate { start, end } = self.told.estimate.unwrap_or_default();
-        let start = self.real.0.map(|time| (What::Start, start, time));
-        start.into_iter().chain(self.real.1.map(|time| (What::End, end, time)))
+    /// The intervals of start and end as a record of earlier questions makes them, with what became of them; the record
+    /// then has this one too.
+    pub fn turned_out(&self, record: &mut Record) -> Vec<(What, Foretold, Time)> {
+        let Some(raw) = self.told.estimate else { return Vec::new() };
+        let (told, id) = (record.moves(self.at).moved(self.at, &raw), JobId(0));
+        record.note(self.at, [(&id, &raw)]);
+        let start = self.real.0.map(|time| (What::Start, told.start, time));
+        let all: Vec<_> =
+            start.into_iter().chain(self.real.1.map(|time| (What::End, told.end, time))).collect();
+        all.iter().for_each(|(what, _, time)| record.happened(*time, id, *what));
+        [What::Start, What::End].into_iter().for_each(|what| record.forget(id, what));
+        all
     }
 }
 

@@ -1,11 +1,11 @@
 //! How good estimates are: at random instants of a run all jobs are foretold, and when the run is over it shows how
-//! often the interval held. The forecast knows the past, how its own earlier estimates turned out, and the jobs that
+//! often the interval held, how long it was, and what both are worth beside a naive one. The forecast knows the past, how its own earlier estimates turned out, and the jobs that
 //! are there, and nothing of who comes later. The first half of the instants only teaches; the second is judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use yard_core::forecast::interval::{Estimate, Interval, RUNS, estimates};
+use yard_core::forecast::interval::{Estimate, Foretold, RUNS, estimates};
 use yard_core::forecast::past::{Past, Ratio};
 use yard_core::forecast::record::{Record, What};
 use yard_core::forecast::{self, Limits};
@@ -16,23 +16,20 @@ use yard_core::policy::{Placer, Policy};
 use yard_core::{Engine, Span, State, Time};
 
 use crate::held::Held;
+use crate::naive::Naive;
 use crate::random::Random;
 use crate::record::JobRecord;
 use crate::run::{Outcome, Probe};
 
-/// How often the intervals held.
+/// How the intervals turned out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Instants at which the jobs were foretold and the estimates judged.
-    pub instants: usize,
     /// First starts of jobs that waited for them then.
     pub starts: Held,
     /// Ends of jobs that were there then.
     pub ends: Held,
-    /// Starts and ends whose interval was a point: they are always right where nothing is unknown.
-    pub sure: Held,
-    /// Starts and ends of the first two no later than their upper limit, which should hold 19 times in 20.
-    pub in_time: Held,
+    /// Starts and ends that claimed to be exact.
+    pub exact: Held,
     /// Mean distance of the middle from the true end, as a part of the mean time that was left.
     pub error: f64,
 }
@@ -46,9 +43,6 @@ pub struct How<'a> {
     /// Whether jobs like those of the past are expected to come.
     pub recurs: bool,
 }
-
-/// What is foretold counts as true if it is off by no more: decisions wait for beats, and beats for each other.
-const SLACK: Span = Span::from_whole_secs(1);
 
 /// Has a simulation of these jobs run, foretells them at so many instants, and compares. `said` is what they say that
 /// they have to do, where that is not the truth.
@@ -71,27 +65,32 @@ pub fn calibrate<E>(
     let real = &outcome.record.jobs;
     let (mut sums, mut record, mut before) = (Sums::default(), Record::default(), Time::ZERO);
     for (at, state) in kept.iter().enumerate() {
-        let mut past = past(state.now(), jobs, said, real);
+        let now = state.now();
+        let mut past = past(now, jobs, said, real);
         past.arrivals.retain(|_| how.recurs);
         let raw = foretell(state, &past, how, &mut random);
-        turn_out(&mut record, real, before, state.now());
-        if at >= kept.len() / 2 {
-            sums.add(state, &raw, &record, real);
+        for (time, job, what) in happened(real, before, now) {
+            record.happened(time, job, what);
+            sums.turn_out(time, job, what);
         }
-        record.note(state.now(), &raw);
-        before = state.now();
+        if at >= kept.len() / 2 {
+            sums.add(now, &raw, &record, real);
+        }
+        record.note(now, &raw);
+        sums.note(now, &raw);
+        before = now;
     }
-    Ok(sums.calibration(kept.len() - kept.len() / 2))
+    Ok(sums.calibration())
 }
 
 /// What happened between two instants.
-fn turn_out(record: &mut Record, real: &[JobRecord], after: Time, until: Time) {
-    let since = |time: &Time| *time > after && *time <= until;
-    for (at, job) in real.iter().enumerate() {
-        let id = JobId(at as u64);
-        job.first_start.filter(since).into_iter().for_each(|time| record.happened(time, id, What::Start));
-        job.end.filter(since).into_iter().for_each(|time| record.happened(time, id, What::End));
-    }
+fn happened(real: &[JobRecord], after: Time, until: Time) -> impl Iterator<Item = (Time, JobId, What)> {
+    let since = move |time: &Time| *time > after && *time <= until;
+    real.iter().enumerate().flat_map(move |(at, job)| {
+        let start = job.first_start.filter(since).map(|time| (time, JobId(at as u64), What::Start));
+        let end = job.end.filter(since).map(|time| (time, JobId(at as u64), What::End));
+        start.into_iter().chain(end)
+    })
 }
 
 /// What jobs say that they have to do, up to `most` times too much or too little.
@@ -116,12 +115,13 @@ pub(crate) fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, r
     let (mut arrivals, mut ratios) = (Vec::new(), Vec::new());
     for (at, (time, spec)) in came {
         let steps = said.map_or(spec.steps, |said| said[at]);
-        if said.is_some() && real[at].end.is_some_and(|end| end <= now) {
-            ratios.push(Ratio::of(spec, spec.steps / steps));
+        let told = JobSpec { steps, ..JobSpec::clone(spec) };
+        if real[at].end.is_some_and(|end| end <= now) {
+            ratios.push(Ratio::of(&told, spec.steps / steps));
         }
-        arrivals.push((*time, Arc::new(JobSpec { steps, ..JobSpec::clone(spec) })));
+        arrivals.push((*time, Arc::new(told)));
     }
-    Past { arrivals, ratios }
+    Past { arrivals, ratios: said.map(|_| ratios) }
 }
 
 /// The estimates of all jobs that are there.
@@ -142,52 +142,58 @@ fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> B
 struct Sums {
     all: Calibration,
     left: f64,
+    /// What was foretold when and for when, and has not happened yet; and the reference that follows from what has.
+    open: BTreeMap<(JobId, What), Vec<(Time, Time)>>,
+    naive: Naive,
 }
 
 impl Sums {
-    fn add(&mut self, state: &State, raw: &BTreeMap<JobId, Estimate>, record: &Record, real: &[JobRecord]) {
-        let (now, moves) = (state.now(), record.moves(state.now()));
-        let Calibration { starts, ends, sure, in_time, .. } = &mut self.all;
-        [&mut *starts, ends, sure, in_time].into_iter().for_each(Held::begin);
+    fn turn_out(&mut self, time: Time, job: JobId, what: What) {
+        let told = self.open.remove(&(job, what)).unwrap_or_default();
+        told.into_iter().for_each(|(at, mid)| self.naive.note(at, mid, time));
+    }
+
+    fn note(&mut self, now: Time, raw: &BTreeMap<JobId, Estimate>) {
+        for (job, estimate) in raw {
+            let start = estimate.start.ok().filter(|start| start.high > now);
+            for (what, interval) in [(What::Start, start), (What::End, estimate.end.ok())] {
+                let told = interval.map(|interval| (now, interval.mid));
+                self.open.entry((*job, what)).or_default().extend(told);
+            }
+        }
+    }
+
+    fn add(&mut self, now: Time, raw: &BTreeMap<JobId, Estimate>, record: &Record, real: &[JobRecord]) {
+        let moves = record.moves(now);
         for (job, raw) in raw {
             let (estimate, real) = (moves.moved(now, raw), &real[job.index()]);
             let start = real.first_start.filter(|start| *start > now);
             start.into_iter().for_each(|start| self.count(now, What::Start, estimate.start, start));
             if let Some(end) = real.end {
                 self.count(now, What::End, estimate.end, end);
-                self.measure(now, estimate.end, end);
+                self.measure(now, raw.end, end);
             }
         }
     }
 
-    fn count(&mut self, now: Time, what: What, interval: Option<Interval>, time: Time) {
-        let Calibration { starts, ends, sure, in_time, .. } = &mut self.all;
+    fn count(&mut self, now: Time, what: What, foretold: Foretold, time: Time) {
+        let Calibration { starts, ends, exact, .. } = &mut self.all;
         let of_it = match what {
-            _ if interval.is_some_and(|interval| interval.is_sure()) => {
-                return sure.note(now, interval, time);
-            }
+            _ if foretold.is_ok_and(|interval| interval.exact) => exact,
             What::Start => starts,
             What::End => ends,
         };
-        of_it.note(now, interval, time);
-        in_time.note(now, interval.map(|interval| Interval { low: Time::ZERO, ..interval }), time);
+        let mid = foretold.map_or(now, |interval| interval.mid);
+        of_it.note(now, foretold, self.naive.interval(now, mid), time);
     }
 
-    fn measure(&mut self, now: Time, interval: Option<Interval>, end: Time) {
+    fn measure(&mut self, now: Time, foretold: Foretold, end: Time) {
         self.left += (end - now).secs();
-        let known = interval.filter(|interval| interval.high < Time::NEVER);
-        self.all.error += known.map_or(0.0, |interval| (interval.mid.secs() - end.secs()).abs());
+        self.all.error += foretold.map_or(0.0, |interval| (interval.mid.secs() - end.secs()).abs());
     }
 
-    fn calibration(self, instants: usize) -> Calibration {
+    fn calibration(self) -> Calibration {
         let error = self.all.error / self.left.max(f64::MIN_POSITIVE);
-        Calibration { instants, error, ..self.all }
+        Calibration { error, ..self.all }
     }
-}
-
-pub(crate) fn holds(interval: Option<Interval>, time: Time) -> bool {
-    interval.is_some_and(|interval| {
-        let low = Time(interval.low.0.saturating_sub(SLACK.0));
-        Interval { low, high: interval.high + SLACK, ..interval }.holds(time)
-    })
 }

@@ -1,105 +1,120 @@
-//! How often intervals held, and how sure that is. Estimates that were made together are right or wrong together, so
-//! that a thousand of twenty instants say little more than twenty: the error of the share is reckoned over groups
-//! (a ratio estimate with its variance over clusters; Cochran, "Sampling techniques", 1977, section 6.3).
+//! How intervals turned out: how often they held, how long they were, and what both together are worth (the interval score
+//! of Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 2007, section 6.2: the
+//! length, and by how much it was missed times 2/α), beside a naive reference for the same estimates (`naive`).
 
-use yard_core::Time;
-use yard_core::forecast::interval::Interval;
+use yard_core::forecast::interval::{Foretold, Interval};
+use yard_core::{Span, Time};
 
-use crate::estimates::holds;
+/// What is foretold counts as true if it is off by no more: decisions wait for beats, and beats for each other.
+const SLACK: Span = Span::from_whole_secs(1);
 
-/// How often intervals held.
+/// The part of outcomes that intervals are meant to miss.
+const ALPHA: f64 = 0.1;
+
+/// How intervals turned out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
-    /// For each group, how many there were and how many held.
-    groups: Vec<(f64, f64)>,
-    /// Sums of the intervals' lengths, and of the true time to go, where there was an upper limit.
-    width: f64,
+    held: usize,
+    without: usize,
+    /// How long each was, as a part of the time that was left.
+    widths: Vec<f64>,
+    /// Sums of the time that was left, of our scores, and of the reference's.
     left: f64,
+    score: f64,
+    naive: f64,
 }
 
 impl Held {
-    /// What is noted from now on was foretold together.
-    pub fn begin(&mut self) {
-        self.groups.push((0.0, 0.0));
+    /// An estimate that was made at `now`, what the reference said, and what came of it.
+    pub fn note(&mut self, now: Time, foretold: Foretold, naive: Interval, real: Time) {
+        let Ok(interval) = foretold else {
+            self.without += 1;
+            return;
+        };
+        let left = (real - now).max(SLACK).secs();
+        self.held += usize::from(missed_by(&interval, real) == Span::ZERO);
+        self.widths.push((interval.high - interval.low).secs() / left);
+        self.left += left;
+        self.score += score(&interval, real);
+        self.naive += score(&naive, real);
     }
 
-    /// An estimate that was made at `now`, and what came of it.
-    pub fn note(&mut self, now: Time, interval: Option<Interval>, real: Time) {
-        if self.groups.is_empty() {
-            self.begin();
-        }
-        let group = self.groups.last_mut().expect("one was begun");
-        group.0 += 1.0;
-        group.1 += f64::from(u8::from(holds(interval, real)));
-        if let Some(interval) = interval.filter(|interval| interval.high < Time::NEVER) {
-            self.width += (interval.high - interval.low).secs();
-            self.left += (real - now).secs();
-        }
+    /// These and those of another run.
+    pub fn join(&mut self, other: Held) {
+        self.held += other.held;
+        self.without += other.without;
+        self.widths.extend(other.widths);
+        self.left += other.left;
+        self.score += other.score;
+        self.naive += other.naive;
     }
 
-    /// How many there were.
+    /// How many intervals there were.
     pub fn count(&self) -> usize {
-        self.groups.iter().map(|(all, _)| *all).sum::<f64>() as usize
+        self.widths.len()
+    }
+
+    /// Estimates without an interval.
+    pub fn without(&self) -> usize {
+        self.without
     }
 
     /// The part that held.
     pub fn part(&self) -> f64 {
-        let held: f64 = self.groups.iter().map(|(_, held)| *held).sum();
-        held / (self.count() as f64).max(1.0)
+        self.held as f64 / (self.count() as f64).max(1.0)
     }
 
-    /// How far from the truth that part may be: two standard errors, and no less than as many independent ones.
-    pub fn error(&self) -> f64 {
-        let (all, part) = ((self.count() as f64).max(1.0), self.part());
-        let groups = self.groups.iter().filter(|(count, _)| *count > 0.0);
-        let spread: f64 =
-            groups.clone().map(|(count, held)| (held - part * count) * (held - part * count)).sum();
-        let number = groups.count() as f64;
-        let together = spread / (all * all) * number / (number - 1.0).max(1.0);
-        // With two more that held and two that did not: of a few that all held little is known (Agresti and Coull, 1998).
-        let likely = (part * all + 2.0) / (all + 4.0);
-        let apart = likely * (1.0 - likely) / (all + 4.0);
-        2.0 * libm::sqrt(together.max(apart))
-    }
-
-    /// The mean length of the intervals, as a part of the mean time that was left.
+    /// The median length, as a part of the time that was left.
     pub fn width(&self) -> f64 {
-        self.width / self.left.max(f64::MIN_POSITIVE)
+        let mut widths = self.widths.clone();
+        widths.sort_by(f64::total_cmp);
+        widths.get(widths.len() / 2).copied().unwrap_or_default()
     }
+
+    /// The mean score, and that of the reference, as parts of the mean time that was left.
+    pub fn scores(&self) -> (f64, f64) {
+        let left = self.left.max(f64::MIN_POSITIVE);
+        (self.score / left, self.naive / left)
+    }
+}
+
+fn missed_by(interval: &Interval, real: Time) -> Span {
+    let miss = (interval.low - real).max(real - interval.high);
+    if miss <= SLACK { Span::ZERO } else { miss }
+}
+
+fn score(interval: &Interval, real: Time) -> f64 {
+    (interval.high - interval.low).secs() + 2.0 / ALPHA * missed_by(interval, real).secs()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yard_core::forecast::interval::Unknown;
 
-    /// As many groups of ten, `held` of which hold whole and the others not at all.
-    fn groups(number: usize, held: usize, size: usize) -> Held {
-        let mut all = Held::default();
+    fn from(low: f64, high: f64) -> Interval {
         let at = Time::from_secs;
-        let interval = Interval { low: at(90.0), mid: at(100.0), high: at(110.0) };
-        for group in 0..number {
-            all.begin();
-            let real = if group < held { 100.0 } else { 200.0 };
-            (0..size).for_each(|_| all.note(at(0.0), Some(interval), at(real)));
-        }
-        all
+        Interval { low: at(low), mid: at((low + high) / 2.0), high: at(high), exact: false }
     }
 
     #[test]
-    fn what_is_right_or_wrong_together_says_less() {
-        let (alone, together) = (groups(100, 90, 1), groups(10, 9, 10));
-        assert_eq!((alone.count(), together.count()), (100, 100));
-        assert_eq!((alone.part(), together.part()), (0.9, 0.9));
-        assert!((alone.error() - 0.0627).abs() < 0.001, "{}", alone.error());
-        assert!(groups(40, 40, 1).error() > 0.05, "a few that all held are no proof");
-        assert!((together.error() - 0.2).abs() < 0.001, "{}", together.error());
-        assert!((alone.width() - 20.0 / 110.0).abs() < 1e-9, "{}", alone.width());
+    fn a_miss_costs_twenty_times_its_distance_and_a_hit_its_width() {
+        let mut held = Held::default();
+        held.note(Time::ZERO, Ok(from(90.0, 110.0)), from(50.0, 150.0), Time::from_secs(100.0));
+        assert_eq!((held.part(), held.width(), held.scores()), (1.0, 0.2, (0.2, 1.0)));
+        held.note(Time::ZERO, Ok(from(90.0, 110.0)), from(50.0, 150.0), Time::from_secs(200.0));
+        // 20 and 20 + 20·90 of 300 s; 100 and 100 + 20·50.
+        assert_eq!((held.part(), held.scores()), (0.5, (1_840.0 / 300.0, 1_200.0 / 300.0)));
+        held.note(Time::ZERO, Err(Unknown::Beyond), from(0.0, 0.0), Time::from_secs(1.0));
+        assert_eq!((held.count(), held.without(), held.part()), (2, 1, 0.5));
+        let twice = held.clone();
+        held.join(twice);
+        assert_eq!((held.count(), held.without(), held.scores().0), (4, 2, 1_840.0 / 300.0));
     }
 
     #[test]
     fn nothing_is_known_of_none() {
         let none = Held::default();
-        assert_eq!((none.count(), none.part(), none.width()), (0, 0.0, 0.0));
-        assert!(none.error().is_finite());
+        assert_eq!((none.count(), none.part(), none.width(), none.scores()), (0, 0.0, 0.0, (0.0, 0.0)));
     }
 }

@@ -17,6 +17,7 @@ pub mod held;
 pub mod learned;
 pub mod lending;
 mod memory;
+pub mod naive;
 pub mod overheads;
 pub mod prices;
 mod queue;

@@ -43,9 +43,9 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
     writeln!(out, "job {} is {} ({}): {}", told.job, told.state, told.reason, output::plain(&told.text))?;
     if let Some(estimate) = &told.estimate {
         if told.state == "pending" {
-            writeln!(out, "starts {}", within(estimate.start, now))?;
+            writeln!(out, "starts {}", within(estimate.start, estimate.start_unknown, now))?;
         }
-        writeln!(out, "ends {}", within(estimate.end, now))?;
+        writeln!(out, "ends {}", within(estimate.end, estimate.end_unknown, now))?;
     }
     for (name, value) in &told.numbers {
         writeln!(out, "  {:20} {}", output::plain(name), number(*value))?;
@@ -85,7 +85,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yard_live::views::{EstimateView, IntervalView};
+    use yard_live::views::{EstimateView, IntervalView, UnknownView};
 
     #[test]
     fn estimates_are_printed_from_now_on() {
@@ -101,7 +101,13 @@ mod tests {
             remedies: Vec::new(),
             prices: Default::default(),
             ways: Vec::new(),
-            estimate: Some(EstimateView { made_at: 90.0, start, end }),
+            estimate: Some(EstimateView {
+                made_at: 90.0,
+                start,
+                end,
+                start_unknown: None,
+                end_unknown: None,
+            }),
         };
         let mut text = Vec::new();
         print(&told, 100.0, &mut text).unwrap();
@@ -116,5 +122,11 @@ mod tests {
             rest.replace("15min", &brief(900.0))
         );
         assert_eq!(text, wanted);
+        let scattered =
+            EstimateView { end: None, end_unknown: Some(UnknownView::Scattered), ..told.estimate.unwrap() };
+        let mut text = Vec::new();
+        print(&Explanation { estimate: Some(scattered), ..told }, 100.0, &mut text).unwrap();
+        let wanted = "ends not known: it depends on which jobs come and how long others take\n";
+        assert!(String::from_utf8(text).unwrap().ends_with(wanted));
     }
 }

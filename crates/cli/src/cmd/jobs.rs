@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use yard_live::views::{IntervalView, JobList, JobView};
+use yard_live::views::{IntervalView, JobList, JobView, UnknownView};
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
@@ -181,18 +181,18 @@ pub(super) fn stands(job: &JobView, now: f64) -> String {
 /// When a job that waits will probably start.
 pub(super) fn will_start(job: &JobView) -> String {
     let waits = job.started_at.is_none() && job.ended_at.is_none();
-    job.estimate.filter(|_| waits).map_or_else(String::new, |told| about(told.start))
+    job.estimate.filter(|_| waits).map_or_else(String::new, |told| about(told.start, told.start_unknown))
 }
 
 /// When a job that is not over will probably be.
 pub(super) fn will_end(job: &JobView) -> String {
     let lives = job.ended_at.is_none();
-    job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end))
+    job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end, told.end_unknown))
 }
 
 /// The same from now on: `in about 12min (4min to 40min, 90 %)`.
-pub(super) fn within(when: Option<IntervalView>, now: f64) -> String {
-    let Some(IntervalView { low, mid, high }) = when else { return "not within weeks".into() };
+pub(super) fn within(when: Option<IntervalView>, why: Option<UnknownView>, now: f64) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return unknown(why).into() };
     let left = |time: f64| output::brief((time - now).max(0.0));
     if high.is_some_and(|high| high - low < 1.0) {
         return format!("in {}", left(mid));
@@ -202,10 +202,15 @@ pub(super) fn within(when: Option<IntervalView>, now: f64) -> String {
 }
 
 /// An estimate, and between which times it lies nine times in ten.
-fn about(when: Option<IntervalView>) -> String {
-    let Some(IntervalView { low, mid, high }) = when else { return "not within weeks".into() };
+fn about(when: Option<IntervalView>, why: Option<UnknownView>) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return unknown(why).into() };
     let high = high.map_or_else(|| "…".to_owned(), clock::written);
     format!("{} ({} – {high})", clock::written(mid), clock::written(low))
+}
+
+/// Why nothing is said.
+pub(super) fn unknown(why: Option<UnknownView>) -> &'static str {
+    why.unwrap_or(UnknownView::Beyond).text()
 }
 
 /// Where a job runs.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use yard_live::request::{JobRequest, times};
-use yard_live::views::{DelayView, IntervalView, WhatIfRow, WhatIfView};
+use yard_live::views::{DelayView, IntervalView, UnknownView, WhatIfRow, WhatIfView};
 use yard_live::what_if::WhatIf;
 
 use super::submit::SubmitArgs;
@@ -61,6 +61,10 @@ pub(crate) struct WhatIfArgs {
     #[command(flatten)]
     job: SubmitArgs,
 }
+
+/// Said below a table in which a time has no interval.
+const OR_LATER: &str =
+    "or later: how much depends on which jobs come and how long others take; no interval would be of use";
 
 pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (format, server) = args.job.asked_of();
@@ -117,6 +121,11 @@ pub(super) fn lines(told: &WhatIfView, now: f64) -> Vec<String> {
     let mut lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
     lines.extend(told.rows.iter().filter_map(refused));
     lines.extend(told.rows.first().into_iter().flat_map(|row| &row.delays).map(delay));
+    let open = told
+        .rows
+        .iter()
+        .any(|row| row.refused.is_none() && (row.start_unknown.or(row.end_unknown)).is_some());
+    lines.extend(open.then(|| OR_LATER.to_owned()));
     lines.extend(told.cut.then(|| CUT.to_owned()));
     lines
 }
@@ -146,11 +155,13 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
     }
     let late = if row.in_time == Some(false) { ", too late" } else { "" };
     let none = if row.cut { "not known" } else { "not within weeks" };
-    let told = |quiet: Option<f64>, interval, rough: bool| {
+    let told = |quiet: Option<f64>, interval, why: Option<UnknownView>, rough: bool| {
         let about = if rough && quiet.is_some() { "~" } else { "" };
-        format!("{about}{}", within(quiet, interval, now, none))
+        let open = why.filter(|_| quiet.is_some()).map_or("", |_| " or later");
+        format!("{about}{}{open}", within(quiet, interval, now, none))
     };
-    (told(row.start, row.start_interval, row.rough), told(row.end, row.end_interval, row.rough_end) + late)
+    let start = told(row.start, row.start_interval, row.start_unknown, row.rough);
+    (start, told(row.end, row.end_interval, row.end_unknown, row.rough_end) + late)
 }
 
 fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64, none: &str) -> String {

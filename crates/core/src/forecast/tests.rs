@@ -121,38 +121,66 @@ fn who_can_never_run_has_no_end_and_the_limits_hold() {
     assert!(cut.expect("a state").outlooks.values().all(|outlook| outlook.end.is_none()));
 }
 
-#[test]
-fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
-    let mut state = waiting(&[job(1, 10.0), job(1, 10.0)]);
-    let row = state.rows[&JobId(1)];
-    state.run_mut(row).done = 15.0;
-    let past = Past {
-        ratios: [1.0, 2.0, 0.5].map(|ratio| Ratio::of(&job(1, 1.0), ratio)).into(),
-        ..Past::default()
-    };
-    let mut seed = 0;
-    let mut draw = |below: u64| {
-        seed += 1;
-        seed % below
-    };
-    for _ in 0..20 {
-        let steps = past.scenario(1, &state, Span::ZERO, &mut draw).steps;
-        assert!([5.0, 10.0, 20.0].contains(&steps[&JobId(0)]));
-        assert_eq!(steps[&JobId(1)], 20.0);
+/// Numbers that look random.
+fn draws() -> impl FnMut(u64) -> u64 {
+    let mut at = 1u64;
+    move |below| {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(at) * u128::from(below)) >> 64) as u64
     }
 }
 
+/// What a job that says 10 steps and has done so many may have to do in all, sorted, after these.
+fn lengths(done: f64, past: Option<Vec<Ratio>>) -> Vec<f64> {
+    let mut state = waiting(&[job(1, 10.0)]);
+    let row = state.rows[&JobId(0)];
+    state.run_mut(row).done = done;
+    let (past, mut draw) = (Past { ratios: past, ..Past::default() }, draws());
+    let mut drawn: Vec<f64> = (0..400)
+        .map(|_| {
+            past.scenario(1, &state, Span::ZERO, &mut draw).steps.get(&JobId(0)).copied().unwrap_or(10.0)
+        })
+        .collect();
+    drawn.sort_by(f64::total_cmp);
+    drawn
+}
+
 #[test]
-fn the_past_comes_again_in_stretches_of_one_half() {
+fn a_scenario_has_jobs_as_long_as_those_of_the_past_and_longer_than_they_ran() {
+    let past =
+        || Some((0..60).map(|nth| Ratio::of(&job(1, 10.0), [1.0, 2.0, 0.5][nth % 3])).collect::<Vec<_>>());
+    let near = |steps: f64| [5.0, 10.0, 20.0].iter().any(|known| (steps - known).abs() < 1e-6);
+    assert!(lengths(0.0, past()).into_iter().all(near));
+    assert!(lengths(15.0, past()).into_iter().all(|steps| (steps - 20.0).abs() < 1e-6));
+    assert!(lengths(30.0, past()).into_iter().all(|steps| (30.0..=60.0).contains(&steps)));
+}
+
+#[test]
+fn lengths_are_known_only_where_that_is_said() {
+    assert!(lengths(0.0, None).into_iter().all(|steps| steps == 10.0));
+    let drawn = lengths(0.0, Some(Vec::new()));
+    assert!(drawn[20] < 5.0 && drawn[380] > 20.0 && (8.0..12.5).contains(&drawn[200]), "{drawn:?}");
+}
+
+#[test]
+fn who_said_much_is_not_taken_for_one_who_said_little() {
+    // All took 10 steps, whatever they said.
+    let past = (1..=100).map(|nth| 4.0 * f64::from(nth));
+    let past = past.map(|said| Ratio::of(&job(1, said), 10.0 / said)).collect();
+    let drawn = lengths(0.0, Some(past));
+    assert!((9.0..11.0).contains(&drawn[20]) && (9.0..11.0).contains(&drawn[380]), "{drawn:?}");
+}
+
+#[test]
+fn the_past_comes_again_in_stretches() {
     let mut state = waiting(&[]);
     state.now = Time::from_secs(100.0);
     let at = |seconds: f64| (Time::from_secs(seconds), Arc::new(job(1, seconds)));
-    let past = Past { arrivals: vec![at(20.0), at(50.0), at(58.0), at(90.0)], ratios: Vec::new() };
-    // Half of 80 s, from the first job on; stretches of 5 s, each from 48.5 s on: two come, after 1.5 s and no more.
-    let mut draws = [0].into_iter().chain(std::iter::repeat(28_500_000));
-    let coming =
-        past.scenario(1, &state, Span::from_whole_secs(12), &mut |_| draws.next().expect("endless")).arrivals;
-    let times: Vec<_> = coming.iter().map(|(time, spec, steps)| (time.secs(), spec.steps, *steps)).collect();
+    let past = Past { arrivals: vec![at(20.0), at(50.0), at(58.0), at(90.0)], ratios: None };
+    // 80 s from the first job on, in stretches of 5 s, each from 48.5 s on: one comes, after 1.5 s.
+    let coming = past.scenario(1, &state, Span::from_whole_secs(12), &mut |below| 28_500_000.min(below - 1));
+    let times: Vec<_> =
+        coming.arrivals.iter().map(|(time, spec, steps)| (time.secs(), spec.steps, *steps)).collect();
     assert_eq!(times, [(101.5, 50.0, 50.0), (106.5, 50.0, 50.0), (111.5, 50.0, 50.0)]);
     for (past, nth) in [(Past::default(), 1), (past, 0)] {
         let nobody = past.scenario(nth, &state, Span::from_whole_secs(100), &mut |_| 0);

@@ -83,7 +83,7 @@ fn two_snapshots_are_kept_with_the_journal_behind_the_older() {
 
 #[test]
 fn how_estimates_turned_out_is_kept_and_may_be_lost() {
-    use yard_core::forecast::interval::{Estimate, Interval};
+    use yard_core::forecast::interval::{Estimate, Interval, Unknown};
     use yard_core::forecast::record::{Record, What};
     let dir = Scratch::new();
     let mut store = Store::open(dir.path()).unwrap();
@@ -91,8 +91,8 @@ fn how_estimates_turned_out_is_kept_and_may_be_lost() {
     let at = Time::from_secs;
     let mut record = Record::default();
     for job in 0..30 {
-        let end = Some(Interval { low: at(90.0), mid: at(100.0), high: at(110.0) });
-        record.note(at(0.0), [(&JobId(job), &Estimate { start: None, end })]);
+        let end = Ok(Interval { low: at(90.0), mid: at(100.0), high: at(110.0), exact: false });
+        record.note(at(0.0), [(&JobId(job), &Estimate { start: Err(Unknown::Beyond), end })]);
         if job < 20 {
             record.happened(at(150.0), JobId(job), What::End);
         }

@@ -52,6 +52,8 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &Jobs) -> WhatIfRow
         end: told.quiet.end.map(Time::secs),
         start_interval: estimate.and_then(|estimate| estimate.start),
         end_interval: estimate.and_then(|estimate| estimate.end),
+        start_unknown: estimate.and_then(|estimate| estimate.start_unknown),
+        end_unknown: estimate.and_then(|estimate| estimate.end_unknown),
         in_time: deadline.map(|deadline| told.quiet.end.is_some_and(|end| end <= deadline)),
         refused,
         earliest: earliest.map(Time::secs),

@@ -1,19 +1,19 @@
-//! How often estimates hold: at random instants of a run all jobs are foretold from the state of the scheduler, and the
-//! share of starts and ends inside the 90 % intervals is compared with 0.9, and those before the upper limit with 0.95.
-//! Who comes later is not known to the forecast, and in a second pass neither is how long jobs take: they say up to
-//! three times too much or too little. The first half of the instants teaches, the second is judged.
+//! How good estimates are: at random instants of a run all jobs are foretold from the state of the scheduler, and compared
+//! with what became of them. Who comes later is not known to the forecast, and in a second pass neither is how long jobs
+//! take: they say up to three times too much or too little. The first half of the instants teaches, the second is judged.
 //!
-//! Too often is as wrong as too rarely: such an interval could be shorter. A share may be off by 0.05, and by two
-//! standard errors more, since estimates of one instant are right or wrong together. Intervals that are points, as
-//! where who comes later cannot matter and lengths are known, are right or wrong and counted apart. Too often is let
-//! pass in two cases: where lengths are known most jobs end exactly when the quiet run says, so that any interval with
-//! that instant in it holds; and after the last of the 60 jobs nobody comes, though everybody is expected.
+//! Intervals are meant to hold nine times in ten: 0.85 to 0.95 of them, since one that holds more often could be shorter.
+//! Half of them may be no longer than the time that was left (three times that where lengths are wrong), their score has
+//! to be below that of the naive reference, and no more than one estimate in ten may be without one. A point of which all
+//! runs agree counts as an interval, until as many of them were right as show that it is exact; then it is counted apart
+//! and has to be right. Where most are such points they may hold more often: nothing is shorter.
 //!
-//! How intervals are made was chosen on traces of seed 1 and on the 60 jobs; `SEED` was never looked at for it.
+//! How intervals are made was chosen on traces of seeds 1 to 4; those from `SEED` on were looked at when it stood.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use yard_sim::estimates::Calibration;
 use yard_sim::held::Held;
 use yard_sim::random::Random;
 use yard_sim::trace::{self, Arrivals, GenSpec, Preset};
@@ -24,90 +24,126 @@ use crate::runner::Plan;
 /// Instants in each run.
 const INSTANTS: usize = 40;
 
-const POLICIES: [&str; 4] = ["fifo", "las", "srtf", "max-min"];
+const POLICIES: [&str; 5] = ["fifo", "las", "srtf", "max-min", "market"];
 
-/// The seed of the traces, which is none with which the method was chosen.
+/// The first seed of the traces, which is none with which the method was chosen; and how many of each kind make a row, so
+/// that chance moves it by less than it may be off.
 const SEED: u64 = 4_711;
+const STEADY: u64 = 2;
+const TAILS: u64 = 1;
+const BURSTS: u64 = 10;
 
-/// What should hold nine times in ten, 19 times in 20, and always; and how far from that is good enough.
+/// The part of intervals that should hold, and by how much more or less is good enough.
 const HELD: f64 = 0.9;
-const IN_TIME: f64 = 0.95;
-const SLACK: f64 = 0.05;
-/// Set after the figures were seen: where tails are long one limit alone holds 0.875 to 0.905 of the time.
-const LATE_SLACK: f64 = 0.08;
+const HELD_OFF: f64 = 0.05;
 
-/// The trace after which nobody comes.
-const ENDS: &str = "60 jobs";
+/// How far jobs are from what they say, and the longest that half of the intervals may be, beside the time that was left.
+const LENGTHS: [(Option<f64>, f64); 2] = [(None, KNOWN_WIDTH), (Some(3.0), 3.0)];
+pub(super) const KNOWN_WIDTH: f64 = 1.0;
 
-/// With fewer, a share of them says nothing.
-const FEWEST: usize = 20;
+/// The largest part of estimates that may be without an interval.
+const WITHOUT: f64 = 0.1;
+
+/// How many exact ones may be wrong.
+const WRONG: f64 = 0.01;
+
+/// With fewer, chance alone moves a share by more than it may be off.
+const FEWEST: usize = 50;
 
 pub(super) fn estimates(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
-    for (name, plan) in traces(data, SEED)? {
-        checks.extend(judged(name, &plan)?);
+    for (name, plans) in traces(data)? {
+        for (choice, policy) in POLICIES.iter().enumerate() {
+            for (off, limit) in LENGTHS {
+                let lengths = if off.is_some() { ", durations ×⅓–3" } else { "" };
+                let told = calibrated(&plans, choice, off)?;
+                checks.extend(judged("estimates", &format!("{policy}, {name}{lengths}"), &told, limit));
+            }
+        }
     }
     Ok(Some(checks))
 }
 
-/// How often estimates of a trace held, under each policy, with durations as they are and as jobs say wrongly.
-fn judged(name: &str, plan: &Plan) -> anyhow::Result<Vec<Check>> {
-    let mut checks = Vec::new();
-    for choice in &plan.choices {
-        for (off, figures) in [(None, EXACT), (Some(3.0), WRONG)] {
-            let told = plan.calibrate(choice, INSTANTS, off, true)?;
-            let run = format!("{}, {name}", choice.name);
-            let wanted = [
-                (&told.starts, HELD, SLACK),
-                (&told.ends, HELD, SLACK),
-                (&told.in_time, IN_TIME, LATE_SLACK),
-                (&told.sure, 1.0, 0.01),
-            ];
-            let figures = figures.into_iter().zip(wanted).filter_map(|(figure, (held, wanted, slack))| {
-                share("estimates", &run, figure, held, (wanted, slack))
-            });
-            let both_sides = off.is_some() && name != ENDS;
-            checks.extend(figures.map(|check| if both_sides { check } else { check.or_higher() }));
-        }
+/// How estimates turned out under one policy, on all of these together.
+fn calibrated(plans: &[Plan], choice: usize, off: Option<f64>) -> anyhow::Result<Calibration> {
+    let mut all = Calibration::default();
+    for plan in plans {
+        let told = plan.calibrate(&plan.choices[choice], INSTANTS, off, true)?;
+        all.starts.join(told.starts);
+        all.ends.join(told.ends);
+        all.exact.join(told.exact);
     }
-    Ok(checks)
+    Ok(all)
 }
 
-/// The share of intervals that held, where there are enough of them; with how many they were and how long, beside the
-/// time that was left.
-pub(super) fn share(
-    suite: &'static str,
-    run: &str,
-    figure: &'static str,
-    held: &Held,
-    (wanted, slack): (f64, f64),
-) -> Option<Check> {
-    let run = format!("{run}; {} of width {:.2}", held.count(), held.width());
-    let tolerance = (slack + held.error()) / wanted;
-    (held.count() >= FEWEST).then(|| Check::new(suite, &run, figure, wanted, held.part(), tolerance))
+/// The names of figures: how many held, how long they were, and their score.
+type Figures = [&'static str; 3];
+const STARTS: Figures =
+    ["starts inside", "starts: median width ÷ time left", "starts: interval score, naive beside"];
+const ENDS: Figures = ["ends inside", "ends: median width ÷ time left", "ends: interval score, naive beside"];
+
+/// All figures of a run.
+pub(super) fn judged(suite: &'static str, run: &str, told: &Calibration, limit: f64) -> Vec<Check> {
+    let mut checks = of_intervals(suite, run, &told.starts, limit, STARTS);
+    checks.extend(of_intervals(suite, run, &told.ends, limit, ENDS));
+    let without = told.starts.without() + told.ends.without();
+    let all = without + told.starts.count() + told.ends.count() + told.exact.count();
+    if all >= FEWEST {
+        let part = without as f64 / all as f64;
+        checks.push(Check::new(suite, run, "asks without an interval", WITHOUT, part, 0.0).or_lower());
+    }
+    if told.exact.count() >= FEWEST {
+        let run = format!("{run}; {} exact", told.exact.count());
+        checks.push(Check::new(suite, &run, "exact ones that are right", 1.0, told.exact.part(), WRONG));
+    }
+    checks
+}
+
+/// How many of the intervals held, how long they were, and their score beside the reference's, where there are enough.
+fn of_intervals(suite: &'static str, run: &str, held: &Held, limit: f64, figures: Figures) -> Vec<Check> {
+    if held.count() < FEWEST {
+        return Vec::new();
+    }
+    let (run, (score, naive)) = (format!("{run}; {} intervals", held.count()), held.scores());
+    let [inside, width, scored] = figures;
+    let inside = Check::new(suite, &run, inside, HELD, held.part(), HELD_OFF / HELD);
+    // Where half of them have no length, nothing is shorter.
+    let inside = if held.width() == 0.0 { inside.or_higher() } else { inside };
+    vec![
+        inside,
+        Check::new(suite, &run, width, limit, held.width(), 0.0).or_lower(),
+        Check::new(suite, &run, scored, naive, score, 0.0).or_lower(),
+    ]
 }
 
 /// A steady one that keeps its cluster busy; one with long tails; one that comes in bursts; and Tiresias' 60 jobs,
 /// after which nobody comes.
-fn traces(data: &Path, seed: u64) -> anyhow::Result<Vec<(&'static str, Plan)>> {
+fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Vec<Plan>)>> {
     let policies = POLICIES.join(",");
-    let generated = |spec: GenSpec, cluster: &str| {
+    let generated = |preset: Preset, rate: f64, cluster: &str, seed: u64| {
         let mut text = Vec::new();
+        let spec = GenSpec { jobs: 400, arrivals: Arrivals::Rate(rate), preset, seed };
         trace::write(&trace::generate(&spec), &mut text)?;
         planned(&text, cluster, &policies)
     };
-    let steady = GenSpec { jobs: 400, arrivals: Arrivals::Rate(5.8), preset: Preset::Uniform, seed };
-    let tails = GenSpec { jobs: 400, arrivals: Arrivals::Rate(20.0), preset: Preset::Philly, seed };
+    let seeds = |count: u64| SEED..SEED + count;
+    let steady = seeds(STEADY).map(|seed| generated(Preset::Uniform, 5.8, "gpu:8x8", seed));
+    let tails = seeds(TAILS).map(|seed| generated(Preset::Philly, 20.0, "gpu:16x8", seed));
     let mut traces = vec![
-        ("steady", generated(steady, "gpu:8x8")?),
-        ("long tails", generated(tails, "gpu:16x8")?),
-        ("bursts", planned(bursts(20, seed).as_bytes(), "gpu:4x8", &policies)?),
+        ("steady", steady.collect::<anyhow::Result<_>>()?),
+        ("long tails", tails.collect::<anyhow::Result<_>>()?),
+        ("bursts", bursty(BURSTS)?),
     ];
     let tiresias = data.join("traces/tiresias/60_job.csv");
     if tiresias.is_file() {
-        traces.push((ENDS, plan(&tiresias, "gpu:2x4", &policies, &[])?.0));
+        traces.push(("60 jobs", vec![plan(&tiresias, "gpu:2x4", &policies, &[])?.0]));
     }
     Ok(traces)
+}
+
+fn bursty(count: u64) -> anyhow::Result<Vec<Plan>> {
+    let bursty = |seed| planned(bursts(20, seed).as_bytes(), "gpu:4x8", &POLICIES.join(","));
+    (SEED..SEED + count).map(bursty).collect()
 }
 
 /// Twenty jobs within minutes, then nobody for hours.
@@ -135,26 +171,33 @@ pub(super) fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Res
     Ok(planned?.0)
 }
 
-const EXACT: [&str; 4] = ["starts inside", "ends inside", "before the upper limit", "points that are right"];
-const WRONG: [&str; 4] = [
-    "starts inside, durations ×⅓–3",
-    "ends inside, durations ×⅓–3",
-    "before the upper limit, durations ×⅓–3",
-    "points that are right, durations ×⅓–3",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One trace of those that `yard validate` judges, which take minutes.
+    /// Known to be missed: before a burst, all runs may agree about what nobody could know. `yard validate` says so; less
+    /// than this would be news.
+    const EXACT_IN_BURSTS: f64 = 0.95;
+
+    /// Some of the traces that `yard validate` judges, which take minutes, all policies together.
     #[test]
-    fn intervals_hold_nine_times_in_ten() {
-        let policies = POLICIES.join(",");
-        let plan = planned(bursts(20, SEED).as_bytes(), "gpu:4x8", &policies).unwrap();
-        let checks = judged("bursts", &plan).unwrap();
-        assert!(checks.len() >= 2 * POLICIES.len());
-        checks.iter().for_each(|check| assert!(check.ok, "{check:?}"));
+    fn intervals_hold_nine_times_in_ten_and_are_of_use() {
+        let plans = bursty(4).unwrap();
+        for (off, limit) in LENGTHS {
+            let mut all = Calibration::default();
+            for (choice, policy) in POLICIES.iter().enumerate() {
+                let told = calibrated(&plans, choice, off).unwrap();
+                let known = *policy == "fifo" && off.is_none();
+                assert!(!known || told.exact.count() > 100 && told.exact.part() == 1.0, "{:?}", told.exact);
+                all.ends.join(told.ends);
+                all.exact.join(told.exact);
+            }
+            let checks = of_intervals("estimates", "bursts", &all.ends, limit, ENDS);
+            assert_eq!(checks.len(), 3);
+            checks.iter().for_each(|check| assert!(check.ok, "{check:?}"));
+            assert!(all.ends.without() * 20 < all.ends.count(), "{} without", all.ends.without());
+            assert!(off.is_some() || all.exact.part() >= EXACT_IN_BURSTS, "{}", all.exact.part());
+        }
     }
 
     /// Nobody comes later and all is as believed: the forecast is the run itself, to the second.
@@ -169,9 +212,9 @@ mod tests {
         let plan = planned(text.as_bytes(), "gpu:2x8", policies).unwrap();
         for choice in &plan.choices {
             let told = plan.calibrate(choice, 1, None, false).unwrap();
-            assert!(told.sure.count() > 35 && told.sure.part() == 1.0, "{}: {told:?}", choice.name);
-            assert_eq!((told.starts.count(), told.ends.count()), (0, 0), "{}: {told:?}", choice.name);
-            assert!(told.sure.width() == 0.0 && told.error < 1e-3, "{}: {told:?}", choice.name);
+            assert!(told.ends.count() > 25 && told.ends.part() == 1.0, "{}: {told:?}", choice.name);
+            assert!(told.ends.width() == 0.0 && told.error < 1e-3, "{}: {told:?}", choice.name);
+            assert_eq!((told.starts.part(), told.exact.count()), (1.0, 0), "no record claims more: {told:?}");
         }
     }
 }

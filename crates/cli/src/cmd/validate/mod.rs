@@ -396,7 +396,7 @@ fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut table =
         output::table(&["suite", "policy", "figure", "reference", "ours", "off by", "allowed", ""], 3);
     for check in checks {
-        let mark = if check.ok { "ok" } else { "OUTSIDE" };
+        let mark = if check.ok { "ok" } else { "MISSED" };
         table.add_row([
             check.suite.to_owned(),
             check.policy.clone(),
@@ -419,7 +419,7 @@ fn markdown(checks: &[Check]) -> String {
         "| suite | policy | figure | reference | ours | off by | allowed | |\n|---|---|---|--:|--:|--:|--:|---|\n",
     );
     for check in checks {
-        let mark = if check.ok { "ok" } else { "**outside**" };
+        let mark = if check.ok { "ok" } else { "**MISSED**" };
         let _ = writeln!(
             text,
             "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {mark} |",

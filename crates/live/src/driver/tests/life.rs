@@ -341,11 +341,11 @@ async fn jobs_are_foretold_and_the_estimate_stays_while_they_change() {
     rig.until("an estimate", |board| told(board, second.id).is_some()).await;
     let estimate = rig.job(second.id).unwrap().estimate.unwrap();
     let (start, end) = (estimate.start.unwrap(), estimate.end.unwrap());
-    // The second starts when the first ends, and takes as long as it says.
+    // The second starts when the first ends, and takes about as long as it says: of that nothing is known yet.
     let before = rig.look(|board| told(board, first)).unwrap();
     assert!((start.mid - before.mid).abs() < 60.0, "{before:?} {start:?}");
-    assert!((end.mid - start.mid - 500.0).abs() < 60.0, "{start:?} {end:?}");
-    assert!(start.low <= start.mid && start.high.is_some_and(|high| start.mid <= high));
+    assert!((100.0..2_500.0).contains(&(end.mid - start.mid)), "{start:?} {end:?}");
+    assert!(start.low < start.mid && start.high.is_some_and(|high| start.mid < high), "{start:?}");
     agent.end(part, How::Finished, Some(0)).await;
     agent.forget_of(part).await;
     let part = agent.start_running().await;
@@ -363,11 +363,14 @@ async fn what_forecasts_know_of_the_past_survives_a_restart() {
     };
     let rig = Rig::with(estimates);
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
-    // It says nothing of its length, so that an hour is assumed, and takes no time at all.
-    let short = rig.submit(job(0.0, 0)).await.id;
-    let part = agent.start_running().await;
-    agent.end(part, How::Finished, Some(0)).await;
-    rig.until_state(short, "succeeded").await;
+    // They say nothing of their length, so that an hour is assumed, and take no time at all.
+    for _ in 0..20 {
+        let short = rig.submit(job(0.0, 0)).await.id;
+        let part = agent.start_running().await;
+        agent.end(part, How::Finished, Some(0)).await;
+        rig.until_state(short, "succeeded").await;
+        agent.forget_of(part).await;
+    }
     let rig = Rig::at(rig.stop(&[]).await, estimates);
     let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     let next = rig.submit(job(0.0, 0)).await.id;
