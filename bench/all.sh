@@ -75,6 +75,12 @@ specialists is in docs/validation.md.
 TXT
     run bench/elastic.py cost
 
+    say 'When lengths are not known' <<'TXT'
+The same policies told the lengths, up to three times off, predicted from the past, and not at all (`--lengths`). Wanted: the
+market's average no worse than that of gittins and tiresias where lengths are predicted or unknown, on each kind of trace.
+TXT
+    run bench/lengths.py
+
     say 'Under abuse' <<'TXT'
 A user with a submit token and a job floods a server and an agent for 60 s in each of six ways, while another user submits
 jobs. Wanted: memory grows by at most 50 MiB, and 99 of 100 submissions of the other user take at most 100 ms.

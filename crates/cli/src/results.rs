@@ -7,6 +7,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use yard_core::job::JobState;
 use yard_core::{Span, Time};
+use yard_sim::lengths::Lengths;
 use yard_sim::record::JobRecord;
 use yard_sim::summary::{self, Summary};
 use yard_sim::trace::TraceJob;
@@ -48,6 +49,9 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
     fields.insert("overheads".into(), json!(plan.overheads.name));
     fields.insert("belief".into(), json!(plan.belief()));
     fields.insert("belief_error".into(), json!(run.outcome.belief_error));
+    if plan.lengths != Lengths::Known {
+        fields.insert("lengths".into(), json!(plan.lengths.to_string()));
+    }
     fields.insert("compat".into(), json!(plan.compat.map(|compat| compat.name)));
     let Ok(Value::Object(figures)) = serde_json::to_value(summary(plan, run)) else {
         unreachable!("a summary is an object")
@@ -136,6 +140,9 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
         "{jobs} jobs of {} ({}) on {} ({devices} devices), overheads {}, seed {}; {rate:.0} jobs/s",
         plan.trace.source, plan.trace.format, plan.cluster.text, plan.overheads.name, plan.seed
     )?;
+    if plan.lengths != Lengths::Known {
+        writeln!(out, "lengths {}", plan.lengths)?;
+    }
     if plan.belief() != "oracle" {
         writeln!(out, "belief {}", belief(plan, runs))?;
     }
@@ -200,6 +207,7 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
         ("cluster", format!("{} ({} devices)", plan.cluster.text, plan.cluster.devices())),
         ("overheads", plan.overheads.name.clone()),
         ("belief", belief(plan, runs)),
+        ("lengths", plan.lengths.to_string()),
         ("compat", plan.compat.map_or("–", |compat| compat.name).into()),
         ("seed", plan.seed.to_string()),
         ("rounds", runs.iter().map(rounds).collect::<Vec<_>>().join(", ")),

@@ -22,6 +22,7 @@ use yard_sim::estimates::{self, Calibration, How};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
 use yard_sim::lending;
+use yard_sim::lengths::Lengths;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::run::Probe;
@@ -58,6 +59,7 @@ pub(crate) struct Plan {
     workload: Workload,
     learned: Option<Learned>,
     learns: bool,
+    pub(crate) lengths: Lengths,
     faults: Faults,
     lent: Vec<(Time, Input)>,
     keep: Keep,
@@ -118,7 +120,11 @@ impl Plan {
         }
         let lent =
             args.lend.as_deref().map(|path| lending::open(path, &cluster)).transpose()?.unwrap_or_default();
-        let service = service(&opened.trace);
+        let service = match args.lengths {
+            Lengths::Known | Lengths::Noisy(_) => service(&opened.trace, &workload.specs),
+            // What ended before is all that is known.
+            Lengths::Unknown | Lengths::Predicted => Arc::from([]),
+        };
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
         {
@@ -142,6 +148,7 @@ impl Plan {
             workload,
             learned,
             learns: !profiled,
+            lengths: args.lengths,
             faults: args.faults()?,
             lent,
             keep,
@@ -223,7 +230,8 @@ impl Plan {
                 pairs: self.workload.pairs.clone(),
                 learned: self.learned.clone(),
                 courses: self.workload.courses.clone(),
-                said: None,
+                said: self.lengths.said(&self.workload.specs, self.seed),
+                length: self.lengths.length(),
                 said_costs: None,
             },
             cluster: &self.cluster,
@@ -236,6 +244,7 @@ impl Plan {
                 plan_gap,
                 promises,
                 apart,
+                learns_lengths: self.lengths != Lengths::Known,
                 ..Settings::default()
             },
             policy,
@@ -374,11 +383,12 @@ fn create(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     Ok(Box::new(BufWriter::new(file)))
 }
 
-/// Device-seconds of the trace's jobs: the history from which Gittins' index is computed.
-fn service(trace: &Trace) -> Arc<[f64]> {
-    let seconds = trace.jobs.iter().filter_map(|job| match job.work {
+/// Device-seconds of the trace's jobs: the history from which Gittins' index is computed. Those of jobs that count
+/// steps are as believed, in the way in which each is slowest.
+fn service(trace: &Trace, specs: &[JobSpec]) -> Arc<[f64]> {
+    let seconds = trace.jobs.iter().zip(specs).filter_map(|(job, spec)| match job.work {
         Work::Seconds(seconds) => Some(seconds * job.gpus as f64),
-        Work::Steps(_) | Work::Profile => None,
+        Work::Steps(_) | Work::Profile => spec.slowest().map(|(speed, devices)| spec.steps / speed * devices),
     });
     seconds.collect()
 }

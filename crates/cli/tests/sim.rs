@@ -383,6 +383,28 @@ fn a_learned_belief_is_named_with_its_error_and_the_oracle_has_none() {
 }
 
 #[test]
+fn what_is_told_of_lengths_is_named_and_the_truth_stays_the_truth() {
+    let dir = Dir::new();
+    let jobs: String = (0..60).map(|at| format!("{at},{},1,{}\n", at * 90, 30 + at * 977 % 2_000)).collect();
+    dir.write("lengths.csv", format!("job_id,submit_s,gpus,duration_s\n{jobs}"));
+    let policies = "market,srtf,srsf,gittins,las,tiresias,backfill,sia,lucid,chronus,elasticflow";
+    let runs = |lengths: &str| {
+        let line =
+            format!("sim --trace lengths.csv --cluster gpu:4 --overheads none --policy {policies}{lengths}");
+        dir.yard(&format!("{line} -o json")).json()["runs"].as_array().expect("runs is a list").clone()
+    };
+    let known = runs("");
+    assert!(known.iter().all(|run| run["lengths"].is_null()), "the truth needs no name");
+    for lengths in ["noisy:3", "predicted", "unknown"] {
+        for run in runs(&format!(" --lengths {lengths}")) {
+            assert_eq!((text(&run, "lengths"), number(&run, "finished")), (lengths, 60.0), "{run}");
+        }
+    }
+    let jct = |runs: &[Value]| number(&runs[1], "avg_jct_s");
+    assert!(jct(&runs(" --lengths unknown")) > jct(&known), "srtf does better where it knows");
+}
+
+#[test]
 fn a_gang_goes_at_the_speed_of_where_it_lies_unless_that_is_ignored() {
     let dir = Dir::with_trace("job_id,submit_s,gpus,steps,model\na,0,2,180,A\n");
     dir.write("speeds.csv", SPEEDS);

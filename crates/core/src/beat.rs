@@ -45,6 +45,7 @@ mod tests {
             priority: 0,
             deadline: None,
             steps: seconds * 2.0,
+            length: Default::default(),
             shapes: Arc::from([Shape::of(KindId(0), 1)]),
             speeds: Arc::from([2.0]),
             profile: Default::default(),

@@ -171,6 +171,19 @@ pub enum Late {
     Refuse,
 }
 
+/// How the length of a job is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Length {
+    /// It was stated.
+    #[default]
+    Stated,
+    /// Nobody said: it is taken to be as long as jobs like it were.
+    Predicted,
+    /// Nobody said, and what jobs have in common says nothing: it is one of all jobs.
+    Unknown,
+}
+
 /// What a user submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -188,6 +201,9 @@ pub struct JobSpec {
     pub deadline: Option<Time>,
     /// Steps to do; seconds of work where only a duration is known.
     pub steps: f64,
+    /// How that is known.
+    #[serde(default)]
+    pub length: Length,
     /// The ways in which it may run, best liked first. Shared between like jobs.
     pub shapes: Arc<[Shape]>,
     /// Believed steps per second, one for each shape.
@@ -229,6 +245,13 @@ impl JobSpec {
     /// The shapes in which it makes progress.
     pub fn usable(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&*self.speeds).filter(|(_, speed)| **speed > 0.0).map(|(shape, _)| shape)
+    }
+
+    /// Speed in the slowest usable shape, and the devices of that one.
+    pub fn slowest(&self) -> Option<(f64, f64)> {
+        let speed = |shape: u16| self.speeds[shape as usize];
+        let slowest = self.usable().reduce(|a, b| if speed(b) < speed(a) { b } else { a })?;
+        Some((speed(slowest), f64::from(self.shapes[slowest as usize].devices().max(1))))
     }
 
     /// Which of its shapes takes the same devices as `shape`.

@@ -18,6 +18,7 @@ pub mod ids;
 mod invariants;
 pub mod job;
 mod leases;
+pub mod lengths;
 pub mod message;
 pub mod part;
 pub mod policy;

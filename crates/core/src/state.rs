@@ -13,6 +13,7 @@ use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, LeaseId, PlanId, ProfileId};
 use crate::job::{JobRun, JobSpec};
 use crate::leases::Leases;
+use crate::lengths::Lengths;
 use crate::policy::{Cadence, Policy};
 use crate::promise::Plan;
 use crate::rising::Rising;
@@ -49,6 +50,9 @@ pub struct Settings {
     /// Whether at most one gang that spans nodes lies on a node (`Policy::keeps_apart`).
     #[serde(default)]
     pub apart: bool,
+    /// Whether lengths may be wrong or missing, so that how long jobs were is remembered for those that come.
+    #[serde(default)]
+    pub learns_lengths: bool,
 }
 
 /// Doublings of the back-off after which it grows no longer.
@@ -86,6 +90,7 @@ impl Default for Settings {
             backoff: Span::ZERO,
             promises: false,
             apart: false,
+            learns_lengths: false,
         }
     }
 }
@@ -151,6 +156,9 @@ pub struct State {
     pub(crate) trainees: BTreeMap<JobIdx, Trainee>,
     #[serde(skip)]
     pub(crate) first_fits: FirstFits,
+    /// How long jobs were.
+    #[serde(default)]
+    pub(crate) lengths: Lengths,
     /// What devices cost in the allocation in force.
     pub(crate) prices: Arc<Vec<f64>>,
     pub(crate) specs: Arc<Vec<Arc<JobSpec>>>,
@@ -213,6 +221,7 @@ impl State {
             learned_of: BTreeSet::new(),
             trainees: BTreeMap::new(),
             first_fits: FirstFits::default(),
+            lengths: Lengths::default(),
             prices: Arc::default(),
             specs: Arc::default(),
             runs: Arc::default(),

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::belief::Belief;
 use crate::cluster::{Kinds, NodeState, Nodes};
 use crate::ids::{JobId, JobIdx, KindId};
-use crate::job::{JobRun, JobSpec, JobState, Usage};
+use crate::job::{JobRun, JobSpec, JobState, Length, Usage};
+use crate::lengths::{self, Told};
 use crate::units::{Span, Time};
 
 /// The state of the cluster at one instant.
@@ -31,9 +32,17 @@ pub struct View {
     pub belief: Arc<Belief>,
     /// What devices cost in the allocation in force, by `KindId`; empty where it has no prices.
     pub prices: Arc<Vec<f64>>,
+    /// How long jobs were that are over, where lengths are learned; none: what is stated is true.
+    #[serde(default)]
+    pub lengths: Option<Arc<Told>>,
     /// What changed.
     pub changed: Changed,
 }
+
+/// The part by which a job goes on before its length is believed to be another, and the seconds that this takes at
+/// least.
+const DOUBT: f64 = 0.1;
+const DOUBT_LEAST_S: f64 = 60.0;
 
 /// What changed since the last plan that was applied. Answering it again must be harmless: it is
 /// repeated when a plan is late or lost. Read `ended` first: a row may be used again at once.
@@ -101,9 +110,39 @@ impl View {
         self.spec(job).shapes[shape].devices()
     }
 
-    /// Steps left, as believed; never negative.
+    /// Steps left, as believed; never negative. Where lengths are learned, a job that is over its stated length has
+    /// something left, and one without has what jobs like it have left in the middle (`lengths`).
     pub fn steps_left(&self, job: JobIdx) -> f64 {
-        (self.spec(job).steps - self.run(job).done_at(self.now)).max(0.0)
+        let (spec, done) = (self.spec(job), self.run(job).done_at(self.now));
+        match &self.lengths {
+            Some(told) if spec.length != Length::Stated => match spec.slowest() {
+                Some((speed, _)) => told.of_job(spec).0.left(done / speed, 0.5) * speed,
+                None => spec.steps,
+            },
+            Some(_) if done > spec.steps => lengths::overrun(spec.steps, done),
+            _ => (spec.steps - done).max(0.0),
+        }
+    }
+
+    /// Steps of a job from start to end, as believed now.
+    pub fn steps_in_all(&self, job: JobIdx) -> f64 {
+        let (spec, done) = (self.spec(job), self.run(job).done_at(self.now));
+        let open = self.lengths.is_some() && (spec.length != Length::Stated || done > spec.steps);
+        if open { done + self.steps_left(job) } else { spec.steps }
+    }
+
+    /// When what is believed of the lengths of jobs that run will have changed by about a tenth, though nothing else
+    /// happens; none where that cannot be.
+    pub fn doubts_at(&self, running: impl Iterator<Item = JobIdx>) -> Option<Time> {
+        self.lengths.as_ref()?;
+        let doubt = |job: JobIdx| {
+            let (spec, run) = (self.spec(job), self.run(job));
+            let done = run.done_at(self.now);
+            let until = if spec.length == Length::Stated { (spec.steps - done).max(0.0) } else { 0.0 };
+            (run.speed > 0.0).then(|| (until + DOUBT * (done + until)) / run.speed)
+        };
+        let first = running.filter_map(doubt).fold(f64::INFINITY, f64::min);
+        first.is_finite().then(|| self.now + Span::from_secs(first.max(DOUBT_LEAST_S)))
     }
 
     /// Seconds left in the shape it holds, or in the one it likes best; infinite if it cannot run so.

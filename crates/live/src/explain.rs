@@ -37,6 +37,7 @@ pub fn words(told: &Explained, state: &str, now: Time, names: &Names<'_>) -> Exp
         remedies: told.remedies.iter().map(|remedy| advice(*remedy, names)).collect(),
         prices: kinds.filter_map(|(name, kind)| Some((name, kind.price?))).collect(),
         ways: ways::views(told, names),
+        length: None,
         estimate: None,
     }
 }
@@ -54,6 +55,7 @@ pub fn over(job: u64, state: &str, reason: Option<&str>) -> Explanation {
         remedies: Vec::new(),
         prices: BTreeMap::new(),
         ways: Vec::new(),
+        length: None,
         estimate: None,
     }
 }

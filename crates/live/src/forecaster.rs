@@ -16,7 +16,7 @@ use yard_core::forecast::past::{Past, Ratio};
 use yard_core::forecast::record::{Moves, Record, What};
 use yard_core::forecast::{self, Limits};
 use yard_core::ids::JobId;
-use yard_core::job::{JobRun, JobSpec, JobState};
+use yard_core::job::{JobRun, JobSpec, JobState, Length};
 use yard_core::policy::Placer;
 use yard_core::units::{Span, Time};
 
@@ -90,7 +90,7 @@ impl Forecaster {
     /// A job that is done had so much to do.
     pub(crate) fn took(&mut self, spec: &JobSpec, steps: f64) {
         let ratio = steps / spec.steps;
-        if ratio > 0.0 && ratio.is_finite() {
+        if spec.length == Length::Stated && ratio > 0.0 && ratio.is_finite() {
             keep(&mut self.ratios, Ratio::of(spec, ratio));
         }
     }
@@ -223,7 +223,11 @@ fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMa
     changes.begin(now.0);
     for (job, estimate) in told {
         if let Some(view) = jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
-            let told = seen(now, &moves.moved(now, estimate));
+            let mut told = seen(now, &moves.moved(now, estimate));
+            // Where nothing is known of a length, an interval for the end would be made up.
+            if view.length.as_ref().is_some_and(|length| length.seconds.is_none()) {
+                (told.end, told.end_unknown) = (None, Some(UnknownView::Length));
+            }
             if view.estimate.is_none_or(|before| before.moved(&told)) {
                 changes.job(job.0);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Shape, Sharing, Spread};
+use yard_core::job::{Costs, JobSpec, Length, Shape, Sharing, Spread};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
@@ -67,6 +67,7 @@ pub fn translate(
     let limit = seconds(request.time_limit_s, "time_limit_s", true)?;
     let duration = seconds(request.duration_s, "duration_s", true)?;
     let steps = request.training.as_ref().map(|training| training.steps as f64);
+    let said = steps.or(duration).or(limit);
     if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > sizes.most.max(1)) {
         return Err(invalid("nodes", "nodes is at least 1, and at most the devices of the job"));
     }
@@ -77,7 +78,8 @@ pub fn translate(
         weight: seconds(request.weight, "weight", true)?.unwrap_or(1.0),
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
-        steps: steps.or(duration).or(limit).unwrap_or(DURATION_S),
+        steps: said.unwrap_or(DURATION_S),
+        length: if said.is_some() { Length::Stated } else { Length::Predicted },
         profile: profile(user, request, &sizes, catalog),
         shapes: shapes.into(),
         speeds: speeds.into(),

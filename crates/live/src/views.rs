@@ -74,12 +74,27 @@ pub struct JobView {
     pub failures: u32,
     /// Its exit code, once it is over.
     pub exit_code: Option<i32>,
+    /// How long it is, where nobody said; none: it was stated.
+    #[serde(default)]
+    pub length: Option<LengthView>,
     /// When it will probably start and end, once that was foretold.
     #[serde(default)]
     pub estimate: Option<EstimateView>,
     /// What was submitted; only where one job is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<JobRequest>,
+}
+
+/// How long a job is of which nobody said so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LengthView {
+    /// Seconds it takes in all, as likely more as less; none: that is unknown, because no job is over yet.
+    pub seconds: Option<f64>,
+    /// What the jobs have in common with it by which it is predicted: `name` (and user and size), `user` (and size),
+    /// `size`, or nothing: `all`.
+    pub alike: String,
+    /// How many of them are over.
+    pub jobs: u32,
 }
 
 /// When a job will probably start and end.
@@ -89,7 +104,7 @@ pub struct EstimateView {
     pub made_at: f64,
     /// When it first gets devices; none where that cannot be said.
     pub start: Option<IntervalView>,
-    /// When it is over.
+    /// When it is over; none where that cannot be said.
     pub end: Option<IntervalView>,
     /// Why there is no `start`.
     #[serde(default)]
@@ -107,6 +122,8 @@ pub enum UnknownView {
     Beyond,
     /// Forecasts differ too much: it depends on which jobs come, and how long others take.
     Scattered,
+    /// Nobody said how long the job takes, and no job is over that would tell.
+    Length,
 }
 
 impl UnknownView {
@@ -115,6 +132,7 @@ impl UnknownView {
         match self {
             UnknownView::Beyond => "not within weeks",
             UnknownView::Scattered => "not known: it depends on which jobs come and how long others take",
+            UnknownView::Length => "length unknown",
         }
     }
 }
@@ -362,6 +380,9 @@ pub struct Explanation {
     /// The ways in which it may run, the fastest first.
     #[serde(default)]
     pub ways: Vec<WayView>,
+    /// How long it is, where nobody said; none: it was stated.
+    #[serde(default)]
+    pub length: Option<LengthView>,
     /// When it will probably start and end, once that was foretold.
     #[serde(default)]
     pub estimate: Option<EstimateView>,

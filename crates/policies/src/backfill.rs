@@ -16,7 +16,7 @@
 
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
-use yard_core::job::{JobState, Shape};
+use yard_core::job::{JobState, Length, Shape};
 use yard_core::policy::{Policy, PolicyError};
 use yard_core::units::{Span, Time};
 use yard_core::view::View;
@@ -24,7 +24,7 @@ use yard_core::view::View;
 use crate::Entry;
 use crate::counts::Counts;
 use crate::index::{Index, Lines, Permits};
-use crate::ranked::in_shape;
+use crate::ranked::{finite, in_shape};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "backfill",
@@ -127,10 +127,15 @@ impl<'a> Plan<'a> {
     fn reserve(&mut self, head: JobIdx, ends: &'a Index<Time>) -> Reservation {
         let (view, shapes) = (self.view, &self.view.spec(head).shapes);
         let held = |job: JobIdx| view.spec(job).shapes.get(view.run(job).shape as usize);
-        // Who should have ended already is believed to end now.
-        let running = holding(view, ends).filter_map(|(end, job)| Some((end.max(view.now), held(job)?)));
+        let running =
+            holding(view, ends).filter_map(|(end, job)| Some((believed(view, end, job), held(job)?)));
+        let mut running: Vec<_> = running.collect();
+        if view.lengths.is_some() {
+            running.sort_by_key(|(end, _)| *end);
+        }
         self.started.sort_by_key(|start| start.end);
-        let mut ends = merge(running, self.started.iter().map(|start| (start.end, start.takes))).peekable();
+        let mut ends =
+            merge(running.into_iter(), self.started.iter().map(|start| (start.end, start.takes))).peekable();
         let mut spare = self.free.clone();
         while let Some((at, shape)) = ends.next() {
             spare.give(shape);
@@ -179,6 +184,16 @@ fn merge<T>(
     })
 }
 
+/// When a running job is believed to end that was believed to end at a time. Who should have ended already is believed
+/// to end now, or where lengths are learned to go on as `View::steps_left` says.
+fn believed(view: &View, end: Time, job: JobIdx) -> Time {
+    let open = view.spec(job).length != Length::Stated || end < view.now;
+    match &view.lengths {
+        Some(_) if open => view.now + Span::from_secs(finite(view.seconds_left(job))),
+        _ => end.max(view.now),
+    }
+}
+
 /// When a job is believed to end in this shape. Stands still while it runs, and while it starts.
 fn end(view: &View, job: JobIdx, shape: u16) -> Time {
     let run = view.run(job);
@@ -206,7 +221,11 @@ fn work(view: &View, job: JobIdx, shape: u16) -> Span {
     let (run, spec) = (view.run(job), view.spec(job));
     let believed = spec.speeds.get(shape as usize).copied().unwrap_or(0.0);
     let speed = if run.speed > 0.0 { run.speed } else { believed };
-    if speed > 0.0 { Span::from_secs((spec.steps - run.done).max(0.0) / speed) } else { Span(u64::MAX) }
+    let left = match &view.lengths {
+        Some(_) if spec.length != Length::Stated || run.done > spec.steps => view.steps_left(job),
+        _ => (spec.steps - run.done).max(0.0),
+    };
+    if speed > 0.0 { Span::from_secs(left / speed) } else { Span(u64::MAX) }
 }
 
 #[cfg(test)]
@@ -230,6 +249,19 @@ mod tests {
         let mut world = World::new(&[4]);
         world.submit_all(&[(3, 10.0), (2, 10.0), (1, 99.0)]);
         assert_eq!(run("backfill", &mut world), [10.0, 20.0, 99.0]);
+    }
+
+    #[test]
+    fn who_runs_beyond_its_stated_length_is_not_believed_to_end_at_once() {
+        let mut world = World::new(&[4]);
+        world.learn_lengths();
+        let mut backfill = policy("backfill");
+        world.submit_all(&[(3, 100.0), (4, 10.0)]);
+        world.plan(&mut *backfill);
+        world.overrun(0, 200.0);
+        world.submit_all(&[(1, 150.0), (1, 250.0)]);
+        world.plan(&mut *backfill);
+        assert_eq!(world.running(), [0, 2], "it has as much again to go, and the gap is as long");
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub(crate) fn view(case: &Value) -> View {
         belief: Arc::new(belief(case, &kinds)),
         kinds: Arc::new(kinds),
         prices: Arc::default(),
+        lengths: None,
         changed: Changed { all: true, ..Changed::default() },
     }
 }

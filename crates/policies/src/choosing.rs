@@ -38,11 +38,7 @@ pub(crate) fn keeps(view: &View, job: JobIdx) -> Option<u16> {
 
 /// Speed in the slowest usable shape, and the devices of that one.
 pub(crate) fn slowest(view: &View, job: JobIdx) -> Option<(f64, f64)> {
-    let spec = view.spec(job);
-    let slower = |a: u16, b: u16| if view.speed(job, b) < view.speed(job, a) { b } else { a };
-    let slowest = spec.usable().reduce(slower)?;
-    let devices = f64::from(spec.shapes[slowest as usize].devices().max(1));
-    Some((view.speed(job, slowest), devices))
+    view.spec(job).slowest()
 }
 
 /// The part of its time that a restart would leave a job, as things went so far: (T − R·S)/(T + S) for an age of T, R

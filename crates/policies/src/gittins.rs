@@ -5,7 +5,9 @@
 //! known; optimal for that on one device. Place in the order = −G(A_j) with
 //! G(a) = sup_Δ P(S − a ≤ Δ | S > a) / E[min(S − a, Δ) | S > a]; equals go by submission. A job that has
 //! outlived all past ones has index zero and comes last.
-//! Reads: attained service, submission times; past services as a parameter.
+//! Past services are those of the trace, where its lengths are told, else those of the jobs that have ended so far; as
+//! long as none has, the least attained service comes first.
+//! Reads: attained service, submission times, past services.
 //! Cost: O((changed + running) · log samples) per plan; its order changes as time passes.
 //! Not to be used where past jobs say little about new ones.
 //!
@@ -17,6 +19,7 @@ use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_solver::Gittins;
 
+use crate::past::Past;
 use crate::ranked::{Moving, finite};
 use crate::{Entry, ParamError, Params};
 
@@ -33,14 +36,19 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    let index = Gittins::new(&params.service).map_err(|error| ParamError::Service {
+    let given = (!params.service.is_empty()).then(|| Gittins::new(&params.service)).transpose();
+    let given = given.map_err(|error| ParamError::Service {
         policy: ENTRY.name,
         reason: error.to_string(),
         how: "give a trace or history whose jobs ran to their end, in device-seconds",
     })?;
+    let mut past = Past::default();
     let rank = move |view: &View, job| {
-        let submitted = view.run(job).submitted.secs();
-        Rank(finite(0.0 - index.index(view.attained(job))), submitted)
+        let (attained, submitted) = (view.attained(job), view.run(job).submitted.secs());
+        match given.as_ref().or_else(|| past.index(view)) {
+            Some(index) => Rank(finite(0.0 - index.index(attained)), submitted),
+            None => Rank(finite(attained), submitted),
+        }
     };
     Ok(Box::new(Moving::new(Cadence::EveryRound, rank)))
 }
@@ -50,6 +58,33 @@ mod tests {
     use std::sync::Arc;
 
     use crate::testing::World;
+
+    #[test]
+    fn without_a_past_the_least_attained_service_comes_first() {
+        let (_, mut gittins) = crate::make("gittins", Arc::from([])).unwrap();
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 600.0)]);
+        world.plan(&mut *gittins);
+        world.advance(9.0);
+        world.submit_all(&[(1, 600.0)]);
+        world.plan(&mut *gittins);
+        assert_eq!(world.running(), [1]);
+    }
+
+    #[test]
+    fn the_past_that_is_told_counts_without_a_new_policy() {
+        let (_, mut gittins) = crate::make("gittins", Arc::from([])).unwrap();
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 600.0)]);
+        world.plan(&mut *gittins);
+        world.advance(9.0);
+        let told = r#"{"alike":{},"service":[10.0,10.0,10.0,500.0]}"#;
+        world.learn_lengths();
+        world.view.lengths = Some(serde_json::from_str(told).unwrap());
+        world.submit_all(&[(1, 10.0)]);
+        world.plan(&mut *gittins);
+        assert_eq!(world.running(), [0], "one more second will probably end it");
+    }
 
     #[test]
     fn near_the_end_of_the_crowd_a_job_is_kept() {

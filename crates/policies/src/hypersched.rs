@@ -69,7 +69,7 @@ impl HyperSched {
         let exploits = gone >= self.from;
         let left = view.steps_left(job) / view.speed(job, largest);
         let lost = by.is_some_and(|by| view.now.secs() + left > by.secs());
-        let done = 1.0 - view.steps_left(job) / spec.steps;
+        let done = 1.0 - view.steps_left(job) / view.steps_in_all(job);
         let class = if lost { 2.0 } else { f64::from(u8::from(!exploits)) };
         let shape = if exploits && !lost { largest } else { smallest };
         let within = if exploits { -done } else { run.submitted.secs() };

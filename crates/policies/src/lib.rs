@@ -50,6 +50,7 @@ mod nash;
 mod optimus;
 mod packs;
 mod params;
+mod past;
 mod perotin;
 pub mod placers;
 mod pollux;
@@ -211,6 +212,8 @@ mod tests {
         assert!(error("tiresias:promote=1:promote=2").contains("once"));
         assert!(error("tiresias:promote=-1").contains("above 0"));
         assert!(error("tiresias:thresholds=5/4").contains("ascending"));
-        assert!(error("gittins").contains("service"));
+        let service = |list: &[f64]| make("gittins", Arc::from(list)).err().map(|error| error.to_string());
+        assert!(service(&[-1.0]).is_some_and(|error| error.contains("service")));
+        assert_eq!(service(&[]), None, "it learns from the jobs that end");
     }
 }

@@ -103,7 +103,7 @@ fn mate(seats: &Seats<'_>, job: JobIdx) -> Option<usize> {
 fn device_time(view: &View, job: JobIdx) -> f64 {
     let spec = view.spec(job);
     let way = spec.usable().next().map_or(0, usize::from);
-    finite(spec.steps / spec.speeds[way] * f64::from(spec.shapes[way].devices()))
+    finite(view.steps_in_all(job) / spec.speeds[way] * f64::from(spec.shapes[way].devices()))
 }
 
 /// How much a job disturbs others; none where nothing is known of it.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Share};
 use yard_core::belief::Belief;
 use yard_core::ids::{JobIdx, KindId, ProfileId};
-use yard_core::job::{Claim, Sharing, Usage};
+use yard_core::job::{Claim, Length, Sharing, Usage};
 use yard_core::policy::Policy;
 use yard_core::training::{Fits, Training};
 use yard_core::units::Span;
@@ -61,6 +61,8 @@ fn happen(world: &mut World, happening: &Happening) {
             let spec = &mut Arc::make_mut(&mut world.view.specs)[row];
             Arc::make_mut(spec).profile = ProfileId(seconds % 4);
             Arc::make_mut(spec).sharing = sharing(*seconds);
+            Arc::make_mut(spec).length =
+                [Length::Stated, Length::Predicted, Length::Unknown][(seconds / 4) as usize % 3];
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
         Happening::Elastic { sizes, seconds, deadline } => {
@@ -160,9 +162,12 @@ fn well_formed(shares: &BTreeMap<JobIdx, Share>) -> bool {
 }
 
 /// Lives through `life`, comparing the policy with a fresh one at every step.
-fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
+fn check(spec: &str, life: &[Happening], learns: bool) -> Result<(), TestCaseError> {
     let mut world = World::with_memory(&[4, 2], 100);
     world.reuse = true;
+    if learns {
+        world.learn_lengths();
+    }
     world.view.belief = Arc::new(pairs());
     let mut indexed: Box<dyn Policy> = policy(spec);
     for happening in life {
@@ -186,9 +191,9 @@ fn check(spec: &str, life: &[Happening]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn an_index_changes_nothing(life in prop::collection::vec(happening(), 1..40)) {
+    fn an_index_changes_nothing(life in prop::collection::vec(happening(), 1..40), learns: bool) {
         for spec in variants() {
-            check(&spec, &life)?;
+            check(&spec, &life, learns)?;
         }
     }
 }

@@ -61,23 +61,26 @@ pub(crate) struct Moving<F> {
     running: Index<()>,
 }
 
-impl<F: Fn(&View, JobIdx) -> Rank> Moving<F> {
+impl<F: FnMut(&View, JobIdx) -> Rank> Moving<F> {
     pub(crate) fn new(cadence: Cadence, rank: F) -> Moving<F> {
         Moving { rank, cadence, running: Index::default() }
     }
 }
 
-impl<F: Fn(&View, JobIdx) -> Rank + Send> Policy for Moving<F> {
+impl<F: FnMut(&View, JobIdx) -> Rank + Send> Policy for Moving<F> {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let full = self.running.follow(view, |job| moving(view, job));
         let share = |job| Share::whole(job, (self.rank)(view, job));
-        if full {
-            return Ok(Allocation::preemptive(Shares::All(view.active().map(share).collect())));
-        }
-        let mut jobs = view.dirty();
-        jobs.retain(|job| moving(view, *job).is_none());
-        let shares = jobs.into_iter().chain(self.running.rows()).map(share).collect();
-        Ok(Allocation::preemptive(Shares::Changed(shares)))
+        let shares = if full {
+            Shares::All(view.active().map(share).collect())
+        } else {
+            let mut jobs = view.dirty();
+            jobs.retain(|job| moving(view, *job).is_none());
+            Shares::Changed(jobs.into_iter().chain(self.running.rows()).map(share).collect())
+        };
+        // Whose length is not sure may fall behind while nothing else happens.
+        let doubts = view.doubts_at(self.running.rows()).filter(|_| self.cadence == Cadence::OnChange);
+        Ok(Allocation { replan_at: doubts, ..Allocation::preemptive(shares) })
     }
 
     fn cadence(&self) -> Cadence {

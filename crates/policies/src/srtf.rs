@@ -35,7 +35,7 @@ pub(crate) const ENTRY: Entry = Entry {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::testing::{World, permutations, run};
+    use crate::testing::{World, permutations, policy, run};
 
     #[test]
     fn a_shorter_arrival_stops_a_longer_job() {
@@ -51,6 +51,34 @@ mod tests {
         world.submit_at(0.0, 1, 10.0);
         world.submit_at(6.0, 1, 5.0);
         assert_eq!(run("srtf", &mut world), [10.0, 15.0]);
+    }
+
+    #[test]
+    fn who_is_over_its_stated_length_does_not_stay_first() {
+        let mut world = World::new(&[1]);
+        world.learn_lengths();
+        world.submit_all(&[(1, 100.0)]);
+        let mut srtf = policy("srtf");
+        world.plan(&mut *srtf);
+        world.overrun(0, 150.0);
+        world.submit_all(&[(1, 120.0)]);
+        world.plan(&mut *srtf);
+        assert_eq!(
+            (world.running(), world.ranks()),
+            (vec![1], vec![150.0, 120.0]),
+            "as much again is left of it"
+        );
+    }
+
+    #[test]
+    fn what_is_believed_of_a_length_is_asked_again_before_long() {
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 1_000.0)]);
+        assert_eq!(world.plan(&mut *policy("srtf")).replan_at, None, "what is stated is true");
+        world.settle();
+        world.learn_lengths();
+        let asked = world.plan(&mut *policy("srtf")).replan_at;
+        assert_eq!(asked.map(|time| time.secs()), Some(1_100.0), "once it is a tenth over");
     }
 
     /// The sum of the ends of jobs that run one after the other, as soon as they are there.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::NodeSpec;
 use yard_core::ids::{JobId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Length, Need, Shape, Spread};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
 use yard_core::turns::{GavelTurns, Turns};
@@ -132,6 +132,9 @@ impl Scenario {
         script.extend(courses::lent(seed, &cluster));
         script.extend(upsetting);
         let courses = courses::add(seed, &mut jobs);
+        if has_open_lengths(seed) {
+            leave_open(&mut jobs);
+        }
         Scenario {
             cluster,
             jobs,
@@ -176,6 +179,7 @@ impl Scenario {
                 learned: self.learned(),
                 courses: self.courses.clone(),
                 said: None,
+                length: Length::Stated,
                 said_costs: None,
             },
             cluster: &self.cluster,
@@ -232,7 +236,20 @@ impl Scenario {
         let Scenario { repack, fill, turns, plan_gap, .. } = *self;
         let (lease, backoff) = (Span::from_whole_secs(1_000), self.upsets.backoff);
         let promises = self.promises.on;
-        Settings { round, every_round, repack, fill, turns, plan_gap, lease, backoff, promises, apart }
+        let learns_lengths = has_open_lengths(self.seed);
+        Settings {
+            round,
+            every_round,
+            repack,
+            fill,
+            turns,
+            plan_gap,
+            lease,
+            backoff,
+            promises,
+            apart,
+            learns_lengths,
+        }
     }
 
     /// Steps a new engine through the journal, saving and restoring it half way; no policy is asked.
@@ -280,6 +297,18 @@ fn cluster(random: &mut Random) -> ClusterSpec {
     spec
 }
 
+/// Whether of some jobs nobody says how long they are.
+fn has_open_lengths(seed: u64) -> bool {
+    seed % 8 == 2
+}
+
+/// Two jobs of three say nothing; one of them is like others.
+fn leave_open(jobs: &mut [(Time, JobSpec)]) {
+    for (at, (_, job)) in jobs.iter_mut().enumerate() {
+        job.length = [Length::Stated, Length::Predicted, Length::Unknown][at % 3];
+    }
+}
+
 fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, JobSpec)> {
     // A few lists of shapes that many jobs share, as in real traces.
     let lists: Vec<Arc<[Shape]>> = (0..1 + random.below(6)).map(|_| shapes(random, cluster)).collect();
@@ -302,6 +331,7 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
             priority: 0,
             deadline: random.chance(0.3).then(|| Time::from_secs(now + random.unit() * 5_000.0)),
             steps: 1.0 + (random.unit() * 1_500.0).floor(),
+            length: Length::Stated,
             shapes,
             speeds,
             costs,

@@ -16,6 +16,7 @@ pub mod happened;
 pub mod held;
 pub mod learned;
 pub mod lending;
+pub mod lengths;
 mod memory;
 pub mod naive;
 pub mod overheads;

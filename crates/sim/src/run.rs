@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use yard_core::belief::Belief;
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::JobId;
-use yard_core::job::{Costs, JobSpec, JobState};
+use yard_core::job::{Costs, JobSpec, JobState, Length};
 use yard_core::message::{Effect, Event, Input, News, NodeChange, Report};
 use yard_core::policy::{Placer, Policy};
 use yard_core::state::Ledger;
@@ -72,6 +72,8 @@ pub struct Speeds {
     pub courses: Vec<Option<Arc<Course>>>,
     /// How many steps each job says that it has to do, where that is not the truth.
     pub said: Option<Vec<f64>>,
+    /// How the engine is told that it knows those.
+    pub length: Length,
     /// What the engine is told that interruptions cost, where that is not the truth.
     pub said_costs: Option<Costs>,
 }
@@ -172,6 +174,7 @@ struct Run<'a> {
     guesses: Option<Vec<Arc<[f64]>>>,
     courses: Vec<Option<Arc<Course>>>,
     said: Option<Vec<f64>>,
+    length: Length,
     said_costs: Option<Costs>,
     errors: Errors,
 }
@@ -212,6 +215,7 @@ impl<'a> Run<'a> {
             guesses: None,
             courses: speeds.courses,
             said: speeds.said,
+            length: speeds.length,
             said_costs: speeds.said_costs,
             errors: Errors::default(),
         };
@@ -284,6 +288,7 @@ impl<'a> Run<'a> {
             }
             if let Some(said) = &self.said {
                 spec.steps = said[self.arrived - 1];
+                spec.length = spec.length.max(self.length);
             }
             spec.costs = self.said_costs.unwrap_or(spec.costs);
             self.step(Input::Submit(Box::new(spec)));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use yard_core::belief::Belief;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Length, Need, Shape, Spread};
 use yard_core::training::{Regime, Training};
 
 pub use error::WorkloadError;
@@ -197,6 +197,7 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, made: Made) 
         priority: job.priority,
         deadline: job.deadline,
         steps: made.steps,
+        length: Length::Stated,
         shapes,
         speeds,
         costs: made.costs,

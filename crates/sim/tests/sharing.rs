@@ -58,6 +58,7 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
         priority: 0,
         deadline: None,
         steps,
+        length: Default::default(),
         shapes: ways.iter().map(|way| shape(way.0)).collect::<Vec<_>>().into(),
         speeds: Arc::from(ways.iter().map(|way| way.1).collect::<Vec<_>>()),
         profile: ProfileId(profile),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use yard_live::views::{Explanation, WayView};
 
-use super::jobs::within;
+use super::jobs::{self, within};
 use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
 use crate::output::{self, Format};
@@ -46,6 +46,9 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
             writeln!(out, "starts {}", within(estimate.start, estimate.start_unknown, now))?;
         }
         writeln!(out, "ends {}", within(estimate.end, estimate.end_unknown, now))?;
+    }
+    if let Some(length) = &told.length {
+        writeln!(out, "length: {}", jobs::length(length))?;
     }
     for (name, value) in &told.numbers {
         writeln!(out, "  {:20} {}", output::plain(name), number(*value))?;
@@ -101,6 +104,7 @@ mod tests {
             remedies: Vec::new(),
             prices: Default::default(),
             ways: Vec::new(),
+            length: None,
             estimate: Some(EstimateView {
                 made_at: 90.0,
                 start,

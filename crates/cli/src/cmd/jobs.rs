@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use yard_live::views::{IntervalView, JobList, JobView, UnknownView};
+use yard_live::views::{IntervalView, JobList, JobView, LengthView, UnknownView};
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
@@ -188,6 +188,19 @@ pub(super) fn will_start(job: &JobView) -> String {
 pub(super) fn will_end(job: &JobView) -> String {
     let lives = job.ended_at.is_none();
     job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end, told.end_unknown))
+}
+
+/// How long a job is of which nobody said so, and by what that is known.
+pub(super) fn length(length: &LengthView) -> String {
+    let Some(seconds) = length.seconds else { return "unknown; state it with --duration".into() };
+    let (jobs, n) = (if length.jobs == 1 { "job" } else { "jobs" }, length.jobs);
+    let alike = match length.alike.as_str() {
+        "name" => " of the same user, name and size",
+        "user" => " of the same user and size",
+        "size" => " of the same size",
+        _ => "",
+    };
+    format!("not stated; about {} by {n} past {jobs}{alike}", output::brief(seconds))
 }
 
 /// The same from now on: `in about 12min (4min to 40min, 90 %)`.

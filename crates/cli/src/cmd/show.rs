@@ -67,6 +67,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("submitted", clock::written(job.submitted_at)),
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at)),
+        ("length", job.length.as_ref().map_or_else(String::new, jobs::length)),
         ("will start", jobs::will_start(job)),
         ("will end", jobs::will_end(job)),
         ("deadline", moment(job.deadline)),

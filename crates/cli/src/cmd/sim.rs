@@ -7,6 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use yard_core::Span;
 use yard_sim::faults::Faults;
+use yard_sim::lengths::Lengths;
 
 use crate::output::{self, Format};
 use crate::results;
@@ -68,6 +69,11 @@ pub(crate) struct SimArgs {
     /// With --belief learned, the part of each model's pairs with reference models that is measured beforehand
     #[arg(long, value_name = "FRACTION", default_value_t = 0.3)]
     pub(crate) profiled: f64,
+    /// What the scheduler is told of how long jobs are; known: the truth; unknown: nothing, and it learns how long all
+    /// jobs were that ended; predicted: nothing, and it learns how long jobs of the same user, name and size were;
+    /// noisy:F: up to F times too much or too little
+    #[arg(long, value_name = "HOW", default_value = "known")]
+    pub(crate) lengths: Lengths,
     /// Settings that reproduce a paper's own simulator: tiresias, muri, blox, gavel, elasticflow or chronus
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,

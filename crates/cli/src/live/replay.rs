@@ -296,6 +296,7 @@ mod tests {
             priority: 0,
             deadline: None,
             steps: seconds,
+            length: Default::default(),
             speeds: vec![1.0; shapes.len()].into(),
             shapes: shapes.into(),
             profile: ProfileId::default(),

@@ -9,7 +9,7 @@ use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx};
-use crate::job::{JobRun, JobSpec, JobState, Shape, Spread};
+use crate::job::{JobRun, JobSpec, JobState, Length, Shape, Spread};
 use crate::message::{Effect, Event, Why};
 use crate::state::State;
 
@@ -33,6 +33,9 @@ impl Engine {
         } else if state.belief.learns() {
             spec.speeds =
                 Arc::make_mut(&mut state.belief).guess(spec.profile, &spec.shapes, &spec.speeds).into();
+        }
+        if state.settings.learns_lengths && spec.length != Length::Stated {
+            spec.steps = state.lengths.told().steps(&spec);
         }
         let answer = state.answer(&spec);
         if let Answer::Refused { reason, earliest } = answer {

@@ -26,7 +26,8 @@ pub(crate) use training::{FirstFits, Trainee};
 use crate::cluster::{Kinds, Nodes};
 use crate::ids::{JobId, JobIdx};
 use crate::invariants;
-use crate::job::{JobRun, JobSpec};
+use crate::job::{JobRun, JobSpec, Length};
+use crate::lengths::Predicted;
 use crate::message::{Effect, Input, Why};
 use crate::policy::Placer;
 use crate::state::{Ledger, RestoreError, STATE_VERSION, Settings, State};
@@ -100,6 +101,13 @@ impl Engine {
     /// A living job's row.
     pub fn job(&self, id: JobId) -> Option<&JobRun> {
         self.state.rows.get(&id).map(|row| self.state.run(*row))
+    }
+
+    /// How long a living job is believed to be; none where it was stated.
+    pub fn length(&self, id: JobId) -> Option<Predicted> {
+        let row = self.state.rows.get(&id).copied()?;
+        let (spec, done) = (&self.state.specs[row.index()], self.state.run(row).done_at(self.state.now));
+        (spec.length != Length::Stated).then(|| self.state.lengths.told().predicted(spec, done))
     }
 
     /// Whether a job was promised to be done by a time and may not be.

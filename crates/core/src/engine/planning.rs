@@ -108,6 +108,7 @@ impl Engine {
             kinds: state.kinds.clone(),
             belief: state.belief.clone(),
             prices: state.prices.clone(),
+            lengths: state.settings.learns_lengths.then(|| state.lengths.told().clone()),
             changed: state.asked.clone(),
         }
     }

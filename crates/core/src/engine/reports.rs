@@ -87,6 +87,9 @@ impl Engine {
 
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
         let now = self.state.now;
+        if outcome == Outcome::Finished {
+            self.state.note_length(job);
+        }
         if matches!(outcome, Outcome::Finished | Outcome::Saved | Outcome::Frozen) && steps.is_finite() {
             self.state.measure(job, steps);
         }
@@ -186,6 +189,19 @@ impl State {
         self.book.unchoose(share);
         self.leases.end(id);
         (self.dirty, self.loose) = (true, true);
+    }
+
+    /// Remembers how long a job was that is done. When that is told, the lengths of others are believed to be other ones.
+    fn note_length(&mut self, job: JobIdx) {
+        if self.settings.learns_lengths {
+            let (spec, run) = (&self.specs[job.index()], &self.runs[job.index()]);
+            if self.lengths.note(self.now, spec, run) {
+                let open = self.rows.values().filter(|row| **row != job);
+                let open = open.map(|row| (&*self.specs[row.index()], &self.runs[row.index()]));
+                self.lengths.tell(self.now, open);
+                self.changed.all = true;
+            }
+        }
     }
 
     pub(super) fn change_spec(&mut self, job: JobIdx, change: impl FnOnce(&mut JobSpec)) {

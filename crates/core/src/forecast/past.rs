@@ -189,7 +189,9 @@ impl Past {
         let quiet = nth == 0;
         let arrivals =
             if quiet { Vec::new() } else { self.arrivals(state.now, horizon, ratios.as_ref(), draw) };
-        Scenario { steps, arrivals, ..Scenario::default() }
+        let mut scenario = Scenario { steps, arrivals, ..Scenario::default() };
+        state.draw_lengths(&mut scenario, draw);
+        scenario
     }
 
     /// What a job that is asked about may have to do.

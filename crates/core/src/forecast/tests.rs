@@ -46,6 +46,7 @@ fn job(devices: u32, steps: f64) -> JobSpec {
         priority: 0,
         deadline: None,
         steps,
+        length: Default::default(),
         shapes: Arc::from([Shape::of(KindId(0), devices)]),
         speeds: Arc::from([2.0]),
         costs: Costs {

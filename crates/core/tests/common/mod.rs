@@ -320,6 +320,7 @@ impl World {
             priority: 0,
             deadline: None,
             steps: 100.0,
+            length: Default::default(),
             speeds: vec![1.0; shapes.len()].into(),
             shapes: shapes.into(),
             costs: self.costs,

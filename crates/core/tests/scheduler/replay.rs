@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread, Usage};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Length, Need, Rank, Shape, Spread, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
 use yard_core::training::Regime;
 use yard_core::turns::{GavelTurns, Turns};
@@ -84,6 +84,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             priority: 0,
             deadline: None,
             steps,
+            length: if weight > 1.0 { Length::Predicted } else { Length::Stated },
             speeds: vec![1.5; shapes.len()].into(),
             shapes: shapes.into(),
             costs: Costs { save: Span::from_whole_secs(cost), ..Costs::default() },
@@ -193,6 +194,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         backoff,
         promises: false,
         apart: false,
+        learns_lengths: luck < 2,
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn explain(
     if job.ended_at.is_some() {
         return Ok(Answer(over(job.id, &job.state, job.reason.as_deref())));
     }
-    let (estimate, job) = (job.estimate, JobId(job.id));
+    let (estimate, length, job) = (job.estimate, job.length.clone(), JobId(job.id));
     let told = site.handle.ask(|reply| Ask::Explain { job, reply }).await?;
-    Ok(Answer(Explanation { estimate, ..told }))
+    Ok(Answer(Explanation { estimate, length, ..told }))
 }

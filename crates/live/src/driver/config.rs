@@ -128,6 +128,7 @@ impl Config {
             fill: true,
             backoff: seconds(10),
             lease: Span(u64::MAX),
+            learns_lengths: true,
             ..Settings::default()
         };
         Config {

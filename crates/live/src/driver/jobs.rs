@@ -9,6 +9,7 @@ use yard_core::Engine;
 use yard_core::cluster::{Mask, NODE_DEVICES_MAX, Placement};
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobSpec, JobState};
+use yard_core::lengths::{Alike, Predicted};
 use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
@@ -17,7 +18,7 @@ use crate::explain;
 use crate::request::JobRequest;
 use crate::store::{Facts, JobRow};
 use crate::translate;
-use crate::views::JobView;
+use crate::views::{JobView, LengthView};
 
 /// Time to save and stop where the user says nothing.
 const GRACE: Span = Span::from_whole_secs(30);
@@ -81,6 +82,7 @@ impl Record {
             migrations: 0,
             failures: 0,
             exit_code: None,
+            length: None,
             estimate: None,
             request: None,
         };
@@ -155,6 +157,7 @@ impl Record {
     pub(super) fn refresh(&mut self, engine: &Engine, run: &JobRun, spec: &JobSpec, now: Time) {
         let view = &mut self.view;
         view.state = state_name(run.state);
+        view.length = engine.length(run.id).map(|length| length_of(&length));
         view.promise = run.promise.map(Time::secs);
         view.at_risk = engine.is_at_risk(run.id);
         view.started_at = run.first_start.map(Time::secs);
@@ -241,6 +244,7 @@ impl Record {
             self.view.failures = run.failures + crashed as u32;
         }
         (self.view.nodes, self.view.rate, self.view.idle_s) = (Vec::new(), None, None);
+        self.view.length = None;
         self.view.state = state_name(state);
         self.view.ended_at = Some(now.secs());
         self.view.exit_code = self.exit_code(state);
@@ -349,6 +353,17 @@ impl Records {
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// A length that was predicted, as people see it.
+fn length_of(told: &Predicted) -> LengthView {
+    let alike = match told.alike {
+        Alike::Name => "name",
+        Alike::User => "user",
+        Alike::Size => "size",
+        Alike::All => "all",
+    };
+    LengthView { seconds: told.seconds, alike: alike.to_owned(), jobs: told.ended }
 }
 
 /// A state by the name that the API gives it.

@@ -24,7 +24,8 @@ impl Course {
         let (spec, run) = (view.spec(job), view.run(job));
         let regimes = spec.regimes.as_deref().unwrap_or(&[]);
         let Some(current) = regimes.get(run.regime as usize).filter(|own| own.seconds > 0.0) else {
-            return Course::of(spec.steps, &[(spec.steps - view.steps_left(job), 1.0 / speed)], 0);
+            let steps = view.steps_in_all(job);
+            return Course::of(steps, &[(steps - view.steps_left(job), 1.0 / speed)], 0);
         };
         let seen = run.steps_by_regime(view.now, regimes.len());
         let pace = |seconds: f64| if seconds > 0.0 { seconds / current.seconds / speed } else { 1.0 / speed };

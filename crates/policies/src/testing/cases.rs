@@ -34,6 +34,7 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
         kinds: Arc::new(kinds),
         belief: Arc::default(),
         prices: Arc::default(),
+        lengths: None,
         changed: Changed { all: true, ..Changed::default() },
     }
 }

@@ -97,6 +97,7 @@ pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
         priority: 0,
         deadline: None,
         steps: seconds,
+        length: Default::default(),
         shapes: Arc::from([Shape::of(KindId(0), devices)]),
         speeds: Arc::from([1.0]),
         costs: Costs::default(),

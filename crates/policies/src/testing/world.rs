@@ -49,6 +49,7 @@ impl World {
                 kinds: Arc::new(kinds),
                 belief: Arc::default(),
                 prices: Arc::default(),
+                lengths: None,
                 changed: Changed { all: true, ..Changed::default() },
             },
             reuse: false,
@@ -71,6 +72,20 @@ impl World {
         let mut world = World { memory_mib: Some(memory_mib), ..World::new(sizes) };
         world.count_devices();
         world
+    }
+
+    /// From now on lengths may be wrong or missing, and nothing is known of past ones.
+    pub(crate) fn learn_lengths(&mut self) {
+        self.view.lengths = Some(Arc::default());
+        self.view.changed.all = true;
+    }
+
+    /// A job that runs has had so many seconds, whatever it said.
+    pub(crate) fn overrun(&mut self, row: usize, seconds: f64) {
+        let now = self.view.now;
+        let run = self.run_mut(JobIdx(row as u32));
+        (run.done, run.as_of) = (seconds, now);
+        self.view.changed.touched.push(JobIdx(row as u32));
     }
 
     /// A job that says this of sharing arrives now; its row.
@@ -317,8 +332,11 @@ impl World {
     /// Lets time pass; jobs that are done by then end then.
     pub(crate) fn advance(&mut self, seconds: f64) {
         self.view.now = self.view.now + Span::from_secs(seconds);
+        // What a job says is true here, whether the policy is told or not.
         let done = |job: &JobIdx| {
-            self.view.run(*job).state == JobState::Running && self.view.seconds_left(*job) < 5e-7
+            let (run, spec) = (self.view.run(*job), self.view.spec(*job));
+            let left = (spec.steps - run.done_at(self.view.now)).max(0.0);
+            run.state == JobState::Running && left / run.speed < 5e-7
         };
         for job in self.view.active().filter(done).collect::<Vec<_>>() {
             let now = self.view.now;

@@ -37,6 +37,7 @@ fn job(shapes: Vec<Shape>, speeds: &[f64], steps: f64) -> JobSpec {
         priority: 0,
         deadline: None,
         steps,
+        length: Default::default(),
         shapes: shapes.into(),
         speeds: speeds.into(),
         costs: Costs::default(),

@@ -149,6 +149,7 @@ impl Cluster {
             priority: 0,
             deadline: by,
             steps: seconds,
+            length: Default::default(),
             shapes: [shape(devices), shape(NODE_DEVICES)].into(),
             speeds: [1.0, 1.5].into(),
             costs: Costs { save: cost, load: cost, start: cost },

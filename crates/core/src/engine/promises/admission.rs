@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::asks::Free;
 use crate::ids::JobIdx;
-use crate::job::{JobSpec, Late};
+use crate::job::{JobSpec, Late, Length};
 use crate::message::Event;
 use crate::promise::{Ask, Grid, Plan, earliest, hold_on, spot_of};
 use crate::state::{Promise, State};
@@ -69,7 +69,8 @@ impl State {
             Some(rewards) => rewards.iter().map(|reward| reward.by).filter(|by| *by > self.now).collect(),
             None => vec![deadline],
         };
-        if wishes.is_empty() {
+        // Where how long it takes is anybody's guess, no time can be promised.
+        if wishes.is_empty() || spec.length != Length::Stated {
             return Answer::Plain;
         }
         if self.promises.kept.is_empty() {

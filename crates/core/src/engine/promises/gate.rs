@@ -11,7 +11,7 @@ use super::asks::{left, starting};
 use crate::belief::Belief;
 use crate::cluster::{Nodes, Placement};
 use crate::ids::{JobIdx, LeaseId, NodeId};
-use crate::job::{JobRun, JobSpec, JobState, lying};
+use crate::job::{JobRun, JobSpec, JobState, Length, lying};
 use crate::leases::{Lease, LeaseState, own_way};
 use crate::promise::{Ground, spot_of};
 use crate::state::State;
@@ -46,7 +46,8 @@ impl Outlook {
         // Company that makes it faster may leave.
         let kept = self.belief.kept(spec.profile, company, &spec.shapes[at].needs).min(1.0);
         let speed = spec.speeds[at] * kept;
-        if speed <= 0.0 {
+        // Where nobody said how long it takes, it may take for ever.
+        if speed <= 0.0 || spec.length != Length::Stated {
             return Time::NEVER;
         }
         let holds = held.is_some() && run.lease == held && run.state != JobState::Suspending;

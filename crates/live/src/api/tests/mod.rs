@@ -228,6 +228,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         migrations: 0,
         failures: 0,
         exit_code: None,
+        length: None,
         estimate: None,
         request: None,
     }
@@ -350,6 +351,7 @@ fn answer(
                 remedies: Vec::new(),
                 prices: BTreeMap::new(),
                 ways: Vec::new(),
+                length: None,
                 estimate: None,
             }));
         }

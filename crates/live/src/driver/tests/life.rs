@@ -363,7 +363,7 @@ async fn what_forecasts_know_of_the_past_survives_a_restart() {
     };
     let rig = Rig::with(estimates);
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
-    // They say nothing of their length, so that an hour is assumed, and take no time at all.
+    // They say nothing of their length, and take no time at all.
     for _ in 0..20 {
         let short = rig.submit(job(0.0, 0)).await.id;
         let part = agent.start_running().await;

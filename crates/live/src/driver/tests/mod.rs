@@ -9,6 +9,7 @@ mod crashes;
 mod durability;
 mod greedy;
 mod hostile;
+mod lengths;
 mod life;
 mod membership;
 mod nodes;

@@ -97,6 +97,7 @@ impl Instance {
             kinds: Arc::new(kinds),
             belief: Arc::default(),
             prices: Arc::default(),
+            lengths: None,
             changed: Changed { all: true, ..Changed::default() },
         }
     }
@@ -110,6 +111,7 @@ impl Instance {
             priority: 0,
             deadline: None,
             steps: 1e9,
+            length: Default::default(),
             shapes: shapes.clone(),
             speeds: self.sizes().into_iter().map(|devices| job.goodput(lying(devices))).collect(),
             profile: Default::default(),
