@@ -16,7 +16,7 @@ pub struct Share {
     pub shape: Option<u16>,
     /// Fraction of the time, above 0 and at most 1. The shares of one job add up to at most 1.
     pub fraction: f64,
-    /// Place in the order; counts in `Mode::Ordered` only.
+    /// Place in the order, after priorities; counts in `Mode::Ordered` only.
     pub rank: Rank,
 }
 
@@ -59,6 +59,9 @@ pub enum Mode {
         preempt: bool,
         /// Whether smaller jobs may go past one that does not fit (else the first such job blocks).
         skip: bool,
+        /// Whether a job of larger priority goes before any of smaller, whatever their ranks.
+        #[serde(default = "by_default")]
+        classes: bool,
     },
     /// By share over time received, every round anew: who is furthest behind goes first.
     Fractions,
@@ -71,6 +74,16 @@ impl Mode {
     pub fn takes_turns(self) -> bool {
         matches!(self, Mode::Fractions | Mode::Capped)
     }
+
+    /// Whether priorities count before ranks.
+    pub fn has_classes(self) -> bool {
+        matches!(self, Mode::Ordered { classes: true, .. })
+    }
+}
+
+/// Priorities count before ranks where a journal of an older program says nothing of it.
+fn by_default() -> bool {
+    true
 }
 
 /// What a policy wants.
@@ -110,7 +123,7 @@ impl Allocation {
     /// Whole shares by rank, passing what does not fit, stopping jobs for better ones.
     pub fn preemptive(shares: Shares) -> Allocation {
         Allocation {
-            mode: Mode::Ordered { preempt: true, skip: true },
+            mode: Mode::Ordered { preempt: true, skip: true, classes: true },
             shares,
             replan_at: None,
             certificate: None,
@@ -120,7 +133,7 @@ impl Allocation {
     /// Whole shares by rank; what runs, runs on.
     pub fn queue(shares: Shares, skip: bool) -> Allocation {
         Allocation {
-            mode: Mode::Ordered { preempt: false, skip },
+            mode: Mode::Ordered { preempt: false, skip, classes: true },
             shares,
             replan_at: None,
             certificate: None,

@@ -4,6 +4,7 @@
 
 mod check;
 mod heirs;
+mod key;
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -13,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 pub(crate) use self::check::check;
+pub(crate) use self::key::Key;
 use crate::allocation::{Allocation, Mode, Share, Shares};
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
 use crate::leases::own_way;
-use crate::turns::{Turns, ordered};
+use crate::turns::Turns;
 use crate::units::{Span, Time};
 
 /// A share's row in the book.
@@ -27,14 +29,6 @@ pub(crate) struct ShareId(pub(crate) u32);
 /// A demand's row in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClassId(pub(crate) u32);
-
-/// A share's place in the order: rank, then the older job, then the row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Key {
-    rank: (u64, u64),
-    job: JobId,
-    pub(crate) share: ShareId,
-}
 
 /// One share in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +84,7 @@ pub(crate) struct Book {
 impl Default for Book {
     fn default() -> Book {
         Book {
-            mode: Mode::Ordered { preempt: false, skip: true },
+            mode: Mode::Ordered { preempt: false, skip: true, classes: true },
             entries: Vec::new(),
             vacant: Vec::new(),
             of_job: Vec::new(),
@@ -108,9 +102,7 @@ impl Entry {
         let suits = || self.lease.is_some() && share.shape.is_none_or(|shape| shape == self.held);
         self.jobs == share.jobs && (self.shape == share.shape || suits())
     }
-}
 
-impl Entry {
     /// Whether it may only have what nobody else wants.
     pub(crate) fn is_leftover(&self) -> bool {
         self.fraction <= Share::LEFTOVER
@@ -128,7 +120,7 @@ impl Entry {
 
     /// The number of its first job.
     pub(crate) fn lead(&self) -> JobId {
-        self.key.job
+        self.key.lead
     }
 
     /// Seconds it was promised by `now`.
@@ -190,12 +182,6 @@ pub(crate) struct Jobs<'a> {
     pub(crate) turns: Turns,
     pub(crate) specs: &'a [Arc<JobSpec>],
     pub(crate) runs: &'a [JobRun],
-}
-
-impl Key {
-    fn new(rank: Rank, job: JobId, share: ShareId) -> Key {
-        Key { rank: (ordered(rank.0), ordered(rank.1)), job, share }
-    }
 }
 
 impl Book {
@@ -460,7 +446,7 @@ impl Book {
         entry.account(&Jobs { now, turns, specs, runs });
         (entry.stamp, entry.fraction) = (stamp, share.fraction);
         let lead = runs[share.jobs[0].index()].id;
-        self.rekey(row, Key::new(share.rank, lead, row));
+        self.rekey(row, Key::new(&share, lead, row, self.priority(&share.jobs, specs)));
         row
     }
 
@@ -469,7 +455,7 @@ impl Book {
         self.shares_of(share.jobs[0]).iter().copied().find(|row| self.entry(*row).is(share))
     }
 
-    /// Lets a job that no policy has ranked yet wait behind all others.
+    /// Lets a job that no policy has ranked yet wait behind all others of its priority.
     pub(crate) fn append(&mut self, job: JobIdx, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) {
         if !self.shares_of(job).is_empty() {
             return;
@@ -495,13 +481,15 @@ impl Book {
         runs: &[JobRun],
     ) -> ShareId {
         let share = Share { shape: Some(shape), ..Share::whole(job, Rank(f64::MIN, f64::MIN)) };
-        self.insert(&share, now, specs, runs)
+        let row = self.insert(&share, now, specs, runs);
+        self.rekey(row, self.entry(row).key.before_all());
+        row
     }
 
     fn insert(&mut self, share: &Share, now: Time, specs: &[Arc<JobSpec>], runs: &[JobRun]) -> ShareId {
         let class = self.intern(&specs[share.jobs[0].index()].shapes, share.shape);
         let row = self.vacant.pop().unwrap_or(ShareId(self.entries.len() as u32));
-        let key = Key::new(share.rank, runs[share.jobs[0].index()].id, row);
+        let key = Key::new(share, runs[share.jobs[0].index()].id, row, self.priority(&share.jobs, specs));
         let entry = Entry {
             jobs: share.jobs.clone(),
             shape: share.shape,
@@ -532,6 +520,12 @@ impl Book {
         self.classes[class.0 as usize].waiting.insert(key);
         self.waiting += 1;
         row
+    }
+
+    /// What counts before the rank of a share: the largest priority of its jobs, where priorities count.
+    fn priority(&self, jobs: &[JobIdx], specs: &[Arc<JobSpec>]) -> i32 {
+        let of = jobs.iter().map(|job| specs[job.index()].priority);
+        of.max().filter(|_| self.mode.has_classes()).unwrap_or_default()
     }
 
     fn add_row_of(&mut self, job: JobIdx, row: ShareId) {

@@ -43,6 +43,64 @@ pub enum Cadence {
     EveryRound,
 }
 
+/// What a policy makes of the priorities of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priorities {
+    /// A job of larger priority comes before any of smaller; among equals the policy's own order holds.
+    Classes,
+    /// A job of larger priority is worth more to the policy.
+    Worth,
+    /// It cannot honour them: whoever hands it jobs refuses those with a priority. Says what to use instead.
+    Refused(&'static str),
+}
+
+impl Priorities {
+    /// In a word, as tables show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Priorities::Classes => "classes",
+            Priorities::Worth => "worth",
+            Priorities::Refused(_) => "refused",
+        }
+    }
+
+    /// Why a job with a priority cannot be handed to this policy, and what to do; nothing where it can.
+    pub fn refusal(self, policy: &str) -> Option<String> {
+        let Priorities::Refused(instead) = self else { return None };
+        Some(format!(
+            "policy {policy} does not honour priorities: leave the job's priority at 0, or {instead}"
+        ))
+    }
+}
+
+/// What a policy must be told of jobs to do what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knowledge {
+    /// How long they take.
+    Durations,
+    /// How far they are, from their own reports.
+    Progress,
+    /// How fast they are in each size and on each kind.
+    Speeds,
+    /// How their losses fall, from their own reports.
+    Losses,
+    /// How their speed changes as they train.
+    Regimes,
+}
+
+impl Knowledge {
+    /// In a word, as tables show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Knowledge::Durations => "durations",
+            Knowledge::Progress => "progress",
+            Knowledge::Speeds => "speeds",
+            Knowledge::Losses => "losses",
+            Knowledge::Regimes => "regimes",
+        }
+    }
+}
+
 /// Why a policy has no answer. The last allocation then stays in force.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[error("{0}")]

@@ -88,7 +88,7 @@ pub(crate) fn fill(parts: Parts<'_>) -> Vec<LeaseId> {
 pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
     let mut round = Round::new(parts, repack);
     match round.book.mode {
-        Mode::Ordered { preempt, skip } => {
+        Mode::Ordered { preempt, skip, .. } => {
             round.decision.head = round.book.first().map(|key| key.share);
             if repack {
                 round.clear();

@@ -96,7 +96,7 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Priority => {
             let ahead = told.n_ahead;
             let jobs = plural(ahead, "job in front holds or gets", "jobs in front hold or get");
-            format!("{ahead} {jobs} the devices it could use: {kinds}.")
+            format!("{ahead} {jobs} the devices it could use{}: {kinds}.", urgent(told))
         }
         Reason::Share => format!(
             "Devices are shared by turns and it is another's; its part is {:.0} % of the time.",
@@ -116,6 +116,15 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Policy => {
             "The next decision will see to it: no plan names it yet, or the round has not begun.".into()
         }
+    }
+}
+
+/// How many of those in front are there by their priority, where any are.
+fn urgent(told: &Explained) -> String {
+    match told.n_urgent {
+        0 => String::new(),
+        all if all == told.n_ahead => ", by a larger priority".into(),
+        some => format!(", {some} of them by a larger priority"),
     }
 }
 
@@ -149,6 +158,7 @@ fn numbers(told: &Explained) -> BTreeMap<String, f64> {
         ("up", sum(|kind| kind.up)),
         ("total", sum(|kind| kind.total)),
         ("ahead", told.n_ahead as f64),
+        ("urgent", told.n_urgent as f64),
         ("share", told.share),
     ];
     numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -207,8 +217,9 @@ mod tests {
             awaits: if reason == Reason::Dependency { vec![JobId(4), JobId(5)] } else { Vec::new() },
             share: 0.25,
             kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
-            ahead: vec![Ahead { job: JobId(3), devices: 12 }],
+            ahead: vec![Ahead { job: JobId(3), devices: 12, urgent: false }],
             n_ahead: 1,
+            n_urgent: 0,
             ways: vec![way(0, 8, 3.0, false), way(0, 4, 2.0, true)],
             remedies: vec![
                 Remedy::Fewer { kind: KindId(0), devices: 4 },

@@ -12,11 +12,13 @@
 //! Cost: O(devices · jobs). Not to be used where restarts are dear: it asks nothing of them, and every arrival and
 //! every end may change many sizes.
 
+use std::ops::Range;
+
 use yard_core::allocation::Allocation;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::sizes::{Growth, Row, Step};
+use crate::sizes::{Growth, Step};
 use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -28,6 +30,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Each device to the job where it shortens the mean completion time most; sizes change at every event",
     params: &[("lengths", "known: AFS-L, by steps left; unknown: AFS-P, by speeds alone [known]")],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| Ok(Box::new(Afs { known: known(params)? })),
 };
 
@@ -50,8 +54,10 @@ impl Policy for Afs {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut growth = Growth::new(view);
         let beats = if self.known { ends_sooner } else { gains_more };
-        while let Some(top) = top(view, &growth, beats) {
-            growth.take(top.row, top.step);
+        for class in growth.classes() {
+            while let Some(top) = top(view, &growth, class.clone(), beats) {
+                growth.take(top.row, top.step);
+            }
         }
         Ok(growth.allocation())
     }
@@ -77,16 +83,20 @@ struct Candidate {
     attained: f64,
 }
 
-/// The job that gets the next devices: nobody looked at after it beats it.
-fn top(view: &View, growth: &Growth<'_>, beats: fn(&Candidate, &Candidate) -> bool) -> Option<Candidate> {
-    let candidate = |(row, own): (usize, &Row)| {
-        let step = growth.step(row)?;
+/// The job of a class that gets the next devices: nobody looked at after it beats it.
+fn top(
+    view: &View,
+    growth: &Growth<'_>,
+    class: Range<usize>,
+    beats: fn(&Candidate, &Candidate) -> bool,
+) -> Option<Candidate> {
+    let candidate = |row: usize| {
+        let (step, own) = (growth.step(row)?, &growth.rows[row]);
         let (now, next, extra) = (own.speed(), step.size.speed, step.extra);
         let (left, attained) = (view.steps_left(own.job), view.attained(own.job));
         Some(Candidate { row, step, now, next, extra, left, attained })
     };
-    let all = growth.rows.iter().enumerate().filter_map(candidate);
-    all.reduce(|best, other| if beats(&other, &best) { other } else { best })
+    class.filter_map(candidate).reduce(|best, other| if beats(&other, &best) { other } else { best })
 }
 
 /// AFS-L: whether a device is better given to `one` than to `other`.

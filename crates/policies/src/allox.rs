@@ -19,14 +19,14 @@ use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::assignment::{Costs, assign};
 
 use crate::counts::Counts;
 use crate::leftovers::with_leftovers;
 use crate::ranked::finite;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "allox",
@@ -43,6 +43,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ),
     ],
     rounds: false,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| Ok(Box::new(AlloX::new(params)?)),
 };
 

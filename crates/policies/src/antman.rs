@@ -20,7 +20,7 @@ use std::sync::Arc;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{Claim, Rank, Shape};
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
@@ -44,6 +44,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("busy", "part of the time devices may be busy when an opportunistic job is added [0.8]"),
     ],
     rounds: false,
+    priority: Priorities::Refused("say how firm its claim is (class: guaranteed)"),
+    needs: &[],
     make: |params| Ok(Box::new(AntMan::new(params)?)),
 };
 

@@ -2,7 +2,7 @@
 //! "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with
 //! backfilling", IEEE TPDS 2001): first in, first out, with a reservation for the head.
 //!
-//! Objective: the head starts at t* = min{t : free(t) ≥ g_head}, as running jobs' believed ends say; any
+//! Objective: in order of submission inside each class of priority, the head starts at t* = min{t : free(t) ≥ g_head}, as running jobs' believed ends say; any
 //! later job starts now if it fits now and does not move t*: now + r_j ≤ t*, or g_j is to spare at t*.
 //! Reads: submission times, free devices by kind, believed ends of running jobs, lengths of waiting ones.
 //! Cost: O(log jobs) for each job that changed, O(demands · log waiting) for each that starts, where a
@@ -17,7 +17,7 @@
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{JobState, Length, Shape};
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
@@ -35,6 +35,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "In order of submission; the head has a reservation and shorter jobs fill the gap before it",
     params: &[],
     rounds: false,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |_| Ok(Box::new(Backfill::default())),
 };
 
@@ -97,7 +99,7 @@ impl<'a> Plan<'a> {
         // Whoever fits while nobody waits before it starts; the first who does not is the head.
         let head = loop {
             last = waiting.next(last, |_| Some(Span(u64::MAX)));
-            let Some((_, _, job)) = last else { return plan.started };
+            let Some((.., job)) = last else { return plan.started };
             if !plan.start(job) {
                 break job;
             }
@@ -105,7 +107,7 @@ impl<'a> Plan<'a> {
         let mut reservation = plan.reserve(head, ends);
         while let Some(place) = waiting.next(last, |shapes| reservation.longest(view.now, &plan.free, shapes))
         {
-            plan.fill(place.2, &mut reservation);
+            plan.fill(place.3, &mut reservation);
             last = Some(place);
         }
         plan.started

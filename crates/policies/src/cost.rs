@@ -7,13 +7,13 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
 use crate::dollars::{DOLLARS, Dollars};
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cost",
@@ -24,6 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "steps a second for each dollar are as many as can be; the rest runs on devices that would idle",
     params: &[DOLLARS, ARTIFACT],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

@@ -11,13 +11,13 @@
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Solution};
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
 use crate::dollars::{DOLLARS, Dollars};
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cost-slo",
@@ -28,6 +28,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "deadlines are met where they can be, and beyond them steps for each dollar are as many as can be",
     params: &[DOLLARS],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make,
 };
 

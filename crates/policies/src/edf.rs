@@ -15,14 +15,14 @@ use std::cmp::Reverse;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
 use crate::Entry;
 use crate::counts::Counts;
 use crate::params::bad;
-use crate::ranked::{Fixed, LAST, PREEMPTIVE, finite};
+use crate::ranked::{Fixed, LAST, PREEMPTIVE, class, finite};
 use crate::sizes::{behind, chosen, pinned};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -37,6 +37,8 @@ pub(crate) const ENTRY: Entry = Entry {
         "the size a job runs in: liked (its best liked that fits) or largest (the most devices left), as in ElasticFlow's simulator [liked]",
     )],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |params| match params.text("size") {
         None | Some("liked") => Ok(Box::new(Fixed { mode: PREEMPTIVE, rank })),
         Some("largest") => Ok(Box::new(Largest)),
@@ -50,7 +52,9 @@ struct Largest;
 impl Policy for Largest {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut jobs: Vec<JobIdx> = view.active().collect();
-        jobs.sort_by_key(|job| (pinned(view, *job).is_none(), deadline(view, *job), view.run(*job).id));
+        jobs.sort_by_key(|job| {
+            (pinned(view, *job).is_none(), class(view, *job), deadline(view, *job), view.run(*job).id)
+        });
         let mut free = Counts::up(view);
         let shares = jobs.into_iter().filter_map(|job| largest(view, &mut free, job));
         Ok(Allocation::preemptive(Shares::All(shares.collect())))

@@ -12,7 +12,7 @@
 
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::Cadence;
+use yard_core::policy::{Cadence, Knowledge, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -27,6 +27,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Least device time still to come, as progress so far tells, preemptive; needs no durations",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Progress],
     make: |_| Ok(Box::new(Moving::new(Cadence::EveryRound, rank))),
 };
 

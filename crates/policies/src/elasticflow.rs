@@ -15,17 +15,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use yard_core::Span;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::promise::{Ask, Grid, Room, Stretch, Timeline, Way, satisfy};
 use yard_core::units::Time;
 use yard_core::view::View;
 
 use crate::Entry;
+use crate::ranked::{class, classes};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "elasticflow",
@@ -39,6 +41,8 @@ pub(crate) const ENTRY: Entry = Entry {
         "levels go where device time grows most, as in the paper's program: true or false [false]",
     )],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| Ok(Box::new(ElasticFlow { artifact: params.flag("artifact")? })),
 };
 
@@ -52,10 +56,13 @@ struct ElasticFlow {
 impl Policy for ElasticFlow {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut slot = Slot::new(view, self.artifact);
-        slot.satisfy_all();
-        slot.start_all();
-        slot.go_on();
-        slot.grow();
+        // One class after the other: its jobs fare as if those of smaller priority were not there.
+        for class in classes(&slot.players, |player| class(view, player.job)) {
+            slot.satisfy_all(class.clone());
+            slot.start_all(class.clone());
+            slot.go_on(class.clone());
+            slot.grow(class);
+        }
         let shares = slot.into_shares();
         Ok(Allocation::preemptive(Shares::All(shares)))
     }
@@ -92,15 +99,17 @@ impl<'a> Slot<'a> {
         let grid = Grid::new(view.now, length);
         let room = Room::of(&view.nodes, view.kinds.len());
         let mut players: Vec<Player> = view.active().map(|job| player(view, &room, job)).collect();
-        players
-            .sort_by_key(|player| (player.ask.by, view.run(player.job).submitted, view.run(player.job).id));
+        players.sort_by_key(|player| {
+            let run = view.run(player.job);
+            (class(view, player.job), player.ask.by, run.submitted, run.id)
+        });
         let timeline = Timeline::new(grid.now, room.free());
         Slot { view, end: grid.now + length, grid, timeline, players, artifact }
     }
 
     /// Each deadline that can be met gets what it needs, earliest first.
-    fn satisfy_all(&mut self) {
-        for player in self.players.iter_mut().filter(|player| player.ask.by < Time::NEVER) {
+    fn satisfy_all(&mut self, class: Range<usize>) {
+        for player in self.players[class.clone()].iter_mut().filter(|player| player.ask.by < Time::NEVER) {
             let Some(plan) = satisfy(&player.ask, &self.timeline, &self.grid) else { continue };
             self.timeline.take_plan(&player.ask, &plan, &self.grid);
             let first = plan.first().filter(|stretch| stretch.from <= self.grid.now);
@@ -109,12 +118,12 @@ impl<'a> Slot<'a> {
             player.plan = Some(plan);
         }
         // Those that are in time go before those that cannot be.
-        self.players.sort_by_key(|player| player.plan.is_none());
+        self.players[class].sort_by_key(|player| player.plan.is_none());
     }
 
     /// Who has nothing yet gets its smallest size.
-    fn start_all(&mut self) {
-        for at in 0..self.players.len() {
+    fn start_all(&mut self, class: Range<usize>) {
+        for at in class {
             if self.players[at].way.is_none() {
                 let ways = &self.players[at].ask.ways;
                 let fitting = (0..ways.len()).filter(|way| self.fits(None, &ways[*way]));
@@ -125,8 +134,8 @@ impl<'a> Slot<'a> {
     }
 
     /// Who holds more than it needs goes on with it where there is room: another size would cost a restart.
-    fn go_on(&mut self) {
-        for at in 0..self.players.len() {
+    fn go_on(&mut self, class: Range<usize>) {
+        for at in class {
             let player = &self.players[at];
             let (Some(held), Some(way)) = (player.held, player.way) else { continue };
             let ways = &player.ask.ways;
@@ -138,11 +147,9 @@ impl<'a> Slot<'a> {
     }
 
     /// Level after level goes to who pays least for it.
-    fn grow(&mut self) {
-        let mut queue: BTreeSet<(Reverse<bool>, u64, usize)> = BTreeSet::new();
-        for at in 0..self.players.len() {
-            queue.extend(self.offer(at));
-        }
+    fn grow(&mut self, class: Range<usize>) {
+        let mut queue: BTreeSet<(Reverse<bool>, u64, usize)> =
+            class.filter_map(|at| self.offer(at)).collect();
         while let Some((promised, price, at)) = queue.pop_first() {
             let Some(next) = self.next_way(at) else { continue };
             let ways = &self.players[at].ask.ways;

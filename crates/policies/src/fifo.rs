@@ -7,6 +7,7 @@
 //! `backfill`, which keeps the promise to the head and fills the gap.
 
 use yard_core::allocation::Mode;
+use yard_core::policy::Priorities;
 
 use crate::Entry;
 use crate::ranked::{Fixed, by_submission};
@@ -20,10 +21,12 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "In order of submission; the first job that does not fit blocks the rest; never stops a job",
     params: &[],
     rounds: false,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |_| Ok(Box::new(Fixed { mode: MODE, rank: by_submission })),
 };
 
-const MODE: Mode = Mode::Ordered { preempt: false, skip: false };
+const MODE: Mode = Mode::Ordered { preempt: false, skip: false, classes: true };
 
 #[cfg(test)]
 mod tests {

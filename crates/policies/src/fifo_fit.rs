@@ -6,6 +6,7 @@
 //! Not to be used where large gangs must run some day: a stream of small jobs starves them.
 
 use yard_core::allocation::Mode;
+use yard_core::policy::Priorities;
 
 use crate::Entry;
 use crate::ranked::{Fixed, by_submission};
@@ -19,10 +20,12 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "In order of submission, passing jobs that do not fit; never stops a job",
     params: &[],
     rounds: false,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |_| Ok(Box::new(Fixed { mode: MODE, rank: by_submission })),
 };
 
-const MODE: Mode = Mode::Ordered { preempt: false, skip: true };
+const MODE: Mode = Mode::Ordered { preempt: false, skip: true, classes: true };
 
 #[cfg(test)]
 mod tests {

@@ -13,12 +13,12 @@
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobIdx, ProfileId};
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::counts::Counts;
 use crate::params::PACKED;
-use crate::ranked::in_shape;
+use crate::ranked::{class, in_shape};
 use crate::together::Room;
 use crate::{Entry, Params};
 
@@ -31,6 +31,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "In order of submission, each job on the fastest kind that has room; the first without room blocks",
     params: &[PACKED],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Speeds],
     make: |params: &Params| Ok(Box::new(FifoHet { packed: params.flag("packed")? })),
 };
 
@@ -44,7 +46,7 @@ struct FifoHet {
 impl Policy for FifoHet {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut jobs: Vec<JobIdx> = view.active().collect();
-        jobs.sort_by_key(|job| view.run(*job).id);
+        jobs.sort_by_key(|job| (class(view, *job), view.run(*job).id));
         let mut left = Counts::up(view);
         let mut placed = Vec::new();
         for job in &jobs {

@@ -9,14 +9,14 @@
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Finish, Limits};
 use yard_solver::reference::Progress;
 
 use crate::buyers::{Broken, Buyers, Rest, Row, Rows, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "finish-time",
@@ -27,6 +27,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "the largest finish time over that on a 1/n share alone is as small as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make,
 };
 

@@ -13,7 +13,7 @@
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -28,6 +28,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "The fewest devices that meet each deadline as if alone, least slack first",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |_| Ok(Box::new(Genie)),
 };
 

@@ -15,7 +15,7 @@
 //! reversed; neither is repeated here.
 
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy};
+use yard_core::policy::{Cadence, Policy, Priorities};
 use yard_core::view::View;
 use yard_solver::Gittins;
 
@@ -32,6 +32,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Best chance of ending soon, by the services of past jobs, preemptive",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make,
 };
 

@@ -12,12 +12,12 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::ids::KindId;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::assignment::{Costs, assign};
 
-use crate::Entry;
 use crate::sizes::{Growth, Row, Size, Step};
+use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "heet-like",
@@ -28,6 +28,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Jobs matched to pieces of the cluster by speed, wait and price, then grown; no parity with the paper claimed",
     params: &[("weight", "power of the price: 0.5 prefers large pieces, 1 what each device gives [0.5]")],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| Ok(Box::new(Heet { weight: params.positive("weight")?.unwrap_or(0.5) })),
 };
 

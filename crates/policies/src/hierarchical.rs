@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 use yard_core::allocation::Allocation;
 use yard_core::job::{JobSpec, Rank};
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Weights};
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
 use crate::params::bad;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "hierarchical",
@@ -34,6 +34,8 @@ pub(crate) const ENTRY: Entry = Entry {
         crate::params::AGNOSTIC,
     ],
     rounds: true,
+    priority: Priorities::Refused(WEIGHT),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

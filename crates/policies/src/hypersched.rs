@@ -13,7 +13,7 @@
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -30,6 +30,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("worth", "the least part of its speed per device that a larger size must keep [0.5]"),
     ],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Progress, Knowledge::Speeds],
     make: |params| {
         let from = params.positive("from")?.unwrap_or(0.5);
         let worth = params.positive("worth")?.unwrap_or(0.5);

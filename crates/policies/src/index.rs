@@ -1,6 +1,7 @@
 //! Rows of the view in an order of the policy's choosing, kept in step with what changed, so that a
 //! plan costs as much as the change. An index is only ever for speed: it can be rebuilt from any view.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use yard_core::ids::{JobId, JobIdx};
 use yard_core::job::Shape;
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
+
+use crate::ranked::class;
 
 /// Rows by key, smallest first; rows without a key are left out.
 #[derive(Debug)]
@@ -73,8 +76,8 @@ impl<K: Ord + Copy> Index<K> {
     }
 }
 
-/// A place in the queue: the oldest first.
-pub(crate) type Place = (Time, JobId, JobIdx);
+/// A place in the queue: the largest priority first, then the oldest.
+pub(crate) type Place = (Reverse<i32>, Time, JobId, JobIdx);
 
 /// Where a waiting row is: its line, its place and its length.
 type Row = (Arc<[Shape]>, Place, Span);
@@ -117,7 +120,8 @@ impl Lines {
             self.remove(&shapes, place, length);
         }
         if let Some((submitted, id)) = waiting(view, job) {
-            let (shapes, place, length) = (&view.spec(job).shapes, (submitted, id, job), length(job));
+            let (shapes, length) = (&view.spec(job).shapes, length(job));
+            let place = (class(view, job), submitted, id, job);
             let line = self.lines.entry(shapes.clone()).or_default();
             line.places.insert(place);
             line.lengths.insert((length, place));

@@ -11,11 +11,11 @@ use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
 use crate::leftovers::with_leftovers;
+use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "isolated",
@@ -26,6 +26,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "To each job an equal part of every kind of device, as if it had its own piece of the cluster",
     params: &[],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[],
     make: |_| Ok(Box::new(Isolated)),
 };
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Sharing;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -31,6 +31,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Parts of devices by request, best fit, with affinity, anti-affinity and exclusion; never stops a job",
     params: &[],
     rounds: false,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |_| Ok(Box::new(KubeShare)),
 };
 

@@ -9,7 +9,7 @@
 //! steps.
 
 use yard_core::job::Rank;
-use yard_core::policy::Cadence;
+use yard_core::policy::{Cadence, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -24,6 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Least attained device time first, preemptive; needs no durations",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |_| {
         let rank = |view: &View, job| Rank(finite(view.attained(job)), 0.0);
         Ok(Box::new(Moving::new(Cadence::EveryRound, rank)))

@@ -47,6 +47,8 @@ mod market;
 mod max_min;
 mod max_throughput;
 mod nash;
+#[cfg(test)]
+mod needs;
 mod optimus;
 mod packs;
 mod params;
@@ -54,6 +56,8 @@ mod past;
 mod perotin;
 pub mod placers;
 mod pollux;
+#[cfg(test)]
+mod priorities;
 #[cfg(test)]
 mod properties;
 mod ranked;
@@ -76,10 +80,11 @@ mod water_filling;
 
 use std::sync::Arc;
 
-use yard_core::policy::Policy;
+use yard_core::policy::{Knowledge, Policy, Priorities};
 
 pub use params::{ParamError, Params};
 pub use placers::{PLACERS, placer};
+use ranked::Unclassed;
 
 /// A policy in the table: all that help, documentation and the command line need to know.
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +105,18 @@ pub struct Entry {
     pub params: &'static [(&'static str, &'static str)],
     /// Whether it is run in rounds unless told otherwise.
     pub rounds: bool,
+    /// What it makes of priorities.
+    pub priority: Priorities,
+    /// What it must be told of jobs to do what it says, as its parameters are if not given.
+    pub needs: &'static [Knowledge],
     /// Makes it.
     pub make: fn(&Params) -> Result<Box<dyn Policy>, ParamError>,
 }
+
+/// What to use where a policy refuses priorities and goes by weights.
+const WEIGHT: &str = "give it a larger weight";
+/// What to use where a policy refuses priorities and has nothing of the kind.
+const OTHER: &str = "choose a policy that honours them";
 
 /// Every policy.
 pub const ALL: &[Entry] = &[
@@ -167,8 +181,9 @@ pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
 pub fn make(spec: &str, service: Arc<[f64]>) -> Result<(&'static Entry, Box<dyn Policy>), ParamError> {
     let mut parts = spec.split(':');
     let entry = find(parts.next().unwrap_or_default())?;
-    let params = Params::read(entry, parts, service)?;
-    Ok((entry, (entry.make)(&params)?))
+    let policy = (entry.make)(&Params::read(entry, parts, service)?)?;
+    let classed = entry.priority == Priorities::Classes;
+    Ok((entry, if classed { policy } else { Box::new(Unclassed(policy)) }))
 }
 
 #[cfg(test)]

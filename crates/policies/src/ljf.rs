@@ -7,6 +7,7 @@
 //! Not to be used where mean completion time matters: small jobs wait for large ones.
 
 use yard_core::job::Rank;
+use yard_core::policy::Priorities;
 
 use crate::Entry;
 use crate::ranked::{Fixed, PREEMPTIVE, demand};
@@ -20,6 +21,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Most devices first, preemptive",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |_| Ok(Box::new(Fixed { mode: PREEMPTIVE, rank: |view, job| Rank(-demand(view, job), 0.0) })),
 };
 

@@ -9,14 +9,14 @@
 
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobId;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use crate::Entry;
 use crate::counts::Counts;
 use crate::index::{Index, running, waiting};
 use crate::ranked::in_shape;
+use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lpjf",
@@ -27,6 +27,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Longest pending first with that simulator's slip, only to compare with it",
     params: &[],
     rounds: false,
+    priority: Priorities::Refused(OTHER),
+    needs: &[],
     make: |_| Ok(Box::new(Lpjf::default())),
 };
 

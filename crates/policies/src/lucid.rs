@@ -25,11 +25,11 @@ use std::collections::BTreeSet;
 
 use yard_core::allocation::{Allocation, Shares};
 use yard_core::ids::JobIdx;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
-use crate::ranked::finite;
+use crate::ranked::{class, classes, finite};
 use crate::seats::{Seat, Seats};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -41,6 +41,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Least device time first; pairs by sharing scores from a small decision tree; never stops a job",
     params: &[],
     rounds: false,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations],
     make: |_| Ok(Box::new(Lucid)),
 };
 
@@ -63,22 +65,30 @@ impl Policy for Lucid {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut seats = Seats::new(view);
         let mut waiting = std::mem::take(&mut seats.waiting);
-        waiting.sort_by(|a, b| device_time(view, *a).total_cmp(&device_time(view, *b)));
-        let packs = seats.is_crowded(&waiting);
-        let mut hopeless = BTreeSet::new();
-        for job in waiting {
-            let sort = (seats.sort(job), score(view, job));
-            let found = (packs && !hopeless.contains(&sort)).then(|| mate(&seats, job));
-            match found.flatten() {
-                Some(at) => seats.list[at].jobs.push(job),
-                None => {
-                    // Later ones are longer, so they find no mate either.
-                    hopeless.extend(seats.free_shape(job).is_none().then_some(sort));
-                    seats.open(job);
-                }
-            }
+        let shorter = |a: JobIdx, b: JobIdx| device_time(view, a).total_cmp(&device_time(view, b));
+        waiting.sort_by(|a, b| class(view, *a).cmp(&class(view, *b)).then_with(|| shorter(*a, *b)));
+        for range in classes(&waiting, |job| class(view, *job)) {
+            seat(&mut seats, &waiting[range]);
         }
         Ok(Allocation::queue(Shares::All(seats.shares()), true))
+    }
+}
+
+/// Seats jobs of one class, the shortest first.
+fn seat(seats: &mut Seats<'_>, waiting: &[JobIdx]) {
+    let packs = seats.is_crowded(waiting);
+    let mut hopeless = BTreeSet::new();
+    for job in waiting.iter().copied() {
+        let sort = (seats.sort(job), score(seats.view, job));
+        let found = (packs && !hopeless.contains(&sort)).then(|| mate(seats, job));
+        match found.flatten() {
+            Some(at) => seats.list[at].jobs.push(job),
+            None => {
+                // Later ones are longer, so they find no mate either.
+                hopeless.extend(seats.free_shape(job).is_none().then_some(sort));
+                seats.open(job);
+            }
+        }
     }
 }
 

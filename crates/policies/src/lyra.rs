@@ -13,8 +13,10 @@
 //! Reads: sizes, speeds, steps left. Cost: O(jobs log jobs), and a few hundred passes over the sizes.
 //! Not to be used where restarts are dear: sizes change with every arrival and end.
 
+use std::ops::Range;
+
 use yard_core::allocation::Allocation;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::SolveError;
 use yard_solver::choice::{Choice, Limits};
@@ -31,6 +33,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "The smallest sizes to the shortest jobs, then a knapsack of sizes by time saved; needs durations",
     params: &[],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |_| Ok(Box::new(Lyra)),
 };
 
@@ -39,36 +43,38 @@ struct Lyra;
 impl Policy for Lyra {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut growth = Growth::new(view);
-        for row in shortest_first(view, &growth) {
-            if let Some(step) = growth.step(row) {
-                growth.take(row, step);
+        for class in growth.classes() {
+            for row in shortest_first(view, &growth, class.clone()) {
+                if let Some(step) = growth.step(row) {
+                    growth.take(row, step);
+                }
             }
-        }
-        let sizes = extra(view, &growth).map_err(|error| PolicyError(error.to_string()))?;
-        for (row, size) in sizes {
-            growth.set(row, size.shape);
+            let sizes = extra(view, &growth, class).map_err(|error| PolicyError(error.to_string()))?;
+            for (row, size) in sizes {
+                growth.set(row, size.shape);
+            }
         }
         Ok(growth.allocation())
     }
 }
 
-/// Rows by the time they take in their smallest size, on the kind that suits them.
-fn shortest_first(view: &View, growth: &Growth<'_>) -> Vec<usize> {
+/// The rows of a class by the time they take in their smallest size, on the kind that suits them.
+fn shortest_first(view: &View, growth: &Growth<'_>, class: Range<usize>) -> Vec<usize> {
     let seconds = |row: usize| {
         let speed = growth.rows[row].base().map_or(0.0, |size| size.speed);
         view.steps_left(growth.rows[row].job) / speed
     };
-    let mut rows: Vec<usize> = (0..growth.rows.len()).collect();
+    let mut rows: Vec<usize> = class.collect();
     rows.sort_by(|a, b| seconds(*a).total_cmp(&seconds(*b)));
     rows
 }
 
-/// The larger sizes that save most time together, by row.
-fn extra(view: &View, growth: &Growth<'_>) -> Result<Vec<(usize, Size)>, SolveError> {
+/// The larger sizes that save most time together, by row of a class.
+fn extra(view: &View, growth: &Growth<'_>, class: Range<usize>) -> Result<Vec<(usize, Size)>, SolveError> {
     let free: Vec<u32> = view.kinds.ids().map(|kind| growth.free().of(kind)).collect();
     let mut choice = Choice::new(free);
     let mut larger: Vec<Vec<Size>> = Vec::new();
-    for (at, row) in growth.rows.iter().enumerate() {
+    for (at, row) in class.clone().zip(&growth.rows[class.clone()]) {
         choice.row();
         let Some(base) = row.size() else {
             larger.push(Vec::new());
@@ -81,8 +87,8 @@ fn extra(view: &View, growth: &Growth<'_>) -> Result<Vec<(usize, Size)>, SolveEr
         larger.push(row.faster().collect());
     }
     let chosen = choice.solve(&Limits { gap: 1e-4, ..Limits::default() }).chosen;
-    let named = chosen.into_iter().enumerate().filter_map(|(row, at)| Some((row, larger[row][at? as usize])));
-    Ok(named.collect())
+    let named = class.zip(larger).zip(chosen);
+    Ok(named.filter_map(|((row, sizes), at)| Some((row, sizes[at? as usize]))).collect())
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::Limits;
 
 use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "makespan",
@@ -24,6 +24,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "all jobs present are done as early as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make,
 };
 

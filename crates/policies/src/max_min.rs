@@ -8,14 +8,14 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::Limits;
 use yard_solver::packed;
 
 use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "max-min",
@@ -26,6 +26,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "the smallest normalised throughput of all jobs is as large as can be, on mixed kinds",
     params: &[crate::params::AGNOSTIC, crate::params::REST, crate::params::PACKED],
     rounds: true,
+    priority: Priorities::Refused(WEIGHT),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

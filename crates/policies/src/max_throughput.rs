@@ -5,13 +5,13 @@
 //! Objective: that sum. Solved as a market. With `packed=true` pairs of jobs may share devices: see `packs`.
 
 use yard_core::allocation::Allocation;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::Limits;
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "max-throughput",
@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
         crate::params::PACKED,
     ],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

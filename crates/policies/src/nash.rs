@@ -13,12 +13,12 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Market, MarketError, Solution};
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "nash",
@@ -35,6 +35,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ),
     ],
     rounds: true,
+    priority: Priorities::Refused(WEIGHT),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

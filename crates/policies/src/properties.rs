@@ -63,6 +63,7 @@ fn happen(world: &mut World, happening: &Happening) {
             Arc::make_mut(spec).sharing = sharing(*seconds);
             Arc::make_mut(spec).length =
                 [Length::Stated, Length::Predicted, Length::Unknown][(seconds / 4) as usize % 3];
+            Arc::make_mut(spec).priority = [0, 0, 5, -3][*seconds as usize % 4];
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
         Happening::Elastic { sizes, seconds, deadline } => {
@@ -81,7 +82,7 @@ fn happen(world: &mut World, happening: &Happening) {
 
 /// The sizes of these bits, smallest first, or, for some, last: which is liked best is no matter of size. Larger ones are
 /// faster, for some only up to a point.
-fn elastic(sizes: u32, seconds: u32) -> Vec<(u32, f64)> {
+pub(crate) fn elastic(sizes: u32, seconds: u32) -> Vec<(u32, f64)> {
     let power = [0.3, 0.7, 1.0][seconds as usize % 3];
     let speed = |devices: u32| {
         libm::pow(f64::from(devices.min(if seconds.is_multiple_of(5) { 2 } else { 8 })), power)
@@ -129,7 +130,7 @@ fn pairs() -> Belief {
 }
 
 /// Every policy as it is, and with what else changes much in it.
-fn variants() -> impl Iterator<Item = String> {
+pub(crate) fn variants() -> impl Iterator<Item = String> {
     let packed = ALL.iter().filter(|entry| entry.params.contains(&PACKED));
     let packed = packed.map(|entry| format!("{}:packed=true", entry.name));
     let plain = ALL.iter().map(|entry| entry.name.to_owned());

@@ -1,6 +1,9 @@
 //! The two kinds of policies that are an order of jobs: those whose ranks stay as they are, and those
 //! whose ranks move while a job holds devices.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
@@ -15,6 +18,21 @@ pub(crate) const LAST: f64 = 1e18;
 /// A number fit for a rank: what is not a number, or beyond all numbers, goes last.
 pub(crate) fn finite(value: f64) -> f64 {
     if value < LAST { value.max(-LAST) } else { LAST }
+}
+
+/// Where the rows of each class lie among rows that are in order of their classes.
+pub(crate) fn classes<T>(rows: &[T], class: impl Fn(&T) -> Reverse<i32>) -> Vec<Range<usize>> {
+    let mut begin = 0;
+    let mut range = |rows: &[T]| {
+        begin += rows.len();
+        begin - rows.len()..begin
+    };
+    rows.chunk_by(|a, b| class(a) == class(b)).map(&mut range).collect()
+}
+
+/// The class of a job: those of larger priority come before all others, whatever else a policy goes by.
+pub(crate) fn class(view: &View, job: JobIdx) -> Reverse<i32> {
+    Reverse(view.spec(job).priority)
 }
 
 /// First come, first served.
@@ -88,5 +106,34 @@ impl<F: FnMut(&View, JobIdx) -> Rank + Send> Policy for Moving<F> {
     }
 }
 
+/// A policy whose ranks say all: priorities count in what it chooses, or not at all.
+pub(crate) struct Unclassed(pub(crate) Box<dyn Policy>);
+
+impl Policy for Unclassed {
+    fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
+        let mut allocation = self.0.allocate(view)?;
+        if let Mode::Ordered { classes, .. } = &mut allocation.mode {
+            *classes = false;
+        }
+        Ok(allocation)
+    }
+
+    fn cadence(&self) -> Cadence {
+        self.0.cadence()
+    }
+
+    fn agnostic(&self) -> bool {
+        self.0.agnostic()
+    }
+
+    fn keeps_apart(&self) -> bool {
+        self.0.keeps_apart()
+    }
+
+    fn blocking(&self) -> bool {
+        self.0.blocking()
+    }
+}
+
 /// Whole shares by rank, stopping jobs for better ones and passing what does not fit.
-pub(crate) const PREEMPTIVE: Mode = Mode::Ordered { preempt: true, skip: true };
+pub(crate) const PREEMPTIVE: Mode = Mode::Ordered { preempt: true, skip: true, classes: true };

@@ -11,10 +11,10 @@
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::Need;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "round-robin",
@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Equal parts of the time for all jobs, in turns",
     params: &[],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[],
     make: |_| Ok(Box::new(RoundRobin)),
 };
 

@@ -21,11 +21,12 @@ use std::collections::BTreeMap;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{Rank, Shape};
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
 use crate::params::{ParamError, Params, bad};
+use crate::ranked::class;
 use crate::seats::{Seats, busy};
 use crate::together::{Room, memory_mib};
 
@@ -42,6 +43,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("ephemeral", "part of a job's memory that it needs only while it computes, from 0 to below 1 [0.3]"),
     ],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make: |params| Ok(Box::new(Salus::new(params)?)),
 };
 
@@ -89,8 +92,9 @@ impl Salus {
         };
         let stays = |job: &JobIdx| view.is_running(*job) && !self.preempts();
         let mut jobs: Vec<_> =
-            view.active().map(|job| (!stays(&job), value(&job), view.run(job).id, job)).collect();
-        jobs.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+            view.active().map(|job| ((!stays(&job), class(view, job)), value(&job), job)).collect();
+        let id = |job: JobIdx| view.run(job).id;
+        jobs.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(id(a.2).cmp(&id(b.2))));
         jobs.into_iter().map(|(.., job)| job).collect()
     }
 }

@@ -12,6 +12,7 @@ use yard_core::ids::{JobIdx, LeaseId};
 use yard_core::job::{Need, Rank, Shape, Spread};
 use yard_core::view::View;
 
+use crate::ranked::class;
 use crate::together::{Likeness, Room, likeness};
 
 /// Devices, and the jobs on them.
@@ -32,7 +33,7 @@ pub(crate) struct Seats<'v> {
     pub(crate) list: Vec<Seat<'v>>,
     /// Devices that no seat has, by kind.
     free: Vec<u32>,
-    /// Jobs without a seat, the oldest first.
+    /// Jobs without a seat, by priority, the oldest first.
     pub(crate) waiting: Vec<JobIdx>,
 }
 
@@ -46,7 +47,7 @@ impl<'v> Seats<'v> {
                 None => waiting.push(job),
             }
         }
-        waiting.sort_unstable_by_key(|job| view.run(*job).id);
+        waiting.sort_unstable_by_key(|job| (class(view, *job), view.run(*job).id));
         let free = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let mut seats = Seats { view, room: Room::new(view), list: Vec::new(), free, waiting };
         leases.into_values().for_each(|jobs| seats.add_held(jobs));
@@ -91,7 +92,7 @@ impl<'v> Seats<'v> {
                 }
             }
         }
-        self.waiting.sort_unstable_by_key(|job| self.view.run(*job).id);
+        self.waiting.sort_unstable_by_key(|job| (class(self.view, *job), self.view.run(*job).id));
     }
 
     /// The best liked shape of a job for which enough devices are free.

@@ -13,13 +13,13 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::choice::Limits;
 
 use crate::choosing::{Choosing, kept, slowest};
 use crate::params::bad;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sia",
@@ -35,6 +35,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("ageing", "what a job that waits costs more for each hour since it was submitted [default: 0]"),
     ],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Speeds],
     make: |params| Ok(Box::new(Sia::new(params)?)),
 };
 

@@ -3,6 +3,8 @@
 //! its ladders, climbs it, and where it cannot climb goes over to another that is faster. Counting only: ranks put the largest first, so that what fits by count also finds
 //! devices that lie together where sizes are those of whole nodes and halves of them.
 
+use std::ops::Range;
+
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobIdx, KindId};
@@ -10,6 +12,7 @@ use yard_core::job::{Rank, Shape};
 use yard_core::view::View;
 
 use crate::counts::Counts;
+use crate::ranked::{class, classes};
 
 /// One size of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,7 +130,7 @@ pub(crate) struct Step {
 /// Devices given out step by step, none to begin with but what cannot be taken away.
 pub(crate) struct Growth<'a> {
     view: &'a View,
-    /// By submission.
+    /// By priority, then by submission.
     pub(crate) rows: Vec<Row>,
     free: Counts,
 }
@@ -136,12 +139,18 @@ impl<'a> Growth<'a> {
     pub(crate) fn new(view: &'a View) -> Growth<'a> {
         let row = |job| Row { job, ladders: ladders(view, job), at: None, pinned: pinned(view, job) };
         let mut rows: Vec<Row> = view.active().map(row).collect();
-        rows.sort_by_key(|row| (view.run(row.job).submitted, view.run(row.job).id));
+        rows.sort_by_key(|row| (class(view, row.job), view.run(row.job).submitted, view.run(row.job).id));
         let mut free = Counts::up(view);
         for row in &rows {
             row.pinned.iter().for_each(|at| free.take(shape(view, row.job, *at)));
         }
         Growth { view, rows, free }
+    }
+
+    /// The rows of each class, the largest priority first. Devices go to one class after the other: its jobs fare as if
+    /// those of smaller priority were not there.
+    pub(crate) fn classes(&self) -> Vec<Range<usize>> {
+        classes(&self.rows, |row| class(self.view, row.job))
     }
 
     /// The next step of a row for which there are devices: the foot of the ladder whose devices do most for it; then

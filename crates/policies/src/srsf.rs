@@ -9,7 +9,7 @@
 
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::Cadence;
+use yard_core::policy::{Cadence, Knowledge, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Shortest remaining device time first, preemptive; needs durations",
     params: &[("artifact", "ties as in Tiresias' simulator, see `stable`: true or false [false]")],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations],
     make: |params| Ok(with_ties(Moving::new(Cadence::OnChange, rank), params.flag("artifact")?)),
 };
 

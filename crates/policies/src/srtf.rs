@@ -9,7 +9,7 @@
 //! Not to be used where durations are not known, or where long jobs must not starve.
 
 use yard_core::job::Rank;
-use yard_core::policy::Cadence;
+use yard_core::policy::{Cadence, Knowledge, Priorities};
 use yard_core::view::View;
 
 use crate::Entry;
@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Shortest remaining time first, preemptive; needs durations",
     params: &[("artifact", "ties as in Tiresias' simulator, see `stable`: true or false [false]")],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations],
     make: |params| {
         let rank = |view: &View, job| Rank(finite(view.seconds_left(job)), 0.0);
         Ok(with_ties(Moving::new(Cadence::OnChange, rank), params.flag("artifact")?))

@@ -7,14 +7,14 @@
 
 use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::market::{Limits, Weights};
 use yard_solver::packed;
 
 use crate::buyers::{Broken, Buyers, Rows, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "water-filling",
@@ -25,6 +25,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "max-min fairness to the end: after the smallest throughput the next smallest is raised, and so on",
     params: &[crate::params::AGNOSTIC, crate::params::PACKED],
     rounds: true,
+    priority: Priorities::Refused(WEIGHT),
+    needs: &[Knowledge::Speeds],
     make,
 };
 

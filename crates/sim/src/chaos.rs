@@ -29,7 +29,7 @@ impl Chaos {
     /// One that is as senseless as its seed.
     pub fn new(seed: u64) -> Chaos {
         let mut random = Random::new(seed);
-        let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8) };
+        let ordered = Mode::Ordered { preempt: random.chance(0.7), skip: random.chance(0.8), classes: true };
         let shares = if seed.is_multiple_of(4) { Mode::Capped } else { Mode::Fractions };
         let mode = if random.chance(0.5) { shares } else { ordered };
         Chaos { random, mode, then: None }

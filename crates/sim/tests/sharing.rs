@@ -24,7 +24,7 @@ impl Policy for Together {
         let jobs: SmallVec<[_; 1]> = view.active().collect();
         let share = Share { jobs, shape: Some(0), fraction: 1.0, rank: Rank::default() };
         let shares = if share.jobs.is_empty() { Vec::new() } else { vec![share] };
-        let mode = Mode::Ordered { preempt: false, skip: true };
+        let mode = Mode::Ordered { preempt: false, skip: true, classes: true };
         Ok(Allocation { mode, shares: Shares::All(shares), replan_at: None, certificate: None })
     }
 }

@@ -39,6 +39,7 @@ fn show(entry: &Entry, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "  paper    {}", entry.paper)?;
     writeln!(out, "  there    {}", entry.there)?;
     writeln!(out, "  missing  {}", entry.missing)?;
+    writeln!(out, "  priorities {}; needs {}", entry.priority.name(), needs(entry))?;
     for (key, about) in entry.params {
         writeln!(out, "  {}:{key}=…  {about}", entry.name)?;
     }
@@ -46,11 +47,13 @@ fn show(entry: &Entry, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn print(params: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut table = output::table(&["policy", "family", "runs", "paper", "what it does"], 9);
+    let columns = ["policy", "family", "runs", "priorities", "needs", "paper", "what it does"];
+    let mut table = output::table(&columns, 9);
     for entry in ALL {
-        table.add_row([entry.name, entry.family, runs(entry), entry.paper, entry.about]);
+        let row = [entry.name, entry.family, runs(entry), entry.priority.name(), &needs(entry)];
+        table.add_row(row.into_iter().chain([entry.paper, entry.about]));
     }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{table}\n\n{MEANINGS}")?;
     if params {
         writeln!(out, "\nParameters, as in --policy tiresias:promote=8:")?;
         for entry in ALL {
@@ -70,6 +73,17 @@ fn print(params: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the columns say.
+const MEANINGS: &str = "Priorities: classes: a job of larger priority comes before any of smaller, among equals the policy's own order \
+holds; worth: each step of priority doubles what a job is worth; refused: a job with a priority is refused.
+Needs: what a policy must be told of jobs to do what it says, with its parameters as they are if not given.";
+
+/// What it needs, in words.
+fn needs(entry: &Entry) -> String {
+    let names: Vec<_> = entry.needs.iter().map(|need| need.name()).collect();
+    if names.is_empty() { "–".to_owned() } else { names.join(", ") }
+}
+
 fn runs(entry: &Entry) -> &'static str {
     if entry.rounds { "in rounds" } else { "by event" }
 }
@@ -83,7 +97,9 @@ fn said(entry: &Entry) -> serde_json::Value {
         entry.params.iter().map(|(key, about)| json!({"key": key, "about": about})).collect();
     json!({
         "name": entry.name, "family": entry.family, "paper": entry.paper, "about": entry.about,
-        "there": entry.there, "missing": entry.missing, "rounds": entry.rounds, "params": params,
+        "there": entry.there, "missing": entry.missing, "rounds": entry.rounds,
+        "priorities": entry.priority.name(),
+        "needs": entry.needs.iter().map(|need| need.name()).collect::<Vec<_>>(), "params": params,
     })
 }
 
@@ -117,13 +133,15 @@ mod tests {
         let mut text = String::from(
             "# Policies\n\nFrom the table in the code; `yard policies` prints the same. Each policy's file opens with its \
              paper, its objective, what it reads, what it costs, and when not to use it.\n\n\
-             | policy | family | runs | paper | what it does |\n|---|---|---|---|---|\n",
+             | policy | family | runs | priorities | needs | paper | what it does |\n|---|---|---|---|---|---|---|\n",
         );
         for entry in ALL {
-            let row = [&format!("`{}`", entry.name), entry.family, runs(entry), entry.paper, entry.about]
+            let (name, priorities) = (format!("`{}`", entry.name), entry.priority.name());
+            let row = [&name, entry.family, runs(entry), priorities, &needs(entry), entry.paper, entry.about]
                 .join(" | ");
             writeln!(text, "| {row} |").unwrap();
         }
+        write!(text, "\n{}\n", MEANINGS.replace('\n', "\n\n")).unwrap();
         text += "\n## What of each paper is there\n\n`yard policies NAME` prints the same for one of them.\n\n\
                  | policy | what of the paper is there | what is not |\n|---|---|---|\n";
         for entry in ALL {

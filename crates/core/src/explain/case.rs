@@ -1,5 +1,7 @@
 //! One job and what surrounds it: which reason holds, who is in front, and what would let it start.
 
+use std::cmp::Reverse;
+
 use super::{Ahead, Held, KindCount, NODES_TRIED_MAX, Reason, Remedy, Standing};
 use crate::allocation::Mode;
 use crate::cluster::{Node, NodeState, Nodes};
@@ -19,8 +21,8 @@ pub(super) struct Case<'a> {
     line: Vec<JobIdx>,
 }
 
-/// A job's place in an order.
-type Place = (u64, u64, JobId);
+/// A job's place in an order: priority, rank, number.
+type Place = (Reverse<i32>, u64, u64, JobId);
 
 impl<'a> Case<'a> {
     pub(super) fn new(view: &'a View, standing: Standing<'a>, row: JobIdx) -> Case<'a> {
@@ -40,7 +42,7 @@ impl<'a> Case<'a> {
 
     fn place(&self, job: JobIdx) -> Place {
         let run = self.view.run(job);
-        (ordered(run.rank.0), ordered(run.rank.1), run.id)
+        (Reverse(self.priority(job)), ordered(run.rank.0), ordered(run.rank.1), run.id)
     }
 
     /// Whether another goes first. Where time is shared that changes by the round, so that anybody may.
@@ -152,8 +154,22 @@ impl<'a> Case<'a> {
             .collect();
         rows.sort_by_key(|(other, _)| self.place(*other));
         rows.iter()
-            .map(|(other, devices)| Ahead { job: self.view.run(*other).id, devices: *devices })
+            .map(|(other, devices)| Ahead {
+                job: self.view.run(*other).id,
+                devices: *devices,
+                urgent: self.is_urgent(*other),
+            })
             .collect()
+    }
+
+    /// Whether another is in front by its priority.
+    fn is_urgent(&self, other: JobIdx) -> bool {
+        self.priority(other) > self.priority(self.row)
+    }
+
+    /// What counts before its rank; nothing where priorities do not.
+    fn priority(&self, job: JobIdx) -> i32 {
+        if self.standing.mode.has_classes() { self.view.spec(job).priority } else { 0 }
     }
 
     /// Devices in another's hands that it could use; none where the other has no use for such.

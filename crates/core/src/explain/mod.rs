@@ -73,6 +73,8 @@ pub struct Explained {
     pub ahead: Vec<Ahead>,
     /// How many those are in all.
     pub n_ahead: usize,
+    /// How many of those are in front by their priority.
+    pub n_urgent: usize,
     /// What would let it start now, each by itself.
     pub remedies: Vec<Remedy>,
     /// The ways in which it may run, the fastest first.
@@ -111,6 +113,8 @@ pub struct Ahead {
     pub job: JobId,
     /// Devices that it holds and the other could use; none while it waits.
     pub devices: u32,
+    /// Whether it has a larger priority.
+    pub urgent: bool,
 }
 
 /// What would let a job start.
@@ -217,6 +221,7 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
         _ => (case.ahead(), case.remedies()),
     };
     let n_ahead = ahead.len();
+    let n_urgent = ahead.iter().filter(|other| other.urgent).count();
     ahead.truncate(AHEAD_MAX);
     let until = view.run(case.row).held_until.filter(|time| *time < Time::NEVER);
     let (awaits, share) = (view.awaits(case.row), case.share(case.row));
@@ -229,6 +234,7 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
         kinds: case.kinds(),
         ahead,
         n_ahead,
+        n_urgent,
         remedies,
         ways: case.ways(),
     })

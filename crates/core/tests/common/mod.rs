@@ -16,11 +16,11 @@ use yard_core::view::View;
 use yard_core::{Engine, Settings, Span, Time};
 
 /// Shares by rank; what runs, runs on; the first that does not fit blocks.
-pub(crate) const QUEUE: Mode = Mode::Ordered { preempt: false, skip: false };
+pub(crate) const QUEUE: Mode = Mode::Ordered { preempt: false, skip: false, classes: true };
 /// As `QUEUE`, but those that fit go past.
-pub(crate) const SKIP: Mode = Mode::Ordered { preempt: false, skip: true };
+pub(crate) const SKIP: Mode = Mode::Ordered { preempt: false, skip: true, classes: true };
 /// Better ranks stop worse ones.
-pub(crate) const PREEMPT: Mode = Mode::Ordered { preempt: true, skip: true };
+pub(crate) const PREEMPT: Mode = Mode::Ordered { preempt: true, skip: true, classes: true };
 
 /// Ticks at one instant after which the engine is held to want time to stand still.
 const TICKS_MAX: usize = 1_000;
@@ -304,8 +304,12 @@ impl World {
 
     /// Submits a job; its number.
     pub(crate) fn submit(&mut self, shapes: &str) -> u64 {
+        self.submit_spec(self.spec(shapes))
+    }
+
+    /// Submits this job; its number.
+    pub(crate) fn submit_spec(&mut self, spec: JobSpec) -> u64 {
         let job = self.engine.next_job().0;
-        let spec = self.spec(shapes);
         self.step(Input::Submit(Box::new(spec)));
         job
     }

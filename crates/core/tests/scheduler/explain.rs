@@ -44,9 +44,21 @@ fn who_is_in_front_is_named_with_what_it_holds() {
     let mut world = World::new("a:3 b:1:slow");
     world.script("submit 2 1slow 2 1; submit 2 rank 9");
     let got = explained(&world, 4);
-    let ahead = |job, devices| Ahead { job: JobId(job), devices };
+    let ahead = |job, devices| Ahead { job: JobId(job), devices, urgent: false };
     assert_eq!((got.reason, got.n_ahead), (Reason::Priority, 3));
     assert_eq!(got.ahead, [ahead(0, 2), ahead(2, 0), ahead(3, 1)]);
+}
+
+#[test]
+fn who_is_in_front_by_its_priority_is_counted() {
+    let mut world = World::new("a:2");
+    world.script("submit 1 2");
+    world.submit_spec(JobSpec { priority: 5, ..world.spec("2") });
+    world.settle();
+    let got = explained(&world, 1);
+    assert_eq!((got.reason, got.n_ahead, got.n_urgent), (Reason::Priority, 2, 1), "{}", world.picture());
+    let urgent: Vec<_> = got.ahead.iter().filter(|other| other.urgent).map(|other| other.job).collect();
+    assert_eq!(urgent, [JobId(2)]);
 }
 
 #[test]
@@ -147,7 +159,7 @@ fn where_time_is_shared_it_is_another_s_turn() {
     world.script("submit 1 1");
     let waits = if world.running().contains(&0) { 1 } else { 0 };
     let got = explained(&world, waits);
-    let other = Ahead { job: JobId(1 - waits), devices: 1 };
+    let other = Ahead { job: JobId(1 - waits), devices: 1, urgent: false };
     assert_eq!(
         (got.reason, got.share, &got.ahead[..]),
         (Reason::Share, [0.75, 0.25][waits as usize], &[other][..])

@@ -243,7 +243,7 @@ fn who_waits_to_join_those_that_all_leave_finds_other_devices() {
 #[test]
 fn where_nobody_is_stopped_jobs_join_and_none_leaves() {
     let mut world = alone_and_waiting();
-    world.policy.mode = Mode::Ordered { preempt: false, skip: true };
+    world.policy.mode = Mode::Ordered { preempt: false, skip: true, classes: true };
     group(&mut world, &[&[0, 1]]);
     assert_eq!((world.picture().as_str(), world.orders().as_str()), ("a: 0+1", "grant 1"));
     group(&mut world, &[]);

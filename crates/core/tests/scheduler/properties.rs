@@ -1,11 +1,12 @@
 //! The incremental round against a walk over all jobs from scratch.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use yard_core::allocation::Mode;
 use yard_core::ids::JobIdx;
-use yard_core::job::{JobRun, JobState, Rank};
+use yard_core::job::{JobRun, JobSpec, JobState, Rank};
 use yard_core::message::{Input, Outcome};
 use yard_core::{Settings, Span};
 
@@ -14,7 +15,7 @@ use crate::common::{PREEMPT, QUEUE, SKIP, World};
 /// Something that happens. Jobs are named by position among those that could be meant.
 #[derive(Clone, Debug)]
 enum Op {
-    Submit { devices: u32, rank: i8 },
+    Submit { devices: u32, rank: i8, priority: i32 },
     End(usize),
     Cancel(usize),
     Rank(usize, i8),
@@ -23,7 +24,8 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (1u32..=6, -4i8..4).prop_map(|(devices, rank)| Op::Submit { devices, rank }),
+        4 => (1u32..=6, -4i8..4, prop_oneof![3 => Just(0), 1 => Just(i32::MAX), 1 => Just(-2)])
+            .prop_map(|(devices, rank, priority)| Op::Submit { devices, rank, priority }),
         2 => any::<usize>().prop_map(Op::End),
         1 => any::<usize>().prop_map(Op::Cancel),
         2 => (any::<usize>(), -4i8..4).prop_map(|(job, rank)| Op::Rank(job, rank)),
@@ -42,19 +44,26 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 #[derive(Default)]
 struct Reference {
     devices: BTreeMap<u64, u32>,
+    priorities: BTreeMap<u64, i32>,
     running: BTreeSet<u64>,
 }
 
 impl Reference {
     /// Walks over all jobs in order and takes who fits in what is left.
     fn decide(&mut self, mode: Mode, capacity: u32, rank: impl Fn(u64) -> f64) {
-        let Mode::Ordered { preempt, skip } = mode else { unreachable!("the reference knows orders only") };
+        let Mode::Ordered { preempt, skip, .. } = mode else {
+            unreachable!("the reference knows orders only")
+        };
         if preempt {
             self.running.clear();
         }
         let mut left = capacity - self.running.iter().map(|job| self.devices[job]).sum::<u32>();
         let mut waiting: Vec<_> = self.devices.keys().filter(|job| !self.running.contains(job)).collect();
-        waiting.sort_by(|one, other| rank(**one).total_cmp(&rank(**other)).then(one.cmp(other)));
+        let class = |job: u64| Reverse(self.priorities[&job]);
+        waiting.sort_by(|one, other| {
+            let ranked = rank(**one).total_cmp(&rank(**other)).then(one.cmp(other));
+            class(**one).cmp(&class(**other)).then(ranked)
+        });
         for job in waiting {
             if self.devices[job] <= left {
                 left -= self.devices[job];
@@ -79,8 +88,10 @@ fn pick(jobs: &BTreeSet<u64>, at: usize) -> Option<u64> {
 fn happen(world: &mut World, reference: &mut Reference, op: &Op) {
     let living: BTreeSet<u64> = reference.devices.keys().copied().collect();
     match *op {
-        Op::Submit { devices, rank } => {
-            let job = world.submit(&devices.to_string());
+        Op::Submit { devices, rank, priority } => {
+            let spec = JobSpec { priority, ..world.spec(&devices.to_string()) };
+            let job = world.submit_spec(spec);
+            reference.priorities.insert(job, priority);
             world.policy.ranks.insert(job, rank.into());
             reference.devices.insert(job, devices);
         }
@@ -195,7 +206,7 @@ fn manually(world: &mut World, op: &Op, then: u8) {
         })
         .collect();
     match *op {
-        Op::Submit { devices, rank } => {
+        Op::Submit { devices, rank, .. } => {
             let job = world.submit(&devices.to_string());
             world.policy.ranks.insert(job, rank.into());
         }

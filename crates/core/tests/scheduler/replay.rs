@@ -135,7 +135,7 @@ fn news() -> impl Strategy<Value = News> {
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
-    let strict = Mode::Ordered { preempt: true, skip: false };
+    let strict = Mode::Ordered { preempt: true, skip: false, classes: true };
     prop_oneof![4 => Just(PREEMPT), 1 => Just(QUEUE), 1 => Just(SKIP), 1 => Just(strict), 2 => Just(Mode::Fractions)]
 }
 

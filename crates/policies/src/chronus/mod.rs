@@ -28,7 +28,7 @@ use yard_core::Span;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
@@ -51,6 +51,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ),
     ],
     rounds: true,
+    priority: Priorities::Refused("say what it is worth to be done in time (deadline, rewards)"),
+    needs: &[Knowledge::Durations],
     make: |params| {
         let lease = params.positive("lease")?.unwrap_or(1200.0);
         Ok(Box::new(Chronus { lease: Span::from_secs(lease), exact: params.flag("exact")? }))

@@ -21,13 +21,13 @@ use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share};
 use yard_core::ids::{JobIdx, KindId, LeaseId, ProfileId};
 use yard_core::job::{Claim, Rank, Shape};
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
 use crate::params::{ParamError, Params};
 use crate::seats::fits_nodes;
 use crate::together::{Likeness, Room, likeness};
+use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva",
@@ -41,6 +41,8 @@ pub(crate) const ENTRY: Entry = Entry {
         "what two jobs on the same devices must do together, 1 = one alone; 2 never packs [1.2]",
     )],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[],
     make: |params| Ok(Box::new(Gandiva::new(params)?)),
 };
 

@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::{JobId, JobIdx, KindId};
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use self::trade::{Holding, trade};
-use crate::Entry;
+use crate::{Entry, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva-fair",
@@ -37,6 +37,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Each user her tickets' worth of every kind, then trades of kinds that leave nobody worse off",
     params: &[],
     rounds: true,
+    priority: Priorities::Refused(WEIGHT),
+    needs: &[Knowledge::Speeds],
     make: |_| Ok(Box::new(GandivaFair)),
 };
 

@@ -12,6 +12,8 @@
 //!   age of T and n restarts. Sia has the second part only.
 //! * Nobody waits for ever: w grows with a job's weight and with the time it waited: twice as much after `patience`
 //!   times what it has left.
+//! * Priorities: each step doubles all that a job is worth, its deadline included, up to ten steps either way. An urgent
+//!   job goes first, but not for any price: one that gains little from devices leaves them to many that gain much.
 //! * A deadline is a budget. Jobs are planned by their minimum satisfactory shares (`yard_core::promise`), as late as may
 //!   be; the speed that a plan needs now is worth more than any other use of the devices. So is any shape that is in
 //!   time from now on for jobs that do not fit into the plan. Where not all can be kept, each counts the same, and the
@@ -19,7 +21,7 @@
 //!   makes room for promises to come. Of a soft deadline the best reward that can still be had counts, by
 //!   what it is worth beside the first.
 //!
-//! Reads: speeds, steps left, deadlines and rewards, weights, time waited, costs, ages, starts. Cost: as `sia`, and for
+//! Reads: speeds, steps left, deadlines and rewards, weights, priorities, time waited, costs, ages, starts. Cost: as `sia`, and for
 //! jobs with deadlines O(shapes² · steps) each.
 //! Not to be used where shares must be equal, or in proportion to weights, whatever comes of it (see `max-min`): weights
 //! say here who goes first.
@@ -29,7 +31,7 @@ mod worth;
 
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::choice::Limits;
 
@@ -56,11 +58,16 @@ pub(crate) const ENTRY: Entry = Entry {
         ),
     ],
     rounds: true,
+    priority: Priorities::Worth,
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| Ok(Box::new(Market::new(params)?)),
 };
 
 /// What a kept deadline is worth, over the most that its devices could be worth to others.
 const KEPT: f64 = 2.0;
+
+/// Steps of priority up to which each doubles what a job is worth: 1024 times as much at the most.
+const PRIORITY_MAX: i32 = 10;
 
 /// How near the optimum a round must come, and what it may take.
 const LIMITS: Limits = Limits { passes: 200, gap: 2e-3, states: 100_000 };
@@ -117,6 +124,12 @@ impl Market {
     }
 }
 
+/// How many times as much all that a job asks for is worth for its priority.
+fn urgency(view: &View, job: JobIdx) -> f64 {
+    let steps = view.spec(job).priority.clamp(-PRIORITY_MAX, PRIORITY_MAX);
+    libm::ldexp(1.0, steps)
+}
+
 fn devices(view: &View, job: JobIdx, shape: u16) -> f64 {
     f64::from(view.spec(job).shapes[shape as usize].devices().max(1))
 }
@@ -129,7 +142,7 @@ impl Policy for Market {
             let Some(own) = own else { return 0.0 };
             let due = own.due.as_ref().filter(|due| due.is_kept(view, own.job, shape));
             let bonus = due.map_or(0.0, |due| kept * due.counts(own.worth.place));
-            self.value(view, own.job, shape, &own.worth) + bonus
+            urgency(view, own.job) * (self.value(view, own.job, shape, &own.worth) + bonus)
         };
         let choosing = Choosing::new(view, |job| jobs[job.index()].as_ref(), value)?;
         let solved = choosing.solve(&LIMITS);

@@ -13,9 +13,11 @@
 
 mod converging;
 
+use std::ops::Range;
+
 use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use self::converging::steps_to_converge;
@@ -32,6 +34,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "The smallest size to each, then devices where they take most off the time left; needs durations",
     params: &[("loss", "whether reported losses say when a job is done: fitted or ignored [fitted]")],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[Knowledge::Durations, Knowledge::Speeds, Knowledge::Losses],
     make: |params| match params.text("loss") {
         None | Some("fitted") => Ok(Box::new(Optimus { fitted: true })),
         Some("ignored") => Ok(Box::new(Optimus { fitted: false })),
@@ -46,14 +50,16 @@ struct Optimus {
 impl Policy for Optimus {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut growth = Growth::new(view);
-        for row in 0..growth.rows.len() {
-            if let Some(step) = growth.step(row) {
+        let left: Vec<f64> = growth.rows.iter().map(|row| self.left(view, row.job)).collect();
+        for class in growth.classes() {
+            for row in class.clone() {
+                if let Some(step) = growth.step(row) {
+                    growth.take(row, step);
+                }
+            }
+            while let Some((row, step)) = best(&left, &growth, class.clone()) {
                 growth.take(row, step);
             }
-        }
-        let left: Vec<f64> = growth.rows.iter().map(|row| self.left(view, row.job)).collect();
-        while let Some((row, step)) = best(&left, &growth) {
-            growth.take(row, step);
         }
         Ok(growth.allocation())
     }
@@ -70,15 +76,15 @@ impl Optimus {
     }
 }
 
-/// The job with the largest gain for each device. One that got nothing at first stays without: nothing fits it.
-fn best(left: &[f64], growth: &Growth<'_>) -> Option<(usize, Step)> {
+/// The job of a class with the largest gain for each device. One that got nothing at first stays without: nothing fits it.
+fn best(left: &[f64], growth: &Growth<'_>, class: Range<usize>) -> Option<(usize, Step)> {
     let gain = |row: usize| {
         let (step, own) = (growth.step(row)?, &growth.rows[row]);
         let now = own.size()?;
         let gain = left[row] * (1.0 / now.speed - 1.0 / step.size.speed) / step.extra;
         (gain > 0.0).then_some((row, step, gain))
     };
-    let all = (0..growth.rows.len()).filter_map(gain);
+    let all = class.filter_map(gain);
     all.reduce(|best, next| if next.2 > best.2 { next } else { best }).map(|(row, step, _)| (row, step))
 }
 

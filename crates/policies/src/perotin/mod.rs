@@ -27,11 +27,11 @@ mod sizes;
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::job::Rank;
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
 use crate::ranked::finite;
+use crate::{Entry, OTHER};
 use flow::Flow;
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -43,6 +43,8 @@ pub(crate) const ENTRY: Entry = Entry {
     about: "Workflows of jobs of several sizes: the last one should end soon, under conditions within a proven ratio; never stops a job",
     params: &[],
     rounds: false,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |_| Ok(Box::new(Perotin)),
 };
 

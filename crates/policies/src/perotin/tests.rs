@@ -99,7 +99,10 @@ fn who_runs_is_not_stopped_and_who_waits_for_others_has_no_share() {
     world.submit_all(&[(1, 5.0), (1, 5.0)]);
     world.come_after(2, &[1]);
     let answer = world.plan(&mut *policy);
-    assert_eq!(answer.mode, yard_core::allocation::Mode::Ordered { preempt: false, skip: true });
+    assert_eq!(
+        answer.mode,
+        yard_core::allocation::Mode::Ordered { preempt: false, skip: true, classes: false }
+    );
     assert_eq!(world.after(&answer).len(), 2);
     let proof = answer.certificate.expect("a proof");
     assert!((proof.objective - 60.0).abs() < 1e-6 && proof.bound <= proof.objective, "{proof:?}");

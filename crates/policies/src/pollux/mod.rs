@@ -19,14 +19,14 @@ mod fair;
 use smallvec::SmallVec;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::ids::JobIdx;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::SolveError;
 use yard_solver::choice::{Choice, Limits, Selection};
 
 use self::fair::Cluster;
 use crate::sizes::{behind, chosen, ladders, pinned};
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "pollux",
@@ -40,6 +40,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("restart", "seconds that a restart is taken to cost [30]"),
     ],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Speeds],
     make: |params| {
         Ok(Box::new(Pollux { power: power(params)?, restart: params.positive("restart")?.unwrap_or(30.0) }))
     },

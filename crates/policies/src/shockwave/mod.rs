@@ -22,13 +22,13 @@ mod window;
 use yard_core::allocation::{Allocation, Certificate, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use self::predict::Course;
 use self::window::{Row, Window};
 use crate::ranked::finite;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "shockwave",
@@ -44,6 +44,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("rho", "projected finish-time fairness beyond which a job counts more and goes first [1]"),
     ],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Regimes],
     make: |params| Ok(Box::new(Shockwave::new(params)?)),
 };
 

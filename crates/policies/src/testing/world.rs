@@ -1,6 +1,7 @@
 //! A cluster in miniature: it keeps the view, applies allocations as the engine would, by counting, and
 //! lets time pass. Starts and stops take effect at once unless a test says otherwise.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -139,6 +140,10 @@ impl World {
             Some(Time::from_secs(deadline));
     }
 
+    pub(crate) fn set_priority(&mut self, row: usize, priority: i32) {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.view.specs)[row]).priority = priority;
+    }
+
     /// A job that is there is held back until these rows have ended.
     pub(crate) fn come_after(&mut self, row: usize, rows: &[usize]) {
         let after = rows.iter().map(|row| self.view.runs[*row].id).collect();
@@ -219,7 +224,7 @@ impl World {
 
     fn choose(&self) -> BTreeSet<JobIdx> {
         let (preempt, skip) = match self.mode {
-            Mode::Ordered { preempt, skip } => (preempt, skip),
+            Mode::Ordered { preempt, skip, .. } => (preempt, skip),
             Mode::Fractions | Mode::Capped => (true, true),
         };
         let keeps = |job: &JobIdx| !preempt && self.view.is_running(*job);
@@ -256,10 +261,12 @@ impl World {
         let key = |job: &JobIdx| {
             let (run, share) = (self.view.run(*job), &self.shares[job]);
             let received = run.executed_at(self.view.now).secs() / share.fraction;
+            let of = share.jobs.iter().map(|job| self.view.spec(*job).priority);
+            let class = of.max().filter(|_| self.mode.has_classes()).map(Reverse);
             if self.mode.takes_turns() {
-                (received, 0.0, run.id)
+                (class, received, 0.0, run.id)
             } else {
-                (share.rank.0, share.rank.1, run.id)
+                (class, share.rank.0, share.rank.1, run.id)
             }
         };
         let mut jobs: Vec<JobIdx> = self.shares.keys().copied().collect();

@@ -20,13 +20,13 @@ mod auction;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{Rank, Shape};
-use yard_core::policy::{Cadence, Policy, PolicyError};
+use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
 use self::auction::{Bid, Bidder};
 use crate::sizes::pinned;
-use crate::{Entry, ParamError, Params};
+use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "themis",
@@ -40,6 +40,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("f", "part of the jobs that an auction leaves out, from 0 to below 1 (0.8)"),
     ],
     rounds: true,
+    priority: Priorities::Refused(OTHER),
+    needs: &[Knowledge::Durations, Knowledge::Speeds],
     make: |params| {
         let (lease, fairness) = (params.positive("lease")?.unwrap_or(1200.0), fairness(params)?);
         Ok(Box::new(Themis { lease, fairness }))

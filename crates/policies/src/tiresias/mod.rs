@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobId, JobIdx};
 use yard_core::job::{JobRun, JobState, Rank, Spread};
-use yard_core::policy::{Policy, PolicyError};
+use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::{MICROS, Span, Time};
 use yard_core::view::View;
 
@@ -56,6 +56,8 @@ pub(crate) const ENTRY: Entry = Entry {
         ("artifact", "demotions when the paper's simulator notices them, see `late`: true or false [false]"),
     ],
     rounds: true,
+    priority: Priorities::Classes,
+    needs: &[],
     make,
 };
 
