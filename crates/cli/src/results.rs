@@ -53,6 +53,7 @@ fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
         fields.insert("lengths".into(), json!(plan.lengths.to_string()));
     }
     fields.insert("compat".into(), json!(plan.compat.map(|compat| compat.name)));
+    fields.insert("priorities_ignored".into(), json!(plan.ignores_priorities));
     let Ok(Value::Object(figures)) = serde_json::to_value(summary(plan, run)) else {
         unreachable!("a summary is an object")
     };
@@ -142,6 +143,9 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
     )?;
     if plan.lengths != Lengths::Known {
         writeln!(out, "lengths {}", plan.lengths)?;
+    }
+    if plan.ignores_priorities {
+        writeln!(out, "priorities ignored")?;
     }
     if plan.belief() != "oracle" {
         writeln!(out, "belief {}", belief(plan, runs))?;

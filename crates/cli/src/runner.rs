@@ -56,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) compat: Option<&'static Compat>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) notes: Vec<String>,
+    /// Whether the trace's priorities were taken out.
+    pub(crate) ignores_priorities: bool,
     workload: Workload,
     learned: Option<Learned>,
     learns: bool,
@@ -112,6 +114,7 @@ impl Plan {
         let options =
             Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
+        let ignored = priorities(args, compat, &opened.trace, &mut workload.specs)?;
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         if args.lend.is_some() && args.node_mtbf.is_some() {
             bail!(
@@ -134,6 +137,8 @@ impl Plan {
             args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
         let mut notes = opened.notes;
         notes.append(&mut workload.notes);
+        let ignores_priorities = ignored.is_some();
+        notes.extend(ignored);
         let keep =
             if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
         let plan = Plan {
@@ -145,6 +150,7 @@ impl Plan {
             range: args.jobs,
             compat,
             notes,
+            ignores_priorities,
             workload,
             learned,
             learns: !profiled,
@@ -334,6 +340,32 @@ impl Plan {
         let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
         Ok((answer, policy.seconds))
     }
+}
+
+/// Refuses priorities where a policy cannot honour them, or takes them out of all jobs and says so.
+fn priorities(
+    args: &SimArgs,
+    compat: Option<&Compat>,
+    trace: &Trace,
+    jobs: &mut [JobSpec],
+) -> anyhow::Result<Option<String>> {
+    let Some(first) = trace.jobs.iter().find(|job| job.priority != 0) else { return Ok(None) };
+    if args.priorities == "ignore" {
+        jobs.iter_mut().for_each(|job| job.priority = 0);
+        let count = trace.jobs.iter().filter(|job| job.priority != 0).count();
+        return Ok(Some(format!("the priorities of {count} jobs are ignored (--priorities ignore)")));
+    }
+    for name in &args.policy {
+        let spec = compat.map_or(name.as_str(), |compat| compat.policy(name));
+        let entry = yard_policies::find(spec.split(':').next().unwrap_or_default())?;
+        if let Some(why) = entry.priority.refusal(entry.name) {
+            let (source, line) = (&trace.source, first.line);
+            bail!(
+                "{source}, line {line}, field priority: {why}; to compare policies without them: --priorities ignore"
+            );
+        }
+    }
+    Ok(None)
 }
 
 /// What the scheduler believes at first, where it is not the truth.

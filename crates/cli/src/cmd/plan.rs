@@ -1,5 +1,6 @@
 //! `yard plan`: ask a policy once, and show what it would give to whom, at which prices, how near the optimum.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
@@ -58,6 +59,9 @@ pub(crate) struct PlanArgs {
     /// Length of a round up to --at, as for `yard sim`
     #[arg(long, value_name = "TIME")]
     round: Option<String>,
+    /// What priorities of jobs are for, as for `yard sim`: honour or ignore
+    #[arg(long, default_value = "honour", value_name = "HOW")]
+    priorities: String,
     /// What starting, saving and loading cost up to --at, as for `yard sim`
     #[arg(long, value_name = "NAME|FILE")]
     overheads: Option<String>,
@@ -96,6 +100,7 @@ impl PlanArgs {
             ("--format", Some(OsString::from(&self.format))),
             ("--throughputs", self.throughputs.as_ref().map(OsString::from)),
             ("--round", text(&self.round)),
+            ("--priorities", Some(OsString::from(&self.priorities))),
             ("--overheads", text(&self.overheads)),
         ];
         let given = options.into_iter().filter_map(|(name, value)| {
@@ -125,7 +130,9 @@ fn rows(view: &View, allocation: &Allocation) -> Vec<Row> {
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
     let mut shares: Vec<&Share> = shares.iter().filter(|share| share.fraction > NEGLIGIBLE).collect();
     if matches!(allocation.mode, Mode::Ordered { .. }) {
-        let key = |share: &Share| (share.rank.0, share.rank.1, view.run(share.jobs[0]).id);
+        let of = |share: &Share| share.jobs.iter().map(|job| view.spec(*job).priority).max();
+        let class = |share: &Share| of(share).filter(|_| allocation.mode.has_classes()).map(Reverse);
+        let key = |share: &Share| (class(share), share.rank.0, share.rank.1, view.run(share.jobs[0]).id);
         shares.sort_by(|a, b| key(a).partial_cmp(&key(b)).expect("ranks are numbers"));
     }
     let keeps = matches!(allocation.mode, Mode::Ordered { preempt: false, .. });

@@ -54,6 +54,9 @@ pub(crate) struct SimArgs {
     /// Promise deadlines at submission and keep them before the policy's order; a deadline that cannot be kept is not promised
     #[arg(long)]
     pub(crate) promises: bool,
+    /// What priorities of jobs are for: honour: the policy goes by them, and one that cannot is refused; ignore: all jobs have priority 0
+    #[arg(long, default_value = "honour", value_name = "HOW", value_parser = ["honour", "ignore"])]
+    pub(crate) priorities: String,
     /// How devices are chosen: count, pack, spread or yarn [default: pack]
     #[arg(long, value_name = "NAME")]
     pub(crate) placer: Option<String>,
