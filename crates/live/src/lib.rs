@@ -35,6 +35,7 @@ pub mod store;
 pub mod tls;
 pub mod translate;
 pub mod views;
+pub mod warnings;
 pub mod what_if;
 pub mod wire;
 

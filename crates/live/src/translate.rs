@@ -14,7 +14,7 @@ use yard_core::units::Time;
 use crate::handle::Refusal;
 use crate::likeness::likeness;
 use crate::offers::Offers;
-use crate::request::JobRequest;
+use crate::request::{JobRequest, regimes, rewards};
 
 /// The kind of processor slots, for jobs that want no accelerator.
 pub const CPU: &str = "cpu";
@@ -71,11 +71,14 @@ pub fn translate(
     if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > sizes.most.max(1)) {
         return Err(invalid("nodes", "nodes is at least 1, and at most the devices of the job"));
     }
+    let weight = seconds(request.weight, "weight", true)?.unwrap_or(1.0);
+    // How long it takes is anybody's guess: then no time can be promised.
+    let unknown = (duration.or(limit).is_none() && deadline.is_some()).then(|| Arc::from([]));
     Ok(JobSpec {
         name: name(request)?.into(),
         user: Some(user.into()),
         tenant: request.tenant.as_deref().map(Arc::from),
-        weight: seconds(request.weight, "weight", true)?.unwrap_or(1.0),
+        weight,
         priority: request.priority,
         deadline: deadline.map(Time::from_secs),
         steps: said.unwrap_or(DURATION_S),
@@ -89,9 +92,8 @@ pub fn translate(
         not_before: not_before.map(Time::from_secs),
         sharing: sharing(request),
         training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
-        regimes: None,
-        // How long it takes is anybody's guess: then no time can be promised.
-        rewards: (duration.or(limit).is_none() && deadline.is_some()).then(|| Arc::from([])),
+        regimes: regimes::regimes(request),
+        rewards: unknown.or_else(|| rewards::rewards(request, weight)),
         late: request.late.unwrap_or_default(),
         after: request.after.iter().copied().map(JobId).collect(),
     })

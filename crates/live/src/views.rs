@@ -83,6 +83,9 @@ pub struct JobView {
     /// What was submitted; only where one job is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<JobRequest>,
+    /// What its policy needs and it does not say; only in the answer to its submission.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
 /// How long a job is of which nobody said so.

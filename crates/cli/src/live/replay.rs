@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use yard_core::ids::JobId;
 use yard_core::job::{Costs, JobSpec};
-use yard_core::policy::Policy;
+use yard_core::policy::{Policy, Priorities};
 use yard_core::{Span, Time};
 use yard_live::MakePolicy;
 use yard_live::replay::view::{Detail, DetailBar, DetailJob, Figures};
@@ -40,6 +40,11 @@ impl Replayer for Simulator {
 
     fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
         super::server::policy(spec).map_err(|error| error.to_string())
+    }
+
+    fn priorities(&self, spec: &str) -> Priorities {
+        let entry = yard_policies::find(spec.split(':').next().unwrap_or_default());
+        entry.map_or(Priorities::Classes, |entry| entry.priority)
     }
 
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {

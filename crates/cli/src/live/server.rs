@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use yard_core::policy::Policy;
+use yard_core::policy::{Policy, Priorities};
 use yard_core::units::Span;
 use yard_live::api::{self, Site};
 use yard_live::auth::Tokens;
@@ -25,6 +25,7 @@ use yard_live::secrets::Secrets;
 use yard_live::store::certificates::Barred;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
+use yard_policies::Entry;
 
 use super::catalog::Table;
 use super::replay::Simulator;
@@ -60,7 +61,9 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     let metrics = Metrics::new();
     yard_policies::placer(&options.placer)?;
     let (make, placer) = (policy(&options.policy)?, placer(&options.placer));
-    let config = config(options, &metrics)?;
+    let mut config = config(options, &metrics)?;
+    let entry = yard_policies::find(options.policy.split(':').next().unwrap_or_default())?;
+    (config.priorities, config.needs) = (entry.priority, entry.needs);
     let round = config.settings.round;
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", options.listen))?;
@@ -97,7 +100,10 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     tasks.spawn(api::housekeeping(site.clone()));
     let router = api::router(site);
     tasks.spawn(listen::serve(listener, acceptor, router, listen::Limits::for_process(), stop.clone()));
-    Ok(Running { handle, address, url, policy: options.policy.clone(), driver, stop, tasks, tokens })
+    let policy = options.policy.clone();
+    let warnings = yard_live::warnings::of_policy(&policy, entry.needs);
+    warnings.into_iter().chain(unheeded(&handle, entry)).for_each(|warning| tracing::warn!("{warning}"));
+    Ok(Running { handle, address, url, policy, driver, stop, tasks, tokens })
 }
 
 impl Running {
@@ -168,6 +174,15 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
         config.catalog = Arc::new(Table::open(path)?);
     }
     Ok(config)
+}
+
+/// Jobs from before whose priorities do not count under this policy, where there are any.
+fn unheeded(handle: &Handle, entry: &Entry) -> Option<String> {
+    let board = handle.board.read().unwrap_or_else(PoisonError::into_inner);
+    let live = board.jobs.values().filter(|job| job.priority != 0 && job.ended_at.is_none()).count();
+    let refused = matches!(entry.priority, Priorities::Refused(_)) && live > 0;
+    let name = entry.name;
+    refused.then(|| format!("policy {name} does not honour priorities: those of {live} jobs do not count"))
 }
 
 /// Makes the placer anew; its name is checked elsewhere, and a wrong one never gets here.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use yard_core::cluster::{Node, NodeState};
 use yard_core::ids::{JobId, NodeId};
-use yard_core::job::Late;
+use yard_core::job::{JobSpec, Late};
 use yard_core::message::Input;
 use yard_core::units::Span;
 
@@ -16,6 +16,7 @@ use crate::request::JobRequest;
 use crate::store::NewJob;
 use crate::translate::translate;
 use crate::views::JobView;
+use crate::warnings;
 
 impl Driver {
     pub(super) fn take_submit(
@@ -37,6 +38,7 @@ impl Driver {
             .serves(&who.user)
             .and_then(|()| self.room_for(&who.user, &request))
             .and_then(|()| self.grace(&request))
+            .and_then(|()| self.priority(&request))
             .and_then(|()| self.deadline(&request))
             .and_then(|()| self.predecessors(who, &request))
             .and_then(|()| translate(&who.user, &request, self.kinds(), &*self.config.catalog, &offers))
@@ -80,6 +82,18 @@ impl Driver {
              administrator to start it with a longer --grace-max"
         );
         Err(Refusal::Invalid { field: Some("checkpoint".into()), message })
+    }
+
+    /// Whether the policy honours its priority.
+    pub(super) fn priority(&self, request: &JobRequest) -> Result<(), Refusal> {
+        let refused = self.config.priorities.refusal(&self.config.policy).filter(|_| request.priority != 0);
+        let Some(message) = refused else { return Ok(()) };
+        Err(Refusal::Invalid { field: Some("priority".into()), message: format!("priority: {message}") })
+    }
+
+    /// What the policy needs and the job does not say.
+    pub(super) fn warnings(&self, request: &JobRequest, spec: &JobSpec) -> Vec<String> {
+        warnings::of_job(&self.config, request, spec)
     }
 
     /// Whether its deadline is still to come, and whether any are promised here where it insists on that.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yard_core::Settings;
+use yard_core::policy::{Knowledge, Priorities};
 use yard_core::units::Span;
 
 use crate::forecaster::Estimating;
@@ -19,6 +20,10 @@ pub struct Config {
     pub settings: Settings,
     /// The policy's name, for people.
     pub policy: String,
+    /// What the policy makes of priorities.
+    pub priorities: Priorities,
+    /// What the policy must be told of jobs to do what it says.
+    pub needs: &'static [Knowledge],
     /// How long an agent may run jobs after it sent the last beat that was answered.
     pub lease: Span,
     /// How often agents should send a beat.
@@ -135,6 +140,8 @@ impl Config {
             data: data.into(),
             settings,
             policy: String::new(),
+            priorities: Priorities::Classes,
+            needs: &[],
             lease: seconds(60),
             beat: seconds(2),
             margin: seconds(5),

@@ -85,6 +85,7 @@ impl Record {
             length: None,
             estimate: None,
             request: None,
+            warnings: Vec::new(),
         };
         let facts = Facts::default();
         Record {

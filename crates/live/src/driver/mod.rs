@@ -75,7 +75,7 @@ pub struct Driver {
     /// What is to be made durable next.
     staged: Staged,
     /// Who is answered once the board shows what became of its job.
-    answers: Vec<(JobId, Reply<crate::views::JobView>)>,
+    answers: Vec<(JobId, Vec<String>, Reply<crate::views::JobView>)>,
     /// What followed from what was.
     derived: Derived,
     /// The last input that was stepped.

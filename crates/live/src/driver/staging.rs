@@ -65,7 +65,7 @@ impl Half {
 /// What happens once it is durable.
 pub(super) enum After {
     /// A job was submitted, or was before under the same key.
-    Submitted(JobId, Reply<JobView>),
+    Submitted(JobId, Vec<String>, Reply<JobView>),
     /// A job was withdrawn.
     Cancelled(JobId, Reply<JobView>),
     /// A node was drained or resumed.
@@ -191,7 +191,7 @@ impl Staged {
 
     /// An answer that must wait until the job is durable.
     pub(super) fn answer(&mut self, job: JobId, reply: Reply<JobView>) {
-        self.clients.after.push(After::Submitted(job, reply));
+        self.clients.after.push(After::Submitted(job, Vec::new(), reply));
     }
 }
 
@@ -219,9 +219,10 @@ impl Driver {
 
     /// A job is submitted; the number it will have.
     pub(super) fn submit(&mut self, new: NewJob, spec: yard_core::job::JobSpec, reply: Reply<JobView>) {
+        let warnings = self.warnings(&new.request, &spec);
         let half = &mut self.staged.clients;
         half.input(Input::Submit(Box::new(spec)));
-        half.after.push(After::Submitted(new.id, reply));
+        half.after.push(After::Submitted(new.id, warnings, reply));
         if let Some(key) = &new.key {
             self.staged.keys.insert((new.user.clone(), key.clone()), (new.id, new.request.clone()));
         }
@@ -326,9 +327,13 @@ impl Driver {
 
     fn after(&mut self, now: Time, after: After) {
         match after {
-            After::Submitted(job, reply) | After::Cancelled(job, reply) => {
+            After::Submitted(job, warnings, reply) => {
                 self.refresh(now, job);
-                self.answers.push((job, reply));
+                self.answers.push((job, warnings, reply));
+            }
+            After::Cancelled(job, reply) => {
+                self.refresh(now, job);
+                self.answers.push((job, Vec::new(), reply));
             }
             After::Drained(agent, drain, evict, reply) => {
                 self.agents.get_mut(agent).drain = drain;
@@ -346,9 +351,9 @@ impl Driver {
 
     /// Answers who submitted or cancelled, once the board shows it: who asks next must find it there.
     pub(super) fn answer(&mut self) {
-        for (job, reply) in std::mem::take(&mut self.answers) {
+        for (job, warnings, reply) in std::mem::take(&mut self.answers) {
             // Who asked may have gone.
-            let _ = reply.send(self.look_up(job));
+            let _ = reply.send(self.look_up(job).map(|view| JobView { warnings, ..view }));
         }
     }
 
@@ -371,7 +376,7 @@ impl Driver {
         for after in std::mem::take(&mut self.staged.clients).after {
             let refusal = Refusal::Unavailable(reason.clone());
             match after {
-                After::Submitted(_, reply) | After::Cancelled(_, reply) => {
+                After::Submitted(_, _, reply) | After::Cancelled(_, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
                 After::Drained(_, _, _, reply) | After::Removed(_, reply) => {

@@ -17,7 +17,8 @@ impl Driver {
         if !self.gangs.agents(lease, job).any(|known| known == agent) {
             return;
         }
-        let news = [self.trained_news(now, job, said), self.loss_news(now, job, said)];
+        let regime = self.regime_news(now, job, said);
+        let news = [regime, self.trained_news(now, job, said), self.loss_news(now, job, said)];
         let Some(record) = self.records.all.get_mut(&job) else { return };
         let due = record.trained.is_none_or(|last| now - last >= self.config.progress);
         if due && news.iter().any(Option::is_some) {
@@ -25,6 +26,14 @@ impl Driver {
             let report = |news| Input::Report(Report { lease, job, news });
             news.into_iter().flatten().for_each(|news| self.staged.keep(report(news)));
         }
+    }
+
+    /// It is at the batch size of another of its regimes.
+    fn regime_news(&self, now: Time, job: JobId, said: Trained) -> Option<News> {
+        let (run, request) = (self.engine.job(job)?, &self.records.all.get(&job)?.request);
+        let batch = said.local.checked_mul(run.devices)?;
+        let regime = request.regimes.iter().position(|regime| regime.batch == batch)? as u16;
+        (regime != run.regime).then(|| News::Regime { steps: run.done_at(now), regime })
     }
 
     fn loss_news(&self, now: Time, job: JobId, said: Trained) -> Option<News> {

@@ -50,6 +50,7 @@ impl Driver {
     fn ways_of(&self, who: &Who, request: &JobRequest, others: bool) -> Result<Vec<Way>, Refusal> {
         self.serves(&who.user)?;
         self.grace(request)?;
+        self.priority(request)?;
         self.deadline(request)?;
         self.predecessors(who, request)?;
         let offers = if Offers::matter(request) { self.agents.offers() } else { Offers::default() };

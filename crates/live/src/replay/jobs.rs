@@ -3,10 +3,11 @@
 //! scheduler goes by, as it did then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use yard_core::cluster::{Kinds, Nodes};
 use yard_core::ids::{JobId, KindId};
-use yard_core::job::{Costs, JobSpec, Need, Shape};
+use yard_core::job::{Costs, JobSpec, Need, Reward, Shape};
 use yard_core::units::Time;
 
 use super::{Present, Recorded, SceneJob};
@@ -47,8 +48,17 @@ impl Site<'_> {
             said: made.as_ref().map_or(0.0, |(_, said)| *said),
             spec: made.map(|(spec, _)| spec),
         };
-        let spec = told.spec.map(|spec| JobSpec { deadline: told.deadline, ..spec });
+        let spec = told.spec.map(|spec| JobSpec {
+            deadline: told.deadline,
+            rewards: spec.rewards.as_deref().map(|rewards| self.shifted(rewards)),
+            ..spec
+        });
         (SceneJob { spec, ..told }, unknown)
+    }
+
+    /// Rewards at the times of the simulation.
+    fn shifted(&self, rewards: &[Reward]) -> Arc<[Reward]> {
+        rewards.iter().map(|reward| Reward { by: self.since(reward.by), ..*reward }).collect()
     }
 
     fn since(&self, time: Time) -> Time {

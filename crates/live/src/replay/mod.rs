@@ -23,6 +23,7 @@ use yard_core::Settings;
 use yard_core::belief::Belief;
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::job::{Costs, JobSpec};
+use yard_core::policy::Priorities;
 use yard_core::units::{Span, Time};
 
 pub(crate) use answer::Asked;
@@ -164,6 +165,8 @@ pub trait Replayer: Send + Sync {
     fn costs(&self) -> Costs;
     /// Makes a policy from its name and parameters, or says what is wrong with them.
     fn policy(&self, spec: &str) -> Result<MakePolicy, String>;
+    /// What the policy of this name makes of priorities.
+    fn priorities(&self, spec: &str) -> Priorities;
     /// The nodes of `kind:NODESxGPUS`: the kind and the devices of each, or what is wrong with it.
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String>;
     /// What really happened to the jobs of a scene, counted as a simulation's are.

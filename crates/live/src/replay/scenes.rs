@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use yard_core::Settings;
 use yard_core::cluster::{Kinds, NodeSpec, Nodes};
-use yard_core::policy::Cadence;
+use yard_core::job::JobSpec;
+use yard_core::policy::{Cadence, Priorities};
 use yard_core::units::{Span, Time};
 
 use super::jobs::Site;
@@ -59,7 +60,8 @@ impl<'a> Maker<'a> {
         let (mut kinds, mut nodes) = (self.present.kinds.clone(), self.left(change)?);
         self.add(change, &mut kinds, &mut nodes)?;
         let prices = self.prices(&mut kinds);
-        let (jobs, mut notes) = self.jobs(&kinds, &mut nodes);
+        let (mut jobs, mut notes) = self.jobs(&kinds, &mut nodes);
+        notes.extend(self.priorities(&policy, &mut jobs));
         let stuck = jobs.iter().filter(|job| job.spec.is_none()).count();
         if stuck > 0 {
             notes.push(format!("{stuck} jobs could run on none of its nodes"));
@@ -76,6 +78,19 @@ impl<'a> Maker<'a> {
             jobs,
         };
         Ok(Named { label: label(change), policy, change: change.clone(), scene, notes })
+    }
+
+    /// Takes priorities out of all jobs where the policy does not honour them, and says so.
+    fn priorities(&self, policy: &str, jobs: &mut [SceneJob]) -> Option<String> {
+        let urgent = jobs.iter_mut().filter_map(|job| job.spec.as_mut()).filter(|spec| spec.priority != 0);
+        let urgent: Vec<&mut JobSpec> = urgent.collect();
+        if urgent.is_empty() || !matches!(self.replayer.priorities(policy), Priorities::Refused(_)) {
+            return None;
+        }
+        let note =
+            format!("policy {policy} does not honour priorities: those of {} jobs are ignored", urgent.len());
+        urgent.into_iter().for_each(|spec| spec.priority = 0);
+        Some(note)
     }
 
     fn settings(&self, change: &Change) -> Result<Settings, Refusal> {

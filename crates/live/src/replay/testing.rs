@@ -48,6 +48,10 @@ impl Replayer for Still {
         Costs::default()
     }
 
+    fn priorities(&self, spec: &str) -> yard_core::policy::Priorities {
+        yard_policies::find(spec).expect("a policy of the table").priority
+    }
+
     fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
         let made = yard_policies::make(spec, Arc::from([]));
         made.map_err(|error| error.to_string())?;
@@ -88,6 +92,10 @@ impl Replayer for Endless {
 
     fn policy(&self, spec: &str) -> Result<MakePolicy, String> {
         Still.policy(spec)
+    }
+
+    fn priorities(&self, spec: &str) -> yard_core::policy::Priorities {
+        Still.priorities(spec)
     }
 
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{JobRequest, TrainingRequest, secrets, sharing};
+use super::{JobRequest, TrainingRequest, regimes, rewards, secrets, sharing};
 
 /// Devices that one job may ask for.
 pub const GPUS_MAX: u32 = 1_000_000;
@@ -47,6 +47,8 @@ pub fn check(request: &JobRequest) -> Result<(), Problem> {
     numbers(request)?;
     request.training.as_ref().map_or(Ok(()), TrainingRequest::check)?;
     sharing::check(request)?;
+    rewards::check(request)?;
+    regimes::check(request)?;
     paths(request)?;
     signal(request)
 }

@@ -3,6 +3,8 @@
 
 pub mod amounts;
 pub mod check;
+pub(crate) mod regimes;
+pub mod rewards;
 pub mod sbatch;
 pub mod secrets;
 mod sharing;
@@ -21,6 +23,8 @@ use utoipa::ToSchema;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
+pub use self::regimes::RegimeRequest;
+pub use self::rewards::RewardRequest;
 pub use self::training::TrainingRequest;
 use crate::wire::Handed;
 
@@ -49,7 +53,7 @@ pub struct JobRequest {
     pub max_gpus: Option<u32>,
     /// The kinds it may run on, best liked first; empty: any.
     pub kinds: Vec<String>,
-    /// How many nodes it must be spread over; where nothing is said, as few as there can be.
+    /// 1: all of it on one node. Else it is spread over as few nodes as there can be, whatever number is given.
     pub nodes: Option<u32>,
     /// One process on each node, or one for each device.
     pub ranks: Ranks,
@@ -65,6 +69,10 @@ pub struct JobRequest {
     /// where nothing is said.
     #[schema(value_type = Option<String>)]
     pub late: Option<Late>,
+    /// What it is worth to be done by the deadline and by later and later times, where the deadline is soft. Only how
+    /// they compare with each other counts: the first counts as much as the job's weight.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rewards: Vec<RewardRequest>,
     /// When it may start at the earliest: seconds since 1970, UTC.
     pub begin: Option<f64>,
     /// Numbers of jobs that must have succeeded before it starts. If one of them fails, it is cancelled.
@@ -79,6 +87,9 @@ pub struct JobRequest {
     pub batch_size: Option<u32>,
     /// How it trains, where the scheduler works out its speed from its reports and may choose its batch size.
     pub training: Option<TrainingRequest>,
+    /// The ways in which it makes its steps as it goes along, where its batch size changes by itself; it reports which.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub regimes: Vec<RegimeRequest>,
     /// Failures after which it is given up.
     pub max_restarts: Option<u32>,
     /// How it gives its devices back while it is not done.

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
-use super::{Checkpoint, JobRequest, Mistake, Ranks, TrainingRequest, amounts, times};
+use super::{
+    Checkpoint, JobRequest, Mistake, Ranks, RegimeRequest, RewardRequest, TrainingRequest, amounts, times,
+};
 use crate::wire::Handed;
 
 /// Bytes of a job file.
@@ -38,6 +40,7 @@ struct JobFile {
     priority: i32,
     deadline: Option<String>,
     late: Option<Late>,
+    rewards: Vec<RewardFile>,
     begin: Option<String>,
     after: Vec<u64>,
     #[serde(alias = "time_limit_s")]
@@ -47,6 +50,7 @@ struct JobFile {
     model: Option<String>,
     batch_size: Option<u32>,
     training: Option<TrainingRequest>,
+    regimes: Vec<RegimeRequest>,
     max_restarts: Option<u32>,
     pause: Pause,
     checkpoint: CheckpointFile,
@@ -64,6 +68,13 @@ struct JobFile {
     affinity: Option<String>,
     anti_affinity: Option<String>,
     exclusion: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RewardFile {
+    by: String,
+    worth: f64,
 }
 
 #[derive(Default, Deserialize)]
@@ -109,10 +120,19 @@ impl JobFile {
                 .transpose()
                 .map_err(|wrong| format!("{field}: {wrong}"))
         };
+        let reward = |one: RewardFile| {
+            let by = times::moment(&one.by, now).map_err(|wrong| format!("rewards: {wrong}"))?;
+            Ok(RewardRequest { by, worth: one.worth })
+        };
+        let rewards: Vec<RewardRequest> =
+            self.rewards.into_iter().map(reward).collect::<Result<_, String>>()?;
+        // The first reward is for the deadline.
+        let deadline = moment("deadline", self.deadline)?.or(rewards.first().map(|first| first.by));
         Ok(JobRequest {
             command: command(self.command, self.run)?,
             kinds: kinds(self.kind, self.kinds)?,
-            deadline: moment("deadline", self.deadline)?,
+            deadline,
+            rewards,
             late: self.late,
             begin: moment("begin", self.begin)?,
             time_limit_s: length("time", self.time)?,
@@ -133,6 +153,7 @@ impl JobFile {
             model: self.model,
             batch_size: self.batch_size,
             training: self.training,
+            regimes: self.regimes,
             after: self.after,
             max_restarts: self.max_restarts,
             pause: self.pause,
@@ -227,6 +248,7 @@ weight: 2
 priority: 5
 deadline: 18:00
 late: refuse
+rewards: [{by: '18:00', worth: 10}, {by: 20:00, worth: 2.5}]
 begin: 1h
 after: [3, 12]
 time: 2h
@@ -234,6 +256,7 @@ duration: 90m
 model: ResNet-50
 batch_size: 64
 training: {batch: 64, steps: 1000, max: 512, accumulate: true, local_min: 8, local_max: 128}
+regimes: [{batch: 32, step_s: 0.1}, {batch: 64, step_s: 0.17}]
 max_restarts: 3
 pause: checkpoint
 checkpoint: {dir: /ckpt, signal: USR1, grace: 2m}
@@ -275,6 +298,10 @@ exclusion: vision
             priority: 5,
             deadline: Some(start + 2.0 * 3600.0),
             late: Some(Late::Refuse),
+            rewards: vec![
+                RewardRequest { by: start + 2.0 * 3600.0, worth: 10.0 },
+                RewardRequest { by: start + 4.0 * 3600.0, worth: 2.5 },
+            ],
             begin: Some(start + 3600.0),
             after: vec![3, 12],
             time_limit_s: Some(7200.0),
@@ -290,6 +317,10 @@ exclusion: vision
                 local_min: Some(8),
                 local_max: Some(128),
             }),
+            regimes: vec![
+                RegimeRequest { batch: 32, step_s: 0.1 },
+                RegimeRequest { batch: 64, step_s: 0.17 },
+            ],
             max_restarts: Some(3),
             pause: Pause::Checkpoint,
             checkpoint: Checkpoint {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use yard_live::request::sbatch::{self, Script};
-use yard_live::request::{JobRequest, check, times, yaml};
+use yard_live::request::{JobRequest, check, rewards, times, yaml};
 
 use super::SubmitArgs;
 use crate::clock;
@@ -113,6 +113,12 @@ fn apply_times(args: &SubmitArgs, request: &mut JobRequest) -> anyhow::Result<()
     let now = clock::now();
     let moment = |text: &str| times::moment(text, &now);
     timed("--deadline", args.deadline.as_deref(), moment, &mut request.deadline)?;
+    if !args.reward.is_empty() {
+        let read = |text: &String| rewards::parse(text, moment);
+        let all: Result<Vec<_>, String> = args.reward.iter().map(read).collect();
+        request.rewards = all.map_err(|wrong| anyhow::anyhow!("--reward {wrong}"))?;
+        request.deadline = request.deadline.or(request.rewards.first().map(|first| first.by));
+    }
     timed("--begin", args.begin.as_deref(), moment, &mut request.begin)?;
     timed("--time", args.time.as_deref(), times::length, &mut request.time_limit_s)?;
     timed("--duration", args.duration.as_deref(), times::length, &mut request.duration_s)?;

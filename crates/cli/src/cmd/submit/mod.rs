@@ -86,7 +86,7 @@ pub(crate) struct SubmitArgs {
     /// Kinds it may run on, best liked first, as a100|h100 or a100,h100 [default: any]
     #[arg(long, value_name = "KIND[,KIND…]", help_heading = "What it needs")]
     kind: Option<String>,
-    /// Nodes to spread it over [default: as few as there can be]
+    /// 1: all of it on one node; other numbers are not enforced [default: as few nodes as there can be]
     #[arg(long, value_name = "N", help_heading = "What it needs")]
     nodes: Option<u32>,
     /// One process on each node, or one for each device: node or device [default: node]
@@ -134,6 +134,10 @@ pub(crate) struct SubmitArgs {
     /// What becomes of it if its deadline cannot be promised: try (it runs as well as it can) or refuse [default: try]
     #[arg(long, value_name = "WHAT", value_parser = parse_late, help_heading = "When")]
     late: Option<Late>,
+    /// What it is worth to be done by a time, as 18:00=10; may be given several times, with times ascending and worths
+    /// falling: the deadline is soft, and the first is the deadline
+    #[arg(long, value_name = "TIME=WORTH", help_heading = "When")]
+    reward: Vec<String>,
     /// When it may start at the earliest, written like a deadline
     #[arg(long, value_name = "TIME", help_heading = "When")]
     begin: Option<String>,
@@ -255,6 +259,9 @@ fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Re
         output::note(&format!("job {id} was rejected{}", wait::because(job)));
     }
     promised(job).iter().for_each(|said| output::note(said));
+    for warning in &job.warnings {
+        output::note(&format!("warning: job {id}: {}", output::plain(warning)));
+    }
     Ok(())
 }
 

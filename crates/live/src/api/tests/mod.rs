@@ -231,6 +231,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         length: None,
         estimate: None,
         request: None,
+        warnings: Vec::new(),
     }
 }
 

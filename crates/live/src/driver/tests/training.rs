@@ -1,7 +1,7 @@
 //! Jobs that train, from what they say of their steps to another batch.
 
 use super::*;
-use crate::request::TrainingRequest;
+use crate::request::{RegimeRequest, TrainingRequest};
 use crate::wire::{FromAgent, ToAgent, Trained};
 
 fn trains() -> JobRequest {
@@ -66,4 +66,32 @@ async fn a_batch_that_memory_cannot_hold_is_refused_with_the_nearest() {
     let id = rig.submit(request).await.id;
     let view = rig.until_state(id, "rejected").await;
     assert!(view.reason.as_ref().is_some_and(|reason| reason.ends_with("works is 64")), "{:?}", view.reason);
+}
+
+#[tokio::test]
+async fn a_job_is_in_the_regime_of_the_batch_that_it_reports() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 2)]).await;
+    let regime = |batch, step_s| RegimeRequest { batch, step_s };
+    let regimes = vec![regime(32, 0.1), regime(64, 0.2)];
+    let id =
+        rig.submit(JobRequest { regimes, gpus: Some(2), duration_s: Some(600.0), ..job(0.0, 0) }).await.id;
+    let part = agent.start_running().await;
+    rig.until_state(id, "running").await;
+    let look = || async {
+        let view = rig.handle.ask(|reply| Ask::View { reply }).await.unwrap();
+        let row = view.active().find(|row| view.run(*row).id == JobId(id)).unwrap();
+        (view.run(row).regime, view.speed(row, 0))
+    };
+    let (first, speed) = look().await;
+    assert_eq!(first, 0);
+    // Half of a batch on each of two devices; a batch that it did not name says nothing.
+    for local in [32, 7] {
+        let said = Trained { local, grad_s: 0.1, step_s: 0.2, noise: None, loss: None };
+        agent.say(FromAgent::Trained { part, said }).await;
+    }
+    while look().await.0 == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(look().await, (1, speed / 2.0), "steps take twice as long now");
 }
