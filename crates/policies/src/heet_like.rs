@@ -56,16 +56,19 @@ impl Policy for Heet {
             };
             row.sizes().find(of).copied()
         };
+        // One column more is for those that get nothing: where jobs are more than pieces, the matching says who.
         let cost = |at: usize, piece: usize| {
             let row = &growth.rows[at];
-            let size = fits(row, &pieces[piece]).filter(|_| !row.is_pinned());
+            let Some(piece) = pieces.get(piece) else { return 0.0 };
+            let size = fits(row, piece).filter(|_| !row.is_pinned());
             size.map_or(f64::INFINITY, |size| self.cost(view, row, size))
         };
-        let costs = Costs::new(growth.rows.len(), pieces.len(), cost);
-        let room: Vec<usize> = pieces.iter().map(|piece| piece.count).collect();
-        let matched = assign(&costs, &room).columns;
+        let costs = Costs::new(growth.rows.len(), pieces.len() + 1, cost);
+        let room = pieces.iter().map(|piece| piece.count).chain([growth.rows.len()]);
+        let matched = assign(&costs, &room.collect::<Vec<_>>()).columns;
         for (row, piece) in matched.into_iter().enumerate() {
-            let size = piece.and_then(|piece| fits(&growth.rows[row], &pieces[piece]));
+            let piece = piece.and_then(|piece| pieces.get(piece));
+            let size = piece.and_then(|piece| fits(&growth.rows[row], piece));
             size.map(|size| growth.set(row, size.shape));
         }
         trade(&mut growth);

@@ -26,7 +26,7 @@ fn random(seed: u32, at: usize, below: u32) -> u32 {
 /// A few or many jobs of several sizes, some of which have run for a while in the size they like best.
 fn lives(seed: u32) -> World {
     let mut world = World::new(&[4, 4]);
-    for at in 0..2 + seed as usize % 8 {
+    for at in 0..2 + seed as usize % 24 {
         let pick = |below| random(seed, at, below);
         let sizes = elastic(1 + pick(15), 1 + pick(160));
         let row = world.submit_sizes(&sizes, f64::from(200 + 10 * pick(80)));
