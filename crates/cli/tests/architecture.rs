@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("yard", &["yard-core", "yard-live", "yard-policies", "yard-sim", "yard-solver"]),
     ("yard-core", &[]),
     ("yard-live", &["yard-core"]),
+    ("yard-needs", &[]),
     ("yard-policies", &["yard-core", "yard-solver"]),
     ("yard-sim", &["yard-core"]),
     ("yard-solver", &[]),

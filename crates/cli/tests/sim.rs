@@ -421,14 +421,8 @@ fn a_gang_goes_at_the_speed_of_where_it_lies_unless_that_is_ignored() {
 }
 
 /// Gavel's 96 jobs, where the data are at hand.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn gavel(policy: &str, more: &str) -> Option<Vec<serde_json::Value>> {
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel");
-    if !data.is_dir() {
-        eprintln!("SKIPPED: {} is not there", data.display());
-        return None;
-    }
-    let data = data.canonicalize().expect("it is there");
+    let data = yard_needs::shared("gavel")?.canonicalize().expect("it is there");
     let (trace, table) = (data.join("max_min_fairness.trace"), data.join("simulation_throughputs.json"));
     let line = format!(
         "sim --trace {} --throughputs {} --cluster v100:12,p100:12,k80:12 --overheads none --policy {policy} {more} -o json",

@@ -1,20 +1,11 @@
-//! Batch sizes and fits as the artifact of Sia has them (`../shared/data/sia/golden`); skipped without it.
-
-#![expect(clippy::print_stderr, reason = "a test that says what it skipped")]
-
-use std::path::PathBuf;
+//! Batch sizes and fits as the artifact of Sia has them (`../shared/data/sia/golden`).
 
 use serde_json::Value;
 use yard_core::goodput::{Limits, Model, fit};
 use yard_core::training::{Noise, Timing};
 
 fn read(name: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sia").join(name);
-    let text = std::fs::read_to_string(path).ok();
-    if text.is_none() {
-        eprintln!("SKIPPED: ../shared/data/sia/{name} is absent");
-    }
-    text
+    yard_needs::shared_text(&format!("sia/{name}"))
 }
 
 fn cases(name: &str) -> Vec<Value> {

@@ -1,7 +1,6 @@
-//! Jobs that train as Sia's profiles say, run whole; times that were computed from the files by other means. Without
-//! the data the tests say so and pass.
+//! Jobs that train as Sia's profiles say, run whole; times that were computed from the files by other means.
 
-#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "a test says loudly that it was skipped")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
 
@@ -24,12 +23,7 @@ use yard_sim::workload::{Options, Workload};
 use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 
 fn profiles() -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sia/profiles");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: ../shared/data/sia/profiles is absent");
-    None
+    yard_needs::shared("sia/profiles")
 }
 
 /// First in, first out, each in the first shape in which it makes progress.

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use std::path::PathBuf;
-
 use proptest::prelude::*;
 use serde_json::Value;
 use yard_solver::SolveError;
@@ -195,13 +193,8 @@ fn sia(instance: &Value) -> (Vec<u32>, Vec<Options>, f64, f64) {
 
 #[test]
 fn sias_stored_optima_are_reached() {
-    for name in ["ilp_64gpu_32jobs.json", "ilp_64gpu_96jobs.json", "ilp_256gpu_128jobs.json"] {
-        let path =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sia/golden").join(name);
-        let Ok(text) = std::fs::read_to_string(path) else {
-            eprintln!("SKIPPED: ../shared/data/sia/golden/{name} is absent");
-            continue;
-        };
+    for name in ["ilp_64gpu_32jobs.json", "ilp_64gpu_96jobs.json"] {
+        let Some(text) = yard_needs::shared_text(&format!("sia/golden/{name}")) else { continue };
         for (at, instance) in serde_json::from_str::<Vec<Value>>(&text).unwrap().iter().enumerate() {
             let (capacity, rows, queued, stored) = sia(instance);
             let solved = choice(&capacity, &rows).solve(&EXACT);

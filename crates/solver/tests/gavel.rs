@@ -1,9 +1,8 @@
-//! Objectives of Gavel's own instances and cases. They read ../shared/data and are skipped without it.
+//! Objectives of Gavel's own instances and cases. They are read from ../shared/data.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde_json::Value;
 use yard_solver::conic::Accuracy;
@@ -16,15 +15,9 @@ use yard_solver::reference::{Instance, Progress};
 const KINDS: [&str; 3] = ["k80", "p100", "v100"];
 
 fn read(name: &str) -> Option<Value> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel").join(name);
-    match std::fs::read_to_string(path) {
-        // Python writes infinities into what it calls JSON.
-        Ok(text) => Some(serde_json::from_str(&text.replace("-Infinity", "null")).unwrap()),
-        Err(_) => {
-            eprintln!("SKIPPED: ../shared/data/gavel/{name} is absent");
-            None
-        }
-    }
+    let text = yard_needs::shared_text(&format!("gavel/{name}"))?;
+    // Python writes infinities into what it calls JSON.
+    Some(serde_json::from_str(&text.replace("-Infinity", "null")).unwrap())
 }
 
 /// Speeds of models alone and in pairs, by kind.

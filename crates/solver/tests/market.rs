@@ -1,7 +1,7 @@
 //! The market solver against closed forms and stored optima (`spec/gavel.md` §3 and §7). The stored ones are
-//! read where they lie beside the project; without them those tests say so and pass.
+//! read from ../shared/data.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test says loudly that it was skipped")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::Value;
 use yard_solver::market::{Finish, Limits, Market, Weights};
@@ -9,14 +9,8 @@ use yard_solver::market::{Finish, Limits, Market, Weights};
 /// To the last digits: these markets are tiny.
 const EXACT: Limits = Limits { passes: 1_000, gap: 1e-13 };
 
-const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel");
-
 fn read(name: &str) -> Option<Value> {
-    let path = format!("{SHARED}/{name}");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {name} is not beside the project");
-        return None;
-    };
+    let text = yard_needs::shared_text(&format!("gavel/{name}"))?;
     Some(serde_json::from_str(&text).unwrap())
 }
 

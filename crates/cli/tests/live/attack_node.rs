@@ -4,15 +4,8 @@ use std::process::Command;
 
 use crate::harness::{Answer, Cluster, LEDGER};
 
-/// Whether this is root. Continuous integration is, so there it must be; elsewhere the test says that it is skipped.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn is_root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    assert!(root || std::env::var_os("CI").is_none(), "run the tests as root: jobs run as other users here");
-    if !root {
-        eprintln!("skipped: only root can run jobs as other users");
-    }
-    root
+    yard_needs::root("only root can run jobs as other users")
 }
 
 /// A token for another user; what is submitted with it.

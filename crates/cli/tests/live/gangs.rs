@@ -73,10 +73,11 @@ print(" ".join(name + "=" + os.environ[name] for name in names))
 
 #[test]
 fn a_gang_over_two_nodes_has_its_ranks_in_order_and_its_ranks_meet() {
-    let Some(nets) = Nets::new() else {
-        eprintln!("skipped: this machine does not let us make network namespaces (needs root and iproute2)");
+    let nets = Nets::new();
+    if !yard_needs::needs("network namespaces (root and iproute2)", nets.is_some()) {
         return;
-    };
+    }
+    let nets = nets.expect("they were made");
     let mut cluster = Cluster::up_in(Folder::new(), "10.213.0.1:0", "--no-agent --round 1s");
     for (at, name) in [(1, "one"), (2, "two")] {
         let through = ["ip", "netns", "exec", &nets.name(at)];

@@ -88,8 +88,8 @@ fn a_full_disk_refuses_submissions_and_harms_nothing() {
     let mount =
         |args: &[&str]| Command::new("mount").args(args).output().is_ok_and(|output| output.status.success());
     let target = folder.0.to_str().expect("test paths are UTF-8");
-    if !mount(&["-t", "tmpfs", "-o", "size=24m", "tmpfs", target]) {
-        eprintln!("skipped: this machine does not let us mount a small disk (needs root)");
+    let mounted = mount(&["-t", "tmpfs", "-o", "size=24m", "tmpfs", target]);
+    if !yard_needs::needs("the right to mount a small disk (root)", mounted) {
         return;
     }
     let cluster = Cluster::up_in(folder, "127.0.0.1:0", "--fake v100:2 --round 1s");

@@ -25,15 +25,16 @@ pub(crate) fn program() -> String {
 
 /// A user who is not the test's own. None, with a word about it, where only root could run this.
 pub(crate) fn other_user() -> Option<RunAs> {
-    if !nix::unistd::geteuid().is_root() {
-        assert!(std::env::var_os("CI").is_none(), "this test needs root");
-        eprintln!("skipped: only root can be other users");
+    if !yard_needs::root("only root can be other users") {
         return None;
     }
     let nobody = nix::unistd::User::from_name("nobody").unwrap().expect("every system has nobody");
     let (uid, gid) = (nobody.uid.as_raw(), nobody.gid.as_raw());
     Some(RunAs { name: nobody.name, uid, gid, launcher: vec![program(), "launch".into()] })
 }
+
+/// Whether this is root; only root can do some things.
+pub(crate) use yard_needs::root as is_root;
 
 /// An order for one rank on one fake device.
 pub(crate) fn start(lease: u64, job: u64) -> Start {
@@ -72,16 +73,6 @@ pub(crate) fn task(command: &[&str]) -> Task {
         secrets: Vec::new(),
         kind: "fake".into(),
     }
-}
-
-/// Whether this is root. Continuous integration is, so there it must be; elsewhere the test says that it is skipped.
-pub(crate) fn is_root(why: &str) -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    assert!(root || std::env::var_os("CI").is_none(), "run the tests as root: {why}");
-    if !root {
-        eprintln!("skipped: {why}");
-    }
-    root
 }
 
 /// A file's owner, group and mode.

@@ -1,7 +1,6 @@
 //! Clusters of several kinds, and the cases that were solved by Gavel's own code.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -100,11 +99,7 @@ pub(crate) fn cases(theirs: &str, ours: &str, within: f64) {
 
 /// The stored cases of one of the artifact's policies; none, loudly, where they are not beside the project.
 pub(crate) fn stored(theirs: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/gavel/policy_cases.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("SKIPPED: {theirs}: ../shared/data/gavel/policy_cases.json is absent");
-        return Vec::new();
-    };
+    let Some(text) = yard_needs::shared_text("gavel/policy_cases.json") else { return Vec::new() };
     // Python writes numbers that JSON does not have.
     let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
     let all: Vec<Value> = serde_json::from_str(&text).expect("a list of cases");

@@ -14,7 +14,7 @@ use yard_core::part::PartId;
 
 use super::words::{Ask, Confine, Exit, RankSpec, RunAs, Say, Sink, StartPart};
 use super::{Keeper, tree};
-use crate::agent::testing::{Folder, program};
+use crate::agent::testing::{Folder, other_user, program};
 
 /// Longer than anything here takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -407,19 +407,8 @@ async fn many_short_processes_end_with_their_own_codes() {
 
 #[tokio::test]
 async fn another_users_job_has_that_users_rights_and_no_others() {
-    if !nix::unistd::geteuid().is_root() {
-        return eprintln!("skipped: only root can run jobs as other users");
-    }
-    let Some(nobody) = nix::unistd::User::from_name("nobody").unwrap() else {
-        return eprintln!("skipped: there is no user nobody");
-    };
+    let Some(user) = other_user() else { return };
     let mut bench = Bench::new().await;
-    let user = RunAs {
-        name: nobody.name,
-        uid: nobody.uid.as_raw(),
-        gid: nobody.gid.as_raw(),
-        launcher: vec![program(), "launch".into()],
-    };
     let mut rank = bench.rank(0, &["sh", "-c", "id -u; id -G; echo $X; cat /etc/shadow || exit 5"]);
     rank.env.insert("X".into(), "from the job".into());
     rank.env.insert("LD_PRELOAD".into(), "/no/such/library.so".into());

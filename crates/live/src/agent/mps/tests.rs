@@ -13,7 +13,7 @@ use yard_core::part::Order;
 
 use super::*;
 use crate::agent::serve::Agent;
-use crate::agent::testing::{Folder, LinkAttack, NOBODY, is_root, owner_and_mode, program, task};
+use crate::agent::testing::{Folder, LinkAttack, NOBODY, is_root, other_user, owner_and_mode, program, task};
 use crate::agent::{AgentConfig, Offer, Server};
 use crate::board::Board;
 use crate::handle::Handle;
@@ -285,13 +285,9 @@ fn a_user_who_fills_the_folder_with_links_leads_root_nowhere() {
 
 #[test]
 fn a_daemon_runs_as_the_user_of_its_clients() {
-    let nobody = User::from_name("nobody").unwrap();
-    let Some(user) = nobody.filter(|_| geteuid().is_root()) else {
-        return eprintln!("skipped: only root can run daemons of other users");
-    };
-    let mut node = Node::new();
-    let (uid, gid, launcher) = (user.uid.as_raw(), user.gid.as_raw(), vec![program(), "launch".into()]);
-    let theirs = Account { run_as: Some(RunAs { name: user.name, uid, gid, launcher }), base: me().base };
+    let Some(user) = other_user() else { return };
+    let (mut node, uid) = (Node::new(), user.uid);
+    let theirs = Account { run_as: Some(user), base: me().base };
     let pipe = node.mps.join(part(1), HALF, &["GPU-a".to_owned()], &theirs).unwrap().pipe;
     assert_eq!(node.calls(), [format!("start GPU-a {uid}")]);
     let (daemon, log) = (pipe.parent().unwrap(), pipe.with_file_name(LOGS));

@@ -224,10 +224,12 @@ async fn plain_http_from_elsewhere_is_told_to_use_https() {
     let world = World::new();
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let outward = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
-    let Some(ours) = outward.ok().filter(|ours| !ours.ip().is_loopback()) else {
-        println!("skipped: this machine has no address but loopback");
+    let ours = outward.ok().filter(|ours| !ours.ip().is_loopback());
+    // Sandboxes of continuous integration may be without a network.
+    if !yard_needs::needs_if_any("an address other than loopback", ours.is_some()) {
         return;
-    };
+    }
+    let ours = ours.unwrap();
     let identity = world.site.authority.server(&[], now_us()).unwrap();
     let tls = crate::tls::server(&world.site.authority, identity).unwrap();
     let listener = TcpListener::bind((ours.ip(), 0)).await.unwrap();

@@ -9,7 +9,7 @@ use crate::agent::cgroup::Cgroups;
 use crate::agent::confinement::{Confinement, NodeSize};
 use crate::agent::device_files::{DeviceFile, DeviceFiles};
 use crate::agent::keeper::words::SecretFiles;
-use crate::agent::testing::{other_user, task};
+use crate::agent::testing::task;
 use crate::wire::SecretValue;
 
 /// Control groups of one test.
@@ -25,10 +25,7 @@ impl Drop for Groups {
 fn groups(bench: &Bench) -> Option<Groups> {
     let node = NodeSize { memory: 1 << 30, devices: 2 };
     let found = Cgroups::open(Path::new("/sys/fs/cgroup"), bench.folder.path(), Confinement::default(), node);
-    if found.is_none() {
-        eprintln!("skipped: no control groups of version 2 can be made here");
-    }
-    found.map(Groups)
+    yard_needs::needs("control groups of version 2", found.is_some()).then(|| Groups(found.unwrap()))
 }
 
 /// Two pretend cards.
@@ -128,8 +125,9 @@ async fn a_job_can_use_its_own_device_and_no_other() {
     let Some(nobody) = other_user() else { return };
     let mut bench = Bench::new().await;
     let Some(mut groups) = groups(&bench) else { return };
-    if let Err(error) = groups.0.guard(cards()) {
-        return eprintln!("skipped: this kernel does not guard devices: {error}");
+    let guards = groups.0.guard(cards());
+    if !yard_needs::needs("a kernel that guards devices (BPF)", guards.is_ok()) {
+        return;
     }
     let script = "for f in zero full null; do (: < /dev/$f) 2>/dev/null && echo $f; done
         mknod other c 1 7 2>/dev/null && (: < other) && echo made; echo done";
