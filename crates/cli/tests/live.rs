@@ -22,6 +22,8 @@ mod life;
 mod parts;
 #[path = "live/past.rs"]
 mod past;
+#[path = "live/policies.rs"]
+mod policies;
 #[path = "live/robust.rs"]
 mod robust;
 #[path = "live/same.rs"]

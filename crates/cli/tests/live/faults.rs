@@ -36,7 +36,7 @@ fn a_job_goes_elsewhere_when_its_agent_stays_away_and_never_runs_twice() {
 
 #[test]
 fn the_server_may_be_killed_at_any_moment() {
-    let kills: u32 = std::env::var("YARD_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let kills: u32 = std::env::var("YARD_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let mut cluster = Cluster::up("--fake v100:2,k80:2 --round 1s --policy las");
     cluster.folder.write("ledger.py", LEDGER);
     let mut jobs = Vec::new();
