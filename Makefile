@@ -1,6 +1,6 @@
 # Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run demo sim test check build fuzz bench bless validation fmt python-test web web-test
+.PHONY: help run demo sim test check nightly build fuzz bench bless validation fmt python-test web web-test
 
 CARGO ?= cargo
 SEED ?= 0
@@ -73,6 +73,16 @@ web/node_modules/.ready: web/package.json web/package-lock.json
 
 fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000
 	$(YARD) fuzz --seed $(SEED) --count $(COUNT)
+
+# Seeds of the night: they follow from the commit and the day, so that every night tries new ones.
+NIGHT = $$(( 0x$$(printf '%s %s' "$$(git rev-parse HEAD)" "$$(date +%F)" | sha256sum | cut -c1-8) * 1000000 ))
+KILLS ?= 100
+FUZZ_SECONDS ?= 3600
+
+nightly: build ## What is too long for CI: 100 kills of the server, live tests three times, an hour of new fuzz seeds
+	YARD_TEST_KILLS=$(KILLS) $(CARGO) test -p yard --test live --locked --quiet the_server_may_be_killed_at_any_moment
+	for turn in 1 2 3; do $(CARGO) test -p yard --test live --locked --quiet || exit 1; done
+	$(YARD) fuzz --seed $(NIGHT) --seconds $(FUZZ_SECONDS)
 
 bench: build ## Measure everything and rewrite bench/RESULTS.md
 	$(CARGO) build --release --locked -p yard-solver --example packed

@@ -234,3 +234,28 @@ fn another_format_becomes_native() {
     assert!(native.starts_with("job_id,submit_s,gpus,"), "{native}");
     assert!(native.contains("30.5") && native.contains("ResNet-18") && native.contains("1000"), "{native}");
 }
+
+/// What `yard policies` says of live tests is so: each is there, and its source names the policy.
+#[test]
+fn policies_are_tested_live_by_the_tests_that_they_name() {
+    let listed = Dir::new().yard("policies -o json").json();
+    let mut named = 0;
+    for entry in listed["policies"].as_array().expect("a list of policies") {
+        let (policy, live) =
+            (entry["name"].as_str().expect("a name"), entry["live"].as_str().expect("a test"));
+        let Some((file, test)) = live.split_once("::") else { continue };
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live");
+        let text = std::fs::read_to_string(folder.join(format!("{file}.rs")))
+            .unwrap_or_else(|error| panic!("{live}: {error}"));
+        let at =
+            text.find(&format!("#[test]\nfn {test}()")).unwrap_or_else(|| panic!("there is no test {live}"));
+        let body = &text[at..];
+        let body = &body[..body.find("\n}\n").map_or(body.len(), |end| end + 2)];
+        assert!(
+            body.contains(&format!("policy {policy}")) || body.contains(&format!("cluster(\"{policy} ")),
+            "{live} does not run {policy}"
+        );
+        named += 1;
+    }
+    assert!(named >= 16, "only {named} policies are tested live");
+}

@@ -23,6 +23,7 @@ use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "afs",
+    live: "",
     family: "elastic",
     paper: "AFS, Hwang et al., NSDI 2021",
     there: "the rule for each device (AFS-L) and the one without lengths (AFS-P, reconstructed)",

@@ -30,6 +30,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "allox",
+    live: "",
     family: "matching",
     paper: "AlloX, Le et al., EuroSys 2020",
     there: "the matching of jobs to places from the end, exact for jobs of one device; `alpha`",

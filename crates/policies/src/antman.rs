@@ -30,6 +30,7 @@ use crate::seats::{Seat, Seats, fits_nodes};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "antman",
+    live: "company::an_opportunistic_job_sleeps_while_it_would_slow_a_guaranteed_one",
     family: "sharing",
     paper: "AntMan, Xiao et al., OSDI 2020",
     there: "guaranteed and opportunistic jobs, quotas, reservations, upgrades; agents measure and pause",

@@ -28,6 +28,7 @@ use crate::ranked::{finite, in_shape};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "backfill",
+    live: "",
     family: "queue",
     paper: "EASY, Lifka, JSSPP 1995",
     there: "the reservation of the head and who may go before it, by believed ends",

@@ -17,6 +17,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cost",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "all of it, and the artifact's own sum (`artifact=true`)",

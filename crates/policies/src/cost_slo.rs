@@ -21,6 +21,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "cost-slo",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "the ratio with deadlines as floors on speeds",

@@ -27,6 +27,7 @@ use crate::sizes::{behind, chosen, pinned};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "edf",
+    live: "",
     family: "deadline",
     paper: "Liu and Layland, J. ACM 1973",
     there: "all of it: the earliest deadline first, preemptive",

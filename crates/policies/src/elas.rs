@@ -20,6 +20,7 @@ use crate::ranked::{Moving, finite};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "elas",
+    live: "",
     family: "attained",
     paper: "E-LAS (reconstruction), Sultana et al., ICPP 2020",
     there: "an order by attained service over progress, with the properties that the abstract names",

@@ -31,6 +31,7 @@ use crate::ranked::{class, classes};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "elasticflow",
+    live: "policies::elasticflow_gives_a_deadline_what_it_needs_and_refuses_what_cannot_be",
     family: "deadline",
     paper: "Gu et al., ASPLOS 2023",
     there: "minimum satisfactory shares, admission (`--promises`), the rest by least growth of device time",

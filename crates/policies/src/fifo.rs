@@ -14,6 +14,7 @@ use crate::ranked::{Fixed, by_submission};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fifo",
+    live: "same::what_happened_live_happens_again_in_simulation",
     family: "queue",
     paper: "YARN-CS baseline in Gu et al., NSDI 2019",
     there: "all of it: in order of submission, the first that does not fit blocks the rest",

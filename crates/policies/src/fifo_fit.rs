@@ -13,6 +13,7 @@ use crate::ranked::{Fixed, by_submission};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fifo-fit",
+    live: "",
     family: "queue",
     paper: "fjf in the artifact of Gu et al., NSDI 2019",
     there: "all of it: in order of submission, past whoever does not fit",

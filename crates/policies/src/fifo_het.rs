@@ -24,6 +24,7 @@ use crate::{Entry, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fifo-het",
+    live: "",
     family: "queue",
     paper: "fifo_perf of Gavel, Narayanan et al., OSDI 2020",
     there: "all of it, with its pairs (`packed=true`)",

@@ -20,6 +20,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "finish-time",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020; Themis, NSDI 2020",
     there: "Gavel's form of it, with pairs (`packed=true`)",

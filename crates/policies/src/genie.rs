@@ -21,6 +21,7 @@ use crate::ranked::{LAST, finite};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "genie",
+    live: "",
     family: "deadline",
     paper: "after Chen et al., TPDS 2020 (reconstructed)",
     there: "the fewest devices that meet each deadline, the least slack first",

@@ -25,6 +25,7 @@ use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gittins",
+    live: "",
     family: "attained",
     paper: "2D-Gittins, Gu et al., NSDI 2019",
     there: "the index itself, by the distribution of past services",

@@ -21,6 +21,7 @@ use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "heet-like",
+    live: "",
     family: "elastic",
     paper: "in the manner of Heet, Mo et al., ASPLOS 2024",
     there: "a matching of jobs to pieces by a price of our own, then trades",

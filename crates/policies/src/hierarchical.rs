@@ -20,6 +20,7 @@ use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "hierarchical",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "two levels, by shares or first come, first served inside an entity",

@@ -20,6 +20,7 @@ use crate::Entry;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "hypersched",
+    live: "",
     family: "deadline",
     paper: "after Liaw et al., SoCC 2019 (reconstructed)",
     there: "explore, then exploit as the deadline comes near",

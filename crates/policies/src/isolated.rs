@@ -19,6 +19,7 @@ use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "isolated",
+    live: "",
     family: "sharing",
     paper: "baseline of Gavel, Narayanan et al., OSDI 2020",
     there: "all of it: the 1/n share of each kind",

@@ -24,6 +24,7 @@ use crate::seats::{Seat, Seats, Sort};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "kubeshare",
+    live: "policies::kubeshare_fills_devices_by_request_and_keeps_jobs_apart_by_label",
     family: "sharing",
     paper: "KubeShare 1.0, Yeh et al., HPDC 2020",
     there: "requests, limits, memory, affinity, anti-affinity and exclusion; best fit",

@@ -17,6 +17,7 @@ use crate::ranked::{Moving, finite};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "las",
+    live: "sharing::twenty_jobs_take_turns_on_four_devices_and_do_each_step_once",
     family: "attained",
     paper: "2D-LAS, Gu et al., NSDI 2019",
     there: "the order by attained device time, preemptive at beats",

@@ -91,6 +91,8 @@ use ranked::Unclassed;
 pub struct Entry {
     /// The name it is called by.
     pub name: &'static str,
+    /// The test in `crates/cli/tests/live` that runs it through real agents; empty where there is none.
+    pub live: &'static str,
     /// Policies of one kind: what they look at.
     pub family: &'static str,
     /// Where it comes from.

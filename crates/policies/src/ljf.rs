@@ -14,6 +14,7 @@ use crate::ranked::{Fixed, PREEMPTIVE, demand};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ljf",
+    live: "",
     family: "size",
     paper: "first-fit decreasing, Johnson, MIT 1973",
     there: "all of it: the most devices first",

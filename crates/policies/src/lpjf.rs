@@ -20,6 +20,7 @@ use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lpjf",
+    live: "",
     family: "artifact",
     paper: "lpjf in the artifact of Gu et al., NSDI 2019",
     there: "the artifact's order with its slip, digit for digit",

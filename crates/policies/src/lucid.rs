@@ -34,6 +34,7 @@ use crate::seats::{Seat, Seats};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lucid",
+    live: "policies::lucid_pairs_light_jobs_and_stops_nobody",
     family: "sharing",
     paper: "Lucid, Hu et al., ASPLOS 2023",
     there: "least device time first, pairs by sharing scores, no job is ever stopped",
@@ -128,7 +129,6 @@ fn score(view: &View, job: JobIdx) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::Path;
 
     use proptest::prelude::*;
     use serde_json::Value;
@@ -202,11 +202,7 @@ mod tests {
 
     /// Steps a second of the eight models, alone and in pairs; none, loudly, where they are not beside the project.
     fn measured() -> Option<Value> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/h200/time_sliced.json");
-        let Ok(text) = std::fs::read_to_string(path) else {
-            eprintln!("SKIPPED: ../shared/data/h200/time_sliced.json is absent");
-            return None;
-        };
+        let text = yard_needs::shared_text("h200/time_sliced.json")?;
         Some(serde_json::from_str(&text).expect("it is JSON"))
     }
 

@@ -26,6 +26,7 @@ use crate::sizes::{Growth, Size};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lyra",
+    live: "",
     family: "elastic",
     paper: "Lyra, Li et al., EuroSys 2023",
     there: "base sizes by the shortest, the knapsack of larger ones; lent nodes go back where that costs least (`--lend`)",

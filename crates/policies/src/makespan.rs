@@ -17,6 +17,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "makespan",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "all of it, with pairs (`packed=true`)",

@@ -19,6 +19,7 @@ use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "max-min",
+    live: "sharing::two_jobs_share_one_device_where_the_table_says_they_go_well_together",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "all of it, with pairs (`packed=true`)",

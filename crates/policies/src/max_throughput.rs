@@ -15,6 +15,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "max-throughput",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "all of it, with pairs (`packed=true`)",

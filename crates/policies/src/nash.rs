@@ -22,6 +22,7 @@ use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "nash",
+    live: "",
     family: "fair shares",
     paper: "Cole et al., EC 2013; Gavel, OSDI 2020",
     there: "proportional fairness; `strategy-proof=true` with the withheld parts left idle",

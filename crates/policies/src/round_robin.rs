@@ -18,6 +18,7 @@ use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "round-robin",
+    live: "freezing::on_several_cards_each_goes_on_where_it_lies",
     family: "sharing",
     paper: "time slicing of Gandiva, Xiao et al., OSDI 2018",
     there: "time slices of equal length for all",

@@ -32,6 +32,7 @@ use crate::together::{Room, memory_mib};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "salus",
+    live: "policies::salus_keeps_as_many_jobs_resident_as_memory_holds",
     family: "sharing",
     paper: "Salus, Yu and Chowdhury, MLSys 2020",
     there: "the rule by which memory is safe, its four orders",

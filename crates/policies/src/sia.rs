@@ -23,6 +23,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sia",
+    live: "policies::sia_gives_a_job_the_better_kind_and_more_devices_when_they_fall_free",
     family: "elastic",
     paper: "Sia, Jayaram Subramanya et al., SOSP 2023",
     there: "the program over configurations, restarts, goodput, ageing; solved with a proof",

@@ -14,6 +14,7 @@ use crate::ranked::{Fixed, PREEMPTIVE, demand};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sjf",
+    live: "",
     family: "size",
     paper: "baseline in Gu et al., NSDI 2019",
     there: "all of it: the fewest devices first, preemptive",

@@ -18,6 +18,7 @@ use crate::stable::with_ties;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "srsf",
+    live: "",
     family: "size",
     paper: "Gu et al., NSDI 2019",
     there: "all of it, by believed seconds left times devices",

@@ -18,6 +18,7 @@ use crate::stable::with_ties;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "srtf",
+    live: "same::what_was_stopped_live_is_stopped_in_simulation",
     family: "size",
     paper: "Schrage, Operations Research 1968",
     there: "all of it, by believed seconds left",

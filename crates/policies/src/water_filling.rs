@@ -18,6 +18,7 @@ use crate::{Entry, ParamError, Params, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "water-filling",
+    live: "",
     family: "fair shares",
     paper: "Gavel, OSDI 2020",
     there: "all of it, with pairs (`packed=true`)",

@@ -39,6 +39,7 @@ fn show(entry: &Entry, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "  paper    {}", entry.paper)?;
     writeln!(out, "  there    {}", entry.there)?;
     writeln!(out, "  missing  {}", entry.missing)?;
+    writeln!(out, "  tested   {}", if entry.live.is_empty() { "in simulation" } else { entry.live })?;
     writeln!(out, "  priorities {}; needs {}", entry.priority.name(), needs(entry))?;
     for (key, about) in entry.params {
         writeln!(out, "  {}:{key}=…  {about}", entry.name)?;
@@ -100,7 +101,14 @@ fn said(entry: &Entry) -> serde_json::Value {
         "there": entry.there, "missing": entry.missing, "rounds": entry.rounds,
         "priorities": entry.priority.name(),
         "needs": entry.needs.iter().map(|need| need.name()).collect::<Vec<_>>(), "params": params,
+        "live": entry.live,
     })
+}
+
+/// The test that runs it live, for the documentation.
+#[cfg(test)]
+fn tested(entry: &Entry) -> String {
+    if entry.live.is_empty() { "–".to_owned() } else { format!("`{}`", entry.live) }
 }
 
 #[cfg(test)]
@@ -142,10 +150,12 @@ mod tests {
             writeln!(text, "| {row} |").unwrap();
         }
         write!(text, "\n{}\n", MEANINGS.replace('\n', "\n\n")).unwrap();
-        text += "\n## What of each paper is there\n\n`yard policies NAME` prints the same for one of them.\n\n\
-                 | policy | what of the paper is there | what is not |\n|---|---|---|\n";
+        text += "\n## What of each paper is there\n\n`yard policies NAME` prints the same for one of them. \
+                 Tests are those in `crates/cli/tests/live`, through real agents on pretend devices; the other policies are tested \
+                 in simulation.\n\n| policy | what of the paper is there | what is not | tested live by |\n|---|---|---|---|\n";
         for entry in ALL {
-            writeln!(text, "| `{}` | {} | {} |", entry.name, entry.there, entry.missing).unwrap();
+            let row = [entry.there, entry.missing, &tested(entry)].join(" | ");
+            writeln!(text, "| `{}` | {row} |", entry.name).unwrap();
         }
         text += "\n## Parameters\n\nGiven as `--policy NAME:key=value`, as in `tiresias:promote=8`.\n\n| policy | key | meaning |\n|---|---|---|\n";
         for (entry, (key, about)) in

@@ -38,6 +38,7 @@ use crate::ranked::finite;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "chronus",
+    live: "policies::chronus_has_a_deadline_lease_devices_before_others",
     family: "deadline",
     paper: "Gao et al., SoCC 2021",
     there: "admission, leases by packing or the integer program, soft deadlines, spot devices for the rest",

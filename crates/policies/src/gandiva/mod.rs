@@ -31,6 +31,7 @@ use crate::{Entry, OTHER};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva",
+    live: "company::a_pair_that_does_less_together_is_undone_and_not_tried_again",
     family: "sharing",
     paper: "Gandiva, Xiao et al., OSDI 2018",
     there: "time slices, pairs by trial and measurement, growing and shrinking",

@@ -30,6 +30,7 @@ use crate::{Entry, WEIGHT};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "gandiva-fair",
+    live: "policies::gandiva_fair_divides_time_by_users_tickets_whoever_has_more_jobs",
     family: "fair shares",
     paper: "Gandiva_fair, Chaudhary et al., EuroSys 2020",
     there: "tickets by user, trades of kinds at the second price, stride scheduling by the rounds' accounts over the whole cluster",

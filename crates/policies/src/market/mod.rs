@@ -42,6 +42,7 @@ use crate::{Entry, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "market",
+    live: "policies::market_gives_a_job_that_asked_for_one_device_all_that_are_idle",
     family: "elastic",
     paper: "Switchyard; after Sia, SOSP 2023, and heSRPT, Berg et al., Performance 2020",
     there: "our own policy; all that it says",

@@ -27,6 +27,7 @@ use crate::sizes::{Growth, Step};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "optimus",
+    live: "",
     family: "elastic",
     paper: "Optimus, Peng et al., EuroSys 2018",
     there: "marginal gains of time, the fit of losses to a curve",

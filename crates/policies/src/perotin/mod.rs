@@ -36,6 +36,7 @@ use flow::Flow;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "perotin",
+    live: "",
     family: "workflow",
     paper: "Perotin, Sun and Raghavan, ICPP 2021",
     there: "both phases, planned anew at every event, and the lower bound",

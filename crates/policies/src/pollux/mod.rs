@@ -30,6 +30,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "pollux",
+    live: "",
     family: "elastic",
     paper: "Pollux, Qiao et al., OSDI 2021",
     there: "the power mean of speedups, the restart factor, at most one job that spans nodes on a node",

@@ -32,6 +32,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "shockwave",
+    live: "",
     family: "fair shares",
     paper: "Shockwave, Zheng et al., NSDI 2023",
     there: "Nash welfare over a window with the makespan term, the bound on unfairness, the restatement rule",

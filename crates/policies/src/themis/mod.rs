@@ -30,6 +30,7 @@ use crate::{Entry, OTHER, ParamError, Params};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "themis",
+    live: "",
     family: "fair shares",
     paper: "Themis, Mahajan et al., NSDI 2020",
     there: "finish-time fairness, auctions with hidden payments taken in time, leftovers for who was not asked",

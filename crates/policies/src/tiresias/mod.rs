@@ -41,6 +41,7 @@ use place::{keep_order, running_place, waiting_place};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "tiresias",
+    live: "policies::tiresias_stops_a_job_past_its_threshold_for_a_newcomer_and_no_other",
     family: "attained",
     paper: "discretised 2D-LAS, Gu et al., NSDI 2019",
     there: "queues with thresholds, places within them, promotion of who starves; `consolidate`: who loses speed when scattered waits for one node",
