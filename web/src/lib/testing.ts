@@ -7,7 +7,7 @@ export function job(more: Partial<Job> = {}): Job {
     id: 1, name: 'train', user: 'ada', tenant: null, state: 'pending', reason: null, gpus: 1, kind: null, nodes: [], frozen: [], priority: 0,
     deadline: null, promise: null, earliest: null, submitted_at: 0, started_at: null, ended_at: null, executed_s: 0, idle_s: null,
     step: null, steps: null, checkpointed: null, rate: null, starts: 0, preemptions: 0, migrations: 0, failures: 0, exit_code: null,
-    estimate: null, ...more,
+    length: null, estimate: null, ...more,
   };
 }
 

@@ -1,7 +1,11 @@
 // What the API answers, as far as the page reads it. The names are those of `/v1/openapi.json`.
 
 export interface Interval { low: number; mid: number; high: number | null }
-export interface Estimate { made_at: number; start: Interval | null; end: Interval | null }
+/** Why there is no interval. */
+export type Unknown = 'beyond' | 'scattered' | 'length';
+export interface Estimate { made_at: number; start: Interval | null; end: Interval | null; start_unknown: Unknown | null; end_unknown: Unknown | null }
+/** How long a job is of which nobody said so; no seconds: unknown. */
+export interface Length { seconds: number | null; alike: string; jobs: number }
 
 export interface Job {
   id: number;
@@ -33,6 +37,7 @@ export interface Job {
   migrations: number;
   failures: number;
   exit_code: number | null;
+  length: Length | null;
   estimate: Estimate | null;
   request?: Record<string, unknown>;
 }
@@ -147,6 +152,8 @@ export interface WhatIfRow {
   end: number | null;
   start_interval: Interval | null;
   end_interval: Interval | null;
+  start_unknown: Unknown | null;
+  end_unknown: Unknown | null;
   in_time: boolean | null;
   refused: string | null;
   earliest: number | null;

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { useGet } from '../lib/ask';
+import { lengthOf } from '../lib/foretold';
 import { ago, clock, count, percent, plural, short, span, where } from '../lib/format';
 import { go, link } from '../lib/route';
 import { holds, isOver, store, useClock, useStore } from '../lib/store';
@@ -145,6 +146,7 @@ function Glance({ job, now }: { job: JobView; now: number }) {
       {job.ended_at !== null && <Fact name="Ended">{clock(job.ended_at, now)} <small>{ago(job.ended_at, now)}</small></Fact>}
       {ran > 0 && <Fact name="Held devices for">{span(ran)} <small>{short((ran * job.gpus) / 3600)} device-hours</small></Fact>}
       {job.steps !== null && <Fact name="Steps">{count(job.step ?? 0)} of {count(job.steps)} <Bar part={(job.step ?? 0) / job.steps} label={percent((job.step ?? 0) / job.steps)} /></Fact>}
+      {job.length && <Fact name="Length">{lengthOf(job.length)}</Fact>}
       {job.checkpointed !== null && <Fact name="Safe up to">step {count(job.checkpointed)}</Fact>}
       {job.deadline !== null && <Fact name="Deadline">{clock(job.deadline, now)} <small>{ago(job.deadline, now)}{job.promise !== null ? ', promised' : ''}</small></Fact>}
       {job.earliest !== null && <Fact name="Earliest promise">{clock(job.earliest, now)}</Fact>}

@@ -1,5 +1,6 @@
 // When a job will start and end: the likely time, and the interval that holds nine times in ten.
 
+import { unknown } from '../lib/foretold';
 import { ago, clock } from '../lib/format';
 import type { Interval, Job } from '../lib/types';
 
@@ -12,7 +13,9 @@ export function EstimateBar({ job, now }: { job: Job; now: number }) {
   const at = (time: number) => `${Math.max(0, Math.min(100, ((time - now) / (until - now)) * 100))}%`;
   return (
     <div class="estimate">
+      {!start && estimate && job.started_at === null && <Reason name="starts" text={unknown(estimate.start_unknown)} />}
       {start && <Line name="starts" interval={start} at={at} until={until} now={now} hue="hue-1" />}
+      {estimate && !estimate.end && <Reason name="ends" text={unknown(estimate.end_unknown)} />}
       {estimate?.end && <Line name="ends" interval={estimate.end} at={at} until={until} now={now} hue="hue-0" />}
       {job.deadline !== null && (
         <div class="estimate-line">
@@ -21,8 +24,18 @@ export function EstimateBar({ job, now }: { job: Job; now: number }) {
           <span class="estimate-text">{ago(job.deadline, now)}</span>
         </div>
       )}
-      {estimate && <p class="note">Nine times in ten within the bar. Foretold {ago(estimate.made_at, now)} by running the scheduler forward.</p>}
+      {estimate && <p class="note">{(start ?? estimate.end) && 'Nine times in ten within the bar. '}Foretold {ago(estimate.made_at, now)} by running the scheduler forward.</p>}
       {!estimate && <p class="note">Not foretold yet.</p>}
+    </div>
+  );
+}
+
+/** A line without a bar: why there is none. */
+function Reason({ name, text }: { name: string; text: string }) {
+  return (
+    <div class="estimate-line">
+      <span class="estimate-name">{name}</span>
+      <span class="estimate-reason">{text}</span>
     </div>
   );
 }

@@ -1,9 +1,10 @@
 // The answers to a what-if beside each other, on one axis of time.
 
+import { unknown } from '../lib/foretold';
 import { ago, clock, plural, span, where } from '../lib/format';
 import { link } from '../lib/route';
 import { store } from '../lib/store';
-import type { Delay, Interval, WhatIf, WhatIfRow } from '../lib/types';
+import type { Delay, Interval, Unknown, WhatIf, WhatIfRow } from '../lib/types';
 
 export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
   const times = answer.rows.flatMap((row) => [row.start, row.end, row.end_interval?.high ?? null, row.start_interval?.high ?? null]);
@@ -33,8 +34,8 @@ function Way({ row, now, at }: { row: WhatIfRow; now: number; at: (time: number)
       <th scope="row">{row.label}{row.best && <span class="state node-up">best</span>}</th>
       <td>{row.kind ? <>{row.gpus} × {row.kind} <small class="below">{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
       <td class="ways-axis">{!row.refused && row.start !== null && <Span row={row} at={at} now={now} />}</td>
-      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} rough={row.rough} now={now} />}</td>
-      <td>{!row.refused && <When time={row.end} interval={row.end_interval} rough={row.rough_end} now={now} />}</td>
+      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} why={row.start_unknown} rough={row.rough} now={now} />}</td>
+      <td>{!row.refused && <When time={row.end} interval={row.end_interval} why={row.end_unknown} rough={row.rough_end} now={now} />}</td>
       <td>{row.in_time === false && <span class="bad">missed</span>}{row.in_time === true && <span class="good">kept</span>}</td>
       <td>{others(row)}</td>
     </tr>
@@ -52,13 +53,16 @@ function Span({ row, at, now }: { row: WhatIfRow; at: (time: number) => string; 
   );
 }
 
-function When({ time, interval, rough, now }: { time: number | null; interval: Interval | null; rough: boolean; now: number }) {
+interface WhenProps { time: number | null; interval: Interval | null; why: Unknown | null; rough: boolean; now: number }
+
+function When({ time, interval, why, rough, now }: WhenProps) {
   if (time === null) return <span class="note">not within weeks</span>;
   const low = interval ? Math.min(interval.low, time) : time;
   const high = interval ? (interval.high === null ? null : Math.max(interval.high, time)) : time;
   return (
     <>
       {rough && <abbr title="about">≈ </abbr>}{ago(Math.max(time, now), now)}
+      {!interval && why && <small class="below"><abbr title={unknown(why)}>or later</abbr></small>}
       {(high === null || high - low >= 1) && <small class="below">{span(Math.max(0, low - now))} – {high === null ? '…' : span(Math.max(0, high - now))}</small>}
     </>
   );

@@ -1,0 +1,27 @@
+// What is said where an estimate says nothing, or a job does not say how long it is.
+
+import { plural, span } from './format';
+import type { Length, Unknown } from './types';
+
+const REASONS: Record<Unknown, string> = {
+  beyond: 'not within weeks',
+  scattered: 'not known: it depends on which jobs come and how long others take',
+  length: 'length unknown',
+};
+
+/** Why there is no interval. */
+export function unknown(why: Unknown | null): string {
+  return REASONS[why ?? 'beyond'];
+}
+
+const ALIKE: Record<string, string> = {
+  name: ' of the same user, name and size',
+  user: ' of the same user and size',
+  size: ' of the same size',
+};
+
+/** How long a job is of which nobody said so, and by what that is known. */
+export function lengthOf(length: Length): string {
+  if (length.seconds === null) return 'unknown; state it with --duration';
+  return `not stated; about ${span(length.seconds)} by ${plural(length.jobs, 'past job')}${ALIKE[length.alike] ?? ''}`;
+}
