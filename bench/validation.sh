@@ -36,7 +36,8 @@ Figures of commit $commit against published ones, printed by \`yard validate\` a
   assignment beats.
 - **sia burst20**, **sia short40**: Sia's simulator on these workloads, 64 GPUs of three kinds, rounds of 60 s, speeds learned
   while jobs run. We give out devices between rounds and count restarts otherwise, so lower times are no like-for-like
-  win; GPU-hours may be 15 % more, a bound that was set after sia on burst20 was seen at 14 %.
+  win. GPU-hours are missed on burst20: jobs that are done sooner hold more devices, and each restart of a large one costs
+  more of them.
 - **shockwave**: Shockwave's simulator on its 120 jobs, 32 GPUs, rounds of 120 s. Finish-time fairness is measured as in its
   results: the completion time over 120/32 of the time alone. Devices that fall free within a round are given out at once.
   The bound on unfairness (\`rho\`) is the artifact's own, 1.

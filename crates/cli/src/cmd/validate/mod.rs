@@ -315,7 +315,7 @@ fn gavel(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         ("max_min_fairness_water_filling_perf", Some(14_558.5), None, 0.025),
         ("finish_time_fairness_perf", Some(15_839.9), None, 0.025),
         ("finish-time:rest=none", Some(15_839.9), None, 0.025),
-        ("max_sum_throughput_perf", Some(16_823.5), None, 0.03),
+        ("max_sum_throughput_perf", Some(16_823.5), None, 0.025),
         ("fifo_perf", Some(20_396.2), None, 0.025),
         ("min_total_duration_perf", None, Some(17.09), 0.015),
         ("max_min_fairness", Some(19_145.2), None, 0.04),
@@ -409,9 +409,14 @@ fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {
         ]);
     }
     writeln!(out, "{table}")?;
-    let ok = checks.iter().filter(|check| check.ok).count();
-    writeln!(out, "{ok} of {} figures within their tolerance", checks.len())?;
+    writeln!(out, "{}", counted(checks))?;
     Ok(())
+}
+
+/// How many figures are as they should be, and how many are not.
+fn counted(checks: &[Check]) -> String {
+    let ok = checks.iter().filter(|check| check.ok).count();
+    format!("{ok} of {} figures within their tolerance, {} MISSED", checks.len(), checks.len() - ok)
 }
 
 fn markdown(checks: &[Check]) -> String {
@@ -432,6 +437,7 @@ fn markdown(checks: &[Check]) -> String {
             check.allowed()
         );
     }
+    let _ = writeln!(text, "\n{}.", counted(checks));
     text
 }
 
@@ -442,16 +448,21 @@ mod tests {
     /// Those that take longest, of which parts are tested beside them.
     const FORESIGHT: [&str; 2] = ["estimates", "what-if"];
 
+    /// Figures that miss their tolerance, as suite, policy and figure: none but these, and these as long as they do.
+    const MISSED: [(&str, &str, &str); 2] =
+        [("gavel", "max_sum_throughput_perf", "avg JCT s"), ("sia burst20", "sia", "GPU-h")];
+
     /// The claim of docs/validation.md, on the data beside the checkout.
     #[test]
     fn reference_results_are_reproduced() {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        for (name, suite) in SUITES.iter().filter(|(name, _)| !FORESIGHT.contains(name)) {
-            match suite(&data).unwrap() {
-                Some(checks) => checks.iter().for_each(|check| assert!(check.ok, "{check:?}")),
-                None => eprintln!("SKIPPED: {name}: ../shared/data is absent"),
-            }
-        }
+        let Some(data) = yard_needs::shared("") else { return };
+        let suites = SUITES.iter().filter(|(name, _)| !FORESIGHT.contains(name));
+        let checks = suites.flat_map(|(name, suite)| {
+            suite(&data).unwrap().unwrap_or_else(|| panic!("{name}: its data are not in ../shared/data"))
+        });
+        let known = |check: &Check| MISSED.contains(&(check.suite, &check.policy, check.figure));
+        let news: Vec<_> = checks.filter(|check| check.ok == known(check)).collect();
+        assert!(news.is_empty(), "missed, or no longer missed: {news:#?}");
     }
 
     #[test]

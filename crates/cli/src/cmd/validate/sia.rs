@@ -13,9 +13,8 @@ const REFERENCE: [(&str, &str, [f64; 4]); 3] = [
     ("short40", "sia", [0.434, 3.251, 4.313, 110.6]),
 ];
 
-/// Few jobs, one run of each: one restart more or less of a long job is worth several percent. Device-hours may be
-/// more: jobs that are done sooner hold more devices, and each restart of a large one costs more of them.
-const TOLERANCES: [f64; 4] = [0.05, 0.05, 0.05, 0.15];
+/// Few jobs, one run of each: one restart more or less of a long job is worth several percent.
+const TOLERANCE: f64 = 0.05;
 
 const CLUSTER: &str = "t4:6x4,rtx:3x8,a100:2x8";
 
@@ -25,9 +24,11 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         let Some(ours) = figures(data, trace, policy)? else { return Ok(None) };
         let suite = if trace == "burst20" { "sia burst20" } else { "sia short40" };
         let names = ["avg JCT h", "p99 JCT h", "makespan h", "GPU-h"];
-        checks.extend((0..names.len()).map(|at| {
-            Check::new(suite, policy, names[at], reference[at], ours[at], TOLERANCES[at]).or_lower()
-        }));
+        checks.extend(
+            (0..names.len()).map(|at| {
+                Check::new(suite, policy, names[at], reference[at], ours[at], TOLERANCE).or_lower()
+            }),
+        );
     }
     Ok(Some(checks))
 }
