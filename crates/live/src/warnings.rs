@@ -1,4 +1,5 @@
-//! What the policy needs and is not told, and what a job asks for that nobody sees to: said when the server starts, and of each job when it is submitted.
+//! What the policy needs and is not told, and what a job asks for that nobody sees to: said when the server starts, and of
+//! each job when it is submitted.
 
 use yard_core::ids::ProfileId;
 use yard_core::job::JobSpec;
@@ -15,7 +16,7 @@ pub fn of_policy(policy: &str, needs: &[Knowledge]) -> Vec<String> {
 fn at_start(need: Knowledge) -> &'static str {
     match need {
         Knowledge::Durations => {
-            "goes by how long jobs take: those that do not say (--duration or --time) are taken to last an hour"
+            "goes by how long jobs take: those that do not say (--duration or --time) are taken to last as long as past jobs like them"
         }
         Knowledge::Progress => {
             "goes by how far jobs are: those that do not report their steps are taken to be as far as their duration says"
@@ -71,7 +72,7 @@ fn is_known(config: &Config, request: &JobRequest) -> bool {
 fn remedy(need: Knowledge) -> &'static str {
     match need {
         Knowledge::Durations => {
-            "goes by the length of jobs and this job states none: say how long it takes (--duration 2h, or --time)"
+            "goes by the length of jobs and this job states none, so that past jobs like it count: say how long it takes (--duration 2h, or --time)"
         }
         Knowledge::Speeds => {
             "goes by speeds on each kind and size and nothing is known of this job's: name its model (--model, with --throughputs at the server), or say how it trains (training)"

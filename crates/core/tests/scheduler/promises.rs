@@ -70,6 +70,24 @@ fn a_deadline_in_the_past_is_refused_in_one_sentence() {
 }
 
 #[test]
+fn who_does_not_say_how_long_it_takes_is_promised_nothing() {
+    let mut world = promising("a:1");
+    let open = |world: &World, late| yard_core::job::JobSpec {
+        deadline: Some(at(500.0)),
+        length: yard_core::job::Length::Predicted,
+        late,
+        ..world.spec("1")
+    };
+    world.step(Input::Submit(Box::new(open(&world, Late::Refuse))));
+    let Some(Event::Rejected { reason, .. }) = world.events.last() else { panic!("it was taken") };
+    assert!(reason.contains("how long it takes"), "{reason}");
+    world.step(Input::Submit(Box::new(open(&world, Late::Try))));
+    assert!(!world.events.iter().any(|event| matches!(event, Event::Promised { .. })));
+    world.settle();
+    assert_eq!(world.picture(), "a: 1", "it is tried");
+}
+
+#[test]
 fn of_soft_deadlines_the_best_that_can_be_kept_is_promised() {
     let mut world = promising("a:1");
     assert!(matches!(submit(&mut world, "1", 110.0, Late::Refuse), Event::Promised { .. }));

@@ -56,6 +56,16 @@ impl Others {
     }
 }
 
+/// What becomes of a job to which no time can be promised, because nobody said how long it takes.
+fn unsaid(late: Late) -> Answer {
+    let reason = "no time can be promised to a job that does not say how long it takes; state its length, or leave \
+                  late: refuse out";
+    match late {
+        Late::Try => Answer::Plain,
+        Late::Refuse => Answer::Refused { reason: reason.to_owned(), earliest: None },
+    }
+}
+
 impl State {
     /// What becomes of a job with a deadline. Changes nothing but how long stopping is reckoned to take.
     pub(in crate::engine) fn answer(&mut self, spec: &JobSpec) -> Answer {
@@ -71,7 +81,7 @@ impl State {
         };
         // Where how long it takes is anybody's guess, no time can be promised.
         if wishes.is_empty() || spec.length != Length::Stated {
-            return Answer::Plain;
+            return unsaid(spec.late);
         }
         if self.promises.kept.is_empty() {
             self.promises.stale = false;
