@@ -20,7 +20,7 @@ LOAD = 0.9
 # The last list of each is held out.
 KINDS = {
     "philly": ([1, 2], [3, 4]),
-    "itp": ([1, 2, 6, 9, 10], [3, 5, 7, 8]),
+    "itp": ([1, 2, 5, 6, 9, 10], [3, 4, 7, 8]),
     "sia": (["philly/workload-2", "saturn/workload-3"], ["philly/workload-5", "saturn/workload-6"]),
 }
 

@@ -12,6 +12,8 @@
 //!   age of T and n restarts. Sia has the second part only.
 //! * Nobody waits for ever: w grows with a job's weight and with the time it waited: twice as much after `patience`
 //!   times what it has left.
+//! * Where nobody said how long a job is, what it costs to have such a job done, by how past jobs ended after as much work
+//!   (Gittins' index), stands for what it has left; with that i/n counts squared, and waiting as its logarithm.
 //! * Priorities: each step doubles all that a job is worth, its deadline included, up to ten steps either way. An urgent
 //!   job goes first, but not for any price: one that gains little from devices leaves them to many that gain much.
 //! * A deadline is a budget. Jobs are planned by their minimum satisfactory shares (`yard_core::promise`), as late as may

@@ -14,7 +14,7 @@ const COST_MAX: f64 = 3000.0;
 
 /// How much being nearly done counts where that is known by an index only: an order by chances has many that are alike,
 /// and is worth something only if it is kept to.
-const OPEN: f64 = 1.0;
+const OPEN: f64 = 2.0;
 
 /// By how much a job must be nearer to its end than one that runs to have its devices, where the order moves as jobs run:
 /// equal ones would take turns.
@@ -51,7 +51,8 @@ impl Market {
             let short = if is_open(view, job) { OPEN } else { self.short };
             let even = (1.0 + short) / (1.0 + self.short);
             let counts = even * libm::pow(place, short) * libm::pow(devices, self.gang);
-            let weight = view.spec(job).weight * counts * (1.0 + waited(view, job) / patience);
+            let waited = grown(view, job, waited(view, job) / patience);
+            let weight = view.spec(job).weight * counts * (1.0 + waited);
             (job, Worth { weight, place, slowest, kept: kept(view, job) })
         };
         order.into_iter().enumerate().map(worth).collect()
@@ -88,6 +89,12 @@ fn seconds(view: &View, job: JobIdx, slowest: f64) -> f64 {
 /// Whether its length is believed by the past.
 fn is_open(view: &View, job: JobIdx) -> bool {
     view.lengths.is_some() && view.spec(job).length != Length::Stated
+}
+
+/// How much the time counts that a job waited, in its patience. Where nobody said how long it is, only as the logarithm: who
+/// runs does not wait, and waiting would soon undo an order by chances.
+fn grown(view: &View, job: JobIdx, waited: f64) -> f64 {
+    if is_open(view, job) { libm::log1p(waited) } else { waited }
 }
 
 /// Seconds since it was submitted in which it had no devices.
