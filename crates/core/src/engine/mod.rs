@@ -144,6 +144,7 @@ impl Engine {
     pub fn step(&mut self, now: Time, input: Input, out: &mut Vec<Effect>) {
         assert!(now >= self.state.now, "time went back from {} to {now}", self.state.now);
         self.state.now = now;
+        self.state.say_broken(out);
         match input {
             Input::Begin(settings) => self.begin(*settings),
             Input::Kind(name) => self.kind(&name),

@@ -55,7 +55,6 @@ impl Engine {
     pub(super) fn tick(&mut self, out: &mut Vec<Effect>) {
         self.renew(out);
         self.enter_due();
-        self.state.say_broken(out);
         if self.state.next_look().is_some_and(|time| time <= self.state.now) {
             // What was promised does not wait for a plan.
             self.state.dirty = true;

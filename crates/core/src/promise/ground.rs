@@ -73,7 +73,7 @@ impl Ground {
 
     /// Speaks for what a plan has.
     pub fn claim_plan(&mut self, owner: Option<JobIdx>, plan: &Plan) {
-        for (stretch, spot) in plan.iter() {
+        for (stretch, spot) in plan.iter().filter(|(stretch, _)| stretch.from < stretch.until) {
             let Stretch { from, until, .. } = *stretch;
             for (node, count) in spot {
                 let claim = Claim { owner, from, until, count: *count, planned: true };

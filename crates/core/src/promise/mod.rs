@@ -106,7 +106,9 @@ impl Ask {
                 continue;
             }
             let start = satisfy::start(stretch.until, self, stretch.shape, left);
-            let from = start.map_or(stretch.from, |start| grid.before(start).max(stretch.from));
+            // Between two beats the grid begins later than now, and perhaps later than it must.
+            let late = start.map(|start| grid.before(start)).filter(|from| Some(*from) <= start);
+            let from = late.map_or(stretch.from, |from| from.max(stretch.from));
             let first = Stretch { from, ..*stretch };
             return Some([&[first], &plan[at + 1..]].concat());
         }
@@ -126,4 +128,28 @@ pub fn plan(asks: &[Ask], timeline: &mut Timeline, grid: &Grid) -> Vec<Option<Ve
         Some(plan)
     };
     asks.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    #[test]
+    fn between_two_beats_a_plan_is_not_put_off_to_the_next_where_that_is_too_late() {
+        let secs = Time::from_secs;
+        let way = Way { shape: 0, speed: 1.0, devices: 1, takes: smallvec![(0, 1)], family: 0 };
+        let (by, from, overhead) = (secs(200.0), Time::ZERO, Span::ZERO);
+        let ask = Ask { by, from, left: 10.0, ways: vec![way], overhead, whole: false };
+        let grid = Grid::new(secs(90.0), Span::from_secs(60.0));
+        let trimmed = |until: f64| {
+            let plan = ask.trim(&[Stretch { from: secs(90.0), until: secs(until), shape: 0 }], &grid);
+            plan.map(|plan| plan[0].from)
+        };
+        assert_eq!(trimmed(110.0), Some(secs(90.0)), "at the beat at 120 s it would be over");
+        assert_eq!(trimmed(125.0), Some(secs(90.0)), "at the beat too little would be left of it");
+        assert_eq!(trimmed(131.0), Some(secs(120.0)));
+        assert_eq!(trimmed(99.0), None);
+    }
 }

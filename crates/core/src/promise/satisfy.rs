@@ -27,9 +27,9 @@ pub(super) fn start(until: Time, ask: &Ask, shape: u16, left: f64) -> Option<Tim
     until.0.checked_sub(needed.0).map(Time)
 }
 
-/// Seconds, and a little more than rounding may cost over many starts.
+/// Seconds, and a little more than rounding may cost over many starts: also where nothing but that is left to do.
 fn span(seconds: f64) -> Span {
-    Span::from_secs(seconds * (1.0 + 1e-9) + super::SLIP_S)
+    Span::from_secs(seconds.max(0.0) * (1.0 + 1e-9) + super::SLIP_S)
 }
 
 /// Those that are faster than all smaller ones.
@@ -169,6 +169,17 @@ mod tests {
         let whole = Ask { whole: true, ..ask(10, 3.0, &[(2, 1.0)]) };
         let plan = satisfy(&whole, &line, &round()).unwrap();
         assert!(plan.len() == 1 && plan[0].until <= secs(4), "{plan:?}");
+    }
+
+    #[test]
+    fn what_is_done_but_for_rounding_takes_a_stretch_that_lasts() {
+        let mut line = Timeline::new(Time::ZERO, &[2]);
+        line.take(&[(0, 1)], secs(0), secs(9));
+        // The last second in the larger size is enough but for the allowance, and in the smaller one more than that.
+        let job = Ask { from: secs(8), ..ask(10, 1.9985, &[(1, 0.5), (2, 2.0)]) };
+        let plan = satisfy(&job, &line, &round()).unwrap();
+        let stretch = |from, until, shape| Stretch { from: secs(from), until: secs(until), shape };
+        assert_eq!(plan, [stretch(8, 9, 0), stretch(9, 10, 1)]);
     }
 
     /// Whether any way of choosing a size for each second does the work; every change loses a second.

@@ -1,8 +1,8 @@
 //! Deadlines that are promised, and how they are kept.
 
 use yard_core::ids::JobId;
-use yard_core::job::{JobState, Late, Reward};
-use yard_core::message::{Event, Input};
+use yard_core::job::{JobSpec, JobState, Late, Reward};
+use yard_core::message::{Event, Input, Outcome};
 use yard_core::{Settings, Span, Time};
 
 use crate::common::{QUEUE, World};
@@ -18,7 +18,13 @@ fn promising(cluster: &str) -> World {
 /// Submits a job of 100 steps, one a second, with a deadline in so many seconds. The last word on it.
 fn submit(world: &mut World, shapes: &str, seconds: f64, late: Late) -> Event {
     let deadline = Some(world.now + Span::from_secs(seconds));
-    let spec = yard_core::job::JobSpec { deadline, late, ..world.spec(shapes) };
+    let spec = JobSpec { deadline, late, ..world.spec(shapes) };
+    world.step(Input::Submit(Box::new(spec)));
+    world.events.last().expect("an answer").clone()
+}
+
+/// Submits a job. The last word on it.
+fn ask(world: &mut World, spec: JobSpec) -> Event {
     world.step(Input::Submit(Box::new(spec)));
     world.events.last().expect("an answer").clone()
 }
@@ -63,7 +69,7 @@ fn what_was_promised_is_not_promised_again() {
 fn a_deadline_in_the_past_is_refused_in_one_sentence() {
     let mut world = promising("a:1");
     world.script("wait 10");
-    let spec = yard_core::job::JobSpec { deadline: Some(at(5.0)), ..world.spec("1") };
+    let spec = JobSpec { deadline: Some(at(5.0)), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
     let Some(Event::Rejected { reason, .. }) = world.events.last() else { panic!("it was taken") };
     assert!(reason.contains("in the past"), "{reason}");
@@ -92,11 +98,7 @@ fn of_soft_deadlines_the_best_that_can_be_kept_is_promised() {
     let mut world = promising("a:1");
     assert!(matches!(submit(&mut world, "1", 110.0, Late::Refuse), Event::Promised { .. }));
     let rewards = [(120.0, 10.0), (180.0, 8.0), (230.0, 5.0)].map(|(by, worth)| Reward { by: at(by), worth });
-    let spec = yard_core::job::JobSpec {
-        deadline: Some(at(120.0)),
-        rewards: Some(rewards.into()),
-        ..world.spec("1")
-    };
+    let spec = JobSpec { deadline: Some(at(120.0)), rewards: Some(rewards.into()), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
     let promised = Event::Promised { job: JobId(1), by: at(230.0), devices: 1 };
     assert_eq!(world.events.last(), Some(&promised));
@@ -124,7 +126,7 @@ fn a_long_job_with_little_time_to_spare_is_planned_before_short_ones_that_are_du
         assert!(matches!(submit(&mut world, "1", 250.0, Late::Refuse), Event::Promised { .. }));
     }
     // As late as may be both short ones run from 150 s on, which leaves 210 s of the 310.
-    let long = yard_core::job::JobSpec { deadline: Some(at(310.0)), steps: 300.0, ..world.spec("1") };
+    let long = JobSpec { deadline: Some(at(310.0)), steps: 300.0, ..world.spec("1") };
     world.step(Input::Submit(Box::new(long)));
     let promised = Event::Promised { job: JobId(2), by: at(310.0), devices: 1 };
     assert_eq!(world.events.last(), Some(&promised));
@@ -145,4 +147,59 @@ fn a_promise_that_may_not_be_kept_is_said_to_be_at_risk_once() {
     world.script("wait 50");
     assert_eq!(risks(&world).len(), 1);
     assert_eq!(world.picture(), "a: 0 | b: . | waits 1");
+}
+
+#[test]
+fn what_is_scattered_just_before_a_deadline_is_looked_for_earlier() {
+    let mut world = promising("a:2 b:1 c:2");
+    let by = |seconds: f64, shapes: &str, world: &World| JobSpec {
+        deadline: Some(at(seconds)),
+        ..world.spec(shapes)
+    };
+    // From 100 s to 150 s on b, which has no more than it asks for; from 156 s to 200 s, and not before, on a.
+    let early = JobSpec { steps: 50.0, ..by(150.0, "1", &world) };
+    let late = JobSpec { steps: 40.0, not_before: Some(at(152.0)), ..by(200.0, "2@node", &world) };
+    assert!(matches!(ask(&mut world, early), Event::Promised { .. }));
+    assert!(matches!(ask(&mut world, late), Event::Promised { .. }));
+    // At any time there are three devices, but from 110 s to 200 s never the same: it must be done before 156 s.
+    let wide = JobSpec { steps: 90.0, ..by(200.0, "3", &world) };
+    assert_eq!(ask(&mut world, wide), Event::Promised { job: JobId(2), by: at(200.0), devices: 3 });
+}
+
+#[test]
+fn who_may_not_be_stopped_and_is_about_to_have_its_devices_is_not_planned_elsewhere() {
+    let mut world = promising("a:1");
+    world.obeys = false;
+    world.script("submit 1");
+    world.started(0);
+    submit(&mut world, "1", 300.0, Late::Refuse);
+    let by = |seconds: f64, world: &World| JobSpec { deadline: Some(at(seconds)), ..world.spec("1") };
+    // Before the last hundred seconds, which are the other's: it is to have the device from 148 s on.
+    let whole = JobSpec { steps: 50.0, pausable: false, ..by(280.0, &world) };
+    assert!(matches!(ask(&mut world, whole), Event::Promised { job: JobId(2), .. }));
+    world.script("wait 150; cancel 1");
+    assert_eq!(world.picture(), "a: 0 | stops 0 | waits 2");
+    // Planned anew, the other would begin at 230 s; but it begins as soon as the device is given back.
+    let short = JobSpec { steps: 30.0, ..by(200.0, &world) };
+    let answer = ask(&mut world, short);
+    assert!(matches!(answer, Event::Unpromised { job: JobId(3), .. }), "{answer:?}");
+    world.stopped(0, Outcome::Saved);
+    world.script("wait 1");
+    assert_eq!(world.state(2), Some(JobState::Starting), "{}", world.picture());
+}
+
+#[test]
+fn a_promise_that_is_broken_by_a_microsecond_is_said_to_be_at_risk_before_its_job_is_done() {
+    let round = Span::from_secs(60.0);
+    let settings = Settings { promises: true, round, lease: Span(u64::MAX), ..Settings::default() };
+    let mut world = World::with(settings, "a:1");
+    assert!(matches!(submit(&mut world, "1", 150.0, Late::Refuse), Event::Promised { .. }));
+    world.script("wait 150");
+    let risk = |event: &Event| matches!(event, Event::AtRisk { job: JobId(0), .. });
+    assert!(!world.events.iter().any(risk), "it may still be done in time");
+    world.now = world.now + Span(1);
+    world.stopped(0, Outcome::Finished);
+    let said = world.events.iter().position(risk).expect("it is too late");
+    let ended = world.events.iter().position(|event| matches!(event, Event::Ended { .. }));
+    assert!(Some(said) < ended, "{:?}", world.events);
 }

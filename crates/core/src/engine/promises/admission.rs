@@ -6,7 +6,7 @@ use super::asks::Free;
 use crate::ids::JobIdx;
 use crate::job::{JobSpec, Late, Length};
 use crate::message::Event;
-use crate::promise::{Ask, Grid, Plan, earliest, hold_on, spot_of};
+use crate::promise::{Ask, Grid, Plan, Spot, Stretch, earliest, hold_on, spot_of};
 use crate::state::{Promise, State};
 use crate::units::{MICROS, Span, Time};
 
@@ -204,8 +204,8 @@ impl State {
             if plans.contains_key(job) {
                 continue;
             }
-            // One that may not be stopped can go nowhere else.
-            let bound = ask.whole && self.run(*job).lease.is_some();
+            // One that may not be stopped can go nowhere else once it has devices, or is about to.
+            let bound = ask.whole && (self.run(*job).lease.is_some() || self.is_seated(*job));
             let plan = self.fit(&self.specs[job.index()], ask, free, grid).filter(|_| !bound)?;
             free.take(Some(*job), ask, &plan, grid);
             plans.insert(*job, plan);
@@ -213,16 +213,27 @@ impl State {
         Some(())
     }
 
-    /// The plan of who has the devices it must have and goes on with them.
+    /// The plan of who has the devices it must have and goes on with them, or is about to and may not be stopped then.
     pub(super) fn plan_on(&self, job: JobIdx, ask: &Ask, others: Others, free: &Free) -> Option<Plan> {
+        let seated = ask.whole && self.is_seated(job);
+        let plan =
+            if seated { self.promises.kept.get(&job).map(|promise| promise.plan.clone()) } else { None };
+        let plan = plan.or_else(|| self.going_on(job, ask, others))?;
+        let fits = |(stretch, spot): (&Stretch, &Spot)| {
+            let span = (stretch.from.max(self.now), stretch.until);
+            free.ground.lacking(&self.nodes, spot, span, &[]).is_empty()
+        };
+        let all_fit = plan.iter().all(fits);
+        all_fit.then_some(plan)
+    }
+
+    fn going_on(&self, job: JobIdx, ask: &Ask, others: Others) -> Option<Plan> {
         let due = self.promises.due.contains_key(&job);
         let goes_on = ask.whole || (due && matches!(others, Others::HoldOn));
         let (shape, on) = self.ask_on(job, ask).filter(|_| goes_on)?;
         let stretch = hold_on(&on, shape, self.now)?;
         let lease = self.run(job).lease.and_then(|lease| self.leases.get(lease))?;
-        let spot = spot_of(&lease.placement);
-        let lacking = free.ground.lacking(&self.nodes, &spot, (stretch.from, stretch.until), &[]);
-        lacking.is_empty().then(|| Plan { stretches: vec![stretch], spots: vec![spot] })
+        Some(Plan { stretches: vec![stretch], spots: vec![spot_of(&lease.placement)] })
     }
 
     /// When a job can be done at the earliest on what is free, and how. What fits by counting may find no place, so

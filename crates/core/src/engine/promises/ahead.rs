@@ -86,12 +86,9 @@ impl State {
     fn bind_late(&mut self, job: JobIdx, out: &mut Vec<Effect>) {
         self.promises.due.remove(&job);
         let lease = self.run(job).lease;
-        self.set_plan(job, Plan::default(), None, out);
         self.note_bound(lease.as_slice());
         let (end, by) = (self.early_end(job), self.run(job).promise.unwrap_or(Time::NEVER));
-        if end > by {
-            self.set_plan(job, Plan::default(), Some(Some(end)), out);
-        }
+        self.set_plan(job, Plan::default(), (end > by).then_some(Some(end)), out);
     }
 
     fn find_due(&mut self) {
@@ -122,7 +119,8 @@ impl State {
         }
     }
 
-    /// A promise that is broken and was not said to be at risk is said to be, at once and not at the next beat.
+    /// A promise that is broken and was not said to be at risk is said to be, at once and not at the next beat: before
+    /// anything else that happens then, the end of its job too.
     pub(in crate::engine) fn say_broken(&mut self, out: &mut Vec<Effect>) {
         if self.promises.first.is_none_or(|first| first > self.now) || !self.settings.promises {
             return;
@@ -144,7 +142,7 @@ impl State {
     /// When a promise that is not said to be at risk will be broken, if nothing happens.
     pub(super) fn broken_at(&self, job: JobIdx) -> Option<Time> {
         let calm = self.promises.kept.get(&job).is_some_and(|promise| !promise.at_risk);
-        self.run(job).promise.filter(|_| calm).map(|by| by + SLIP + SLIP)
+        self.run(job).promise.filter(|_| calm).map(|by| by + Span(1))
     }
 
     /// Some plans are too little: their jobs are slower than they were believed to be, or failed, or lost their nodes. All
@@ -179,9 +177,26 @@ impl State {
         self.set_plan(job, plan, late, out);
     }
 
-    /// Plans around what nobody reckoned with. Whose plan still fits keeps it, earliest first: what holds is not given up
-    /// for a search that might not find it again. What is at risk is tried anew.
+    /// Plans around what nobody reckoned with. What is at risk is tried anew; but who holds devices and may not be stopped
+    /// has those, whatever was planned, and others are planned around it.
     fn plan_around(&mut self, out: &mut Vec<Effect>) {
+        loop {
+            let short = self.misfits();
+            let (bound, short): (Vec<JobIdx>, Vec<JobIdx>) =
+                short.into_iter().partition(|job| self.stays_put(*job));
+            if bound.is_empty() {
+                if !short.is_empty() {
+                    self.plan_again(&short, out);
+                }
+                return;
+            }
+            bound.into_iter().for_each(|job| self.bind_late(job, out));
+        }
+    }
+
+    /// Jobs at risk, and those whose plans do not fit. Whose plan still fits keeps it, earliest first: what holds is not
+    /// given up for a search that might not find it again.
+    fn misfits(&self) -> Vec<JobIdx> {
         let (grid, room) = (self.grid(), self.room());
         let mut ground = self.open(&room, &grid).ground;
         let mut short = Vec::new();
@@ -198,9 +213,7 @@ impl State {
                 short.push(job);
             }
         }
-        if !short.is_empty() {
-            self.plan_again(&short, out);
-        }
+        short
     }
 
     fn set_plan(&mut self, job: JobIdx, plan: Plan, late: Option<Option<Time>>, out: &mut Vec<Effect>) {

@@ -142,7 +142,7 @@ impl State {
     }
 
     /// Whether a lease's devices cannot be had before its jobs are done. Those that were planned for are.
-    fn binds(&self, lease: &Lease) -> bool {
+    pub(super) fn binds(&self, lease: &Lease) -> bool {
         let binding = lease.jobs.iter().any(|job| self.is_binding(*job));
         binding && lease.state != LeaseState::Ending && !self.is_planned(lease)
     }
@@ -152,6 +152,13 @@ impl State {
         let promise = lease.jobs.first().and_then(|job| self.promises.kept.get(job));
         let spot = promise.and_then(|promise| promise.plan.spots.first());
         lease.is_due(&self.promises.due) && spot.is_some_and(|spot| *spot == spot_of(&lease.placement))
+    }
+
+    /// Whether a job is to have the devices of its plan as soon as others gave them back.
+    pub(super) fn is_seated(&self, job: JobIdx) -> bool {
+        let leases = self.book.shares_of(job).iter().filter_map(|share| self.book.entry(*share).lease);
+        let mut leases = leases.filter_map(|id| self.leases.get(id));
+        leases.any(|lease| lease.state == LeaseState::Promised && self.is_planned(lease))
     }
 
     /// Puts new leases on record that cannot be stopped in time for others. Who began early has no plan any more.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Gate;
 use crate::book::ShareId;
 use crate::engine::Engine;
-use crate::ids::JobIdx;
+use crate::ids::{JobIdx, LeaseId};
 use crate::leases::{Lease, LeaseState};
 use crate::message::{Effect, Why};
 use crate::promise::spot_of;
@@ -25,6 +25,7 @@ impl Engine {
             return;
         }
         state.look_ahead(out);
+        self.drop_unplanned(out);
         let mut seats: Vec<rounds::Seat> = Vec::new();
         for (job, shape) in self.state.promises.due.clone() {
             self.state.stay(job, shape);
@@ -54,6 +55,22 @@ impl Engine {
             &seats,
         );
         self.carry_out(decision, out);
+    }
+
+    /// Who may not be stopped and was planned anew before it had its devices does not get them: it would be in the way
+    /// of others for as long as it runs.
+    fn drop_unplanned(&mut self, out: &mut Vec<Effect>) {
+        let state = &self.state;
+        let lost = |(id, lease): &(LeaseId, &Lease)| {
+            let waits = lease.state == LeaseState::Promised && !state.promises.bound.contains_key(id);
+            waits && state.binds(lease)
+        };
+        let lost: Vec<_> = state.leases.iter().filter(lost).map(|(id, lease)| (id, lease.share)).collect();
+        for (lease, share) in lost {
+            self.state.release(lease);
+            self.state.book.unchoose(share);
+            self.end_lease(lease, Why::Moved, out);
+        }
     }
 
     /// The share through which a job has what it was promised; a new one in the place of all that it had, where none

@@ -15,7 +15,8 @@
 //!
 //! - *A submission* takes what is free, or all plans are replaced by plans that fit; else it is not promised. Where it
 //!   could hold devices for longer than `settle` after it is told to stop, `settle` grows if all plans fit with that;
-//!   else the job itself is bound whenever it runs (`admission`).
+//!   else the job itself is bound whenever it runs (`admission`). Who may not be stopped and is about to have its devices
+//!   keeps its plan: they may be given to it at any time.
 //! - *A start by the policy* takes nothing from anybody if the job gives its devices back within `settle`. One that does
 //!   not starts only where nobody else speaks for its devices until it is done (`gate`), is put on record with that
 //!   time, and nobody joins it, who would make it slower. If it was promised something itself it is done in time there,
