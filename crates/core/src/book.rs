@@ -429,12 +429,14 @@ impl Book {
         for job in &share.jobs {
             runs[job.index()].rank = share.rank;
         }
-        let row = match (self.known(&share), heir) {
-            (Some(row), _) => row,
-            (None, Some(row)) => {
+        let row = match (heir, self.known(&share)) {
+            // What is left of a group without those who are bound elsewhere may be a share that waits beside the one
+            // that holds the devices.
+            (Some(row), _) => {
                 share = self.pass_on(row, share, specs);
                 row
             }
+            (None, Some(row)) => row,
             (None, None) => self.insert(&share, now, specs, runs),
         };
         if self.entry(row).shape != share.shape {
