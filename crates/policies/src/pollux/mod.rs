@@ -72,7 +72,8 @@ impl Policy for Pollux {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let cluster = Cluster::new(view);
         let rows: Vec<Row> = view.active().map(|job| self.row(view, &cluster, job)).collect();
-        let selection = solve(&cluster, &rows).map_err(|error| PolicyError(error.to_string()))?;
+        let mut selection = solve(&cluster, &rows).map_err(|error| PolicyError(error.to_string()))?;
+        stay(&rows, &mut selection);
         let shares =
             rows.iter().zip(&selection.chosen).filter_map(|(row, at)| share(view, row, *at)).collect();
         let mut allocation = Allocation::preemptive(Shares::All(shares));
@@ -100,6 +101,9 @@ struct Row {
     options: Vec<Opt>,
     /// It keeps what it has.
     pinned: bool,
+    /// Whether it holds devices, and the option that it holds, if that is one.
+    holds: bool,
+    held: Option<u32>,
     /// The shape it may use when devices fall free.
     least: Option<u16>,
 }
@@ -124,9 +128,13 @@ impl Pollux {
             uses: cluster.uses(&view.spec(job).shapes[shape as usize]),
         };
         let least = ladders.iter().map(|ladder| ladder[0]).min_by_key(|size| size.devices);
+        let run = view.run(job);
+        let held = shapes.iter().position(|shape| run.lease.is_some() && *shape == run.shape);
         Row {
             job,
             nothing: self.term(0.0),
+            holds: run.lease.is_some(),
+            held: held.map(|at| at as u32),
             options: shapes.into_iter().map(option).collect(),
             pinned: kept.is_some(),
             least: least.map(|size| size.shape),
@@ -179,17 +187,51 @@ fn share(view: &View, row: &Row, at: Option<u32>) -> Option<Share> {
     }
 }
 
+/// Who is to lose its devices to one that holds none and would make no more of them keeps them. Two that are equal would
+/// otherwise take them from each other in every round, and where a start takes longer than that neither would ever run.
+fn stay(rows: &[Row], selection: &mut Selection) {
+    let loses = |at: &usize| !rows[*at].pinned && selection.chosen[*at].is_none() && rows[*at].held.is_some();
+    let losers: Vec<usize> = (0..rows.len()).filter(loses).collect();
+    for loser in losers {
+        let taker = (0..rows.len()).find(|at| rows[*at].gains_nothing(selection.chosen[*at], &rows[loser]));
+        if let Some(taker) = taker {
+            let worth =
+                |row: &Row, at: Option<u32>| at.map_or(0.0, |at| row.worth(&row.options[at as usize]));
+            selection.objective += worth(&rows[loser], rows[loser].held);
+            selection.objective -= worth(&rows[taker], selection.chosen[taker]);
+            selection.bound = selection.bound.max(selection.objective);
+            selection.chosen.swap(loser, taker);
+            selection.chosen[loser] = rows[loser].held;
+        }
+    }
+}
+
+impl Row {
+    /// What it adds where it has this.
+    fn worth(&self, option: &Opt) -> f64 {
+        self.nothing - option.term
+    }
+
+    /// Whether it holds nothing and is to have what would do as much for a holder of no more than that.
+    fn gains_nothing(&self, chosen: Option<u32>, holder: &Row) -> bool {
+        let (Some(chosen), Some(held)) = (chosen.filter(|_| !self.holds), holder.held) else { return false };
+        let (own, held) = (&self.options[chosen as usize], &holder.options[held as usize]);
+        let enough =
+            |(what, count): &(u16, u32)| own.uses.iter().any(|(of, many)| of == what && many >= count);
+        holder.worth(held) >= self.worth(own) && held.uses.iter().all(enough)
+    }
+}
+
 fn solve(cluster: &Cluster, rows: &[Row]) -> Result<Selection, SolveError> {
     let capacity: Vec<u32> = cluster.devices.iter().chain(&cluster.nodes).copied().collect();
     let mut choice = Choice::new(capacity);
-    let worth = |row: &Row, option: &Opt| row.nothing - option.term;
     for row in rows.iter().filter(|row| row.pinned) {
-        choice.pin(worth(row, &row.options[0]), &row.options[0].uses)?;
+        choice.pin(row.worth(&row.options[0]), &row.options[0].uses)?;
     }
     for row in rows {
         choice.row();
         for option in row.options.iter().filter(|_| !row.pinned) {
-            choice.option(worth(row, option), &option.uses)?;
+            choice.option(row.worth(option), &option.uses)?;
         }
     }
     Ok(choice.solve(&LIMITS))
@@ -298,6 +340,22 @@ mod tests {
         assert_eq!(HARMONIC.kept(&view, JobIdx(0), 0), 1.0);
         running(&mut view, 0, 0, 9);
         assert_eq!(HARMONIC.kept(&view, JobIdx(0), 1), 0.0);
+    }
+
+    #[test]
+    fn of_two_that_are_equal_the_one_that_runs_runs_on() {
+        let sizes = vec![(0, 7, 1.0), (0, 9, 1.1)];
+        for (holder, slower) in [(0, 1.0), (1, 1.0), (0, 0.5), (1, 0.5)] {
+            // A speedup is relative, so that one at half the speed is no less.
+            let half = sizes.iter().map(|(kind, devices, speed)| (*kind, *devices, speed * slower)).collect();
+            let mut view = view(&[9], &[(sizes.clone(), 1e3), (half, 1e3)]);
+            view.now = Time::from_secs(1e4);
+            running(&mut view, holder, 1, 300);
+            let answer = policy("pollux").allocate(&view).unwrap();
+            let Shares::All(shares) = answer.shares else { panic!("all") };
+            let first = shares.iter().find(|share| share.rank.0 < 0.0).unwrap();
+            assert_eq!((first.jobs[0], first.shape), (JobIdx(holder as u32), Some(1)), "{shares:?}");
+        }
     }
 
     #[test]
