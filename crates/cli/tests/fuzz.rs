@@ -75,6 +75,48 @@ fn promises_stay_sound_and_jobs_end_on_seeds_where_they_did_not() {
     }
 }
 
+/// Who may not be stopped and was about to have its devices was planned elsewhere, and had them all the same.
+#[test]
+fn who_is_about_to_begin_and_may_not_be_stopped_keeps_its_plan() {
+    hold([80004467, 80265077]);
+}
+
+/// One that was slower than believed and may not be stopped was planned anew, for later, and then moved about.
+#[test]
+fn who_runs_and_may_not_be_stopped_is_planned_around() {
+    hold([80914463]);
+}
+
+/// A plan had a stretch from one instant to the same.
+#[test]
+fn no_plan_has_a_stretch_that_does_not_last() {
+    hold([80097808]);
+}
+
+/// Jobs ended less than two milliseconds after what they were promised, and nobody had said that they might.
+#[test]
+fn a_promise_that_is_broken_by_little_is_said_to_be_at_risk() {
+    hold([80138017, 80482464, 80609818, 80649097]);
+}
+
+/// A group passed its devices on to what was left of another, which already waited as a share of its own.
+#[test]
+fn shares_of_a_job_never_add_up_to_more_than_one() {
+    hold([80216295]);
+}
+
+/// Two jobs of which neither gains more took devices from each other before either had started.
+#[test]
+fn equal_jobs_do_not_stop_each_other_for_ever() {
+    hold([80086624]);
+}
+
+fn hold<const N: usize>(seeds: [u64; N]) {
+    for seed in seeds {
+        Dir::new().yard(&format!("fuzz --seed {seed} --count 1")).printed();
+    }
+}
+
 /// Deadlines that were promised, where nothing happens that nobody could plan for.
 #[test]
 fn promises_are_kept_whatever_the_policy() {

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use yard_sim::fuzz::Part;
 
+use crate::clock::Stopwatch;
 use crate::output;
 use case::{Case, Failure};
 use sweep::{Sweep, sweep};
@@ -18,7 +19,7 @@ use sweep::{Sweep, sweep};
 /// Which seeds to try.
 #[derive(Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 7000000 --seconds 60\n  yard fuzz --seed 61 --count 1\n\nFailing seeds are listed at the end. One of each kind is made short and printed, with the command that\nrepeats it; the exit status is then 1."
+    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 7000000 --seconds 60\n  yard fuzz --seed 61 --count 1\n\nFailing seeds are listed at the end. One of each kind is made short and printed, with the command that\nrepeats it, all of them within half a minute; the exit status is then 1."
 )]
 pub(crate) struct FuzzArgs {
     /// The first seed
@@ -47,6 +48,9 @@ pub(crate) struct FuzzArgs {
 /// The default of `--count`.
 const COUNT: u64 = 200;
 
+/// Seconds in which failures are made short, all together: one that never ends takes long to try.
+const SHORTEN_S: f64 = 30.0;
+
 pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if !args.keep.is_empty() && args.count() != 1 {
         bail!("--keep names parts of one seed's scenario: add --count 1");
@@ -70,8 +74,10 @@ fn report(args: &FuzzArgs, swept: &Sweep, out: &mut dyn Write) -> anyhow::Result
     for failure in &swept.failures {
         kinds.entry(failure.kind()).or_insert(failure);
     }
+    let each = SHORTEN_S / kinds.len() as f64;
     for failure in kinds.values() {
-        writeln!(out, "{}", args.case(failure.seed).explained(failure))?;
+        let watch = Stopwatch::start();
+        writeln!(out, "{}", args.case(failure.seed).explained(failure, &|| watch.seconds() < each))?;
     }
     writeln!(out, "{}; {} seeds FAILED:", swept.sums(args.seed), swept.failures.len())?;
     for failure in &swept.failures {
@@ -141,6 +147,16 @@ mod tests {
         let (code, again) = fuzz(&FuzzArgs { keep, ..args(case::BROKEN, seed, 1) });
         assert_eq!(code, ExitCode::from(1));
         assert!(again.contains("two jobs that want one node"), "{again}");
+    }
+
+    #[test]
+    fn a_failure_is_printed_as_short_as_it_was_when_the_time_was_up() {
+        let args = args(case::BROKEN, 0, 60);
+        let failed = |seed: u64| args.case(seed).check().err();
+        let failure = (0..60).find_map(failed).expect("some seed has two such jobs");
+        let said = args.case(failure.seed).explained(&failure, &|| false);
+        assert!(said.contains("Made short in 0 tries") && said.contains("when the time was up"), "{said}");
+        assert!(said.contains("two jobs that want one node") && said.contains("Repeat it: "), "{said}");
     }
 
     #[test]

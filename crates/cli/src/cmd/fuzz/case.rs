@@ -75,20 +75,22 @@ impl Case<'_> {
         self.held(&scenario).map_err(|says| Failure { seed: self.seed, with, says })
     }
 
-    /// The failure and its scenario, as short as it can be made, and how to repeat it.
-    pub(super) fn explained(&self, failure: &Failure) -> String {
+    /// The failure and its scenario, as short as it can be made while there is time, and how to repeat it.
+    pub(super) fn explained(&self, failure: &Failure, in_time: &dyn Fn() -> bool) -> String {
         let whole = self.scenario();
         let all = if self.keep.is_empty() { whole.parts() } else { self.keep.to_vec() };
         let mut tries = 0;
         let parts = shrink(all, &mut |parts| {
-            tries += 1;
-            self.held(&whole.only(parts)).is_err_and(|says| kind(&says) == failure.kind())
+            let tried = in_time();
+            tries += usize::from(tried);
+            tried && self.held(&whole.only(parts)).is_err_and(|says| kind(&says) == failure.kind())
         });
+        let over = if in_time() { "" } else { ", when the time was up" };
         let short = whole.only(&parts);
         let says = self.held(&short).err().unwrap_or_else(|| failure.says.clone());
         let names: Vec<_> = parts.iter().map(Part::to_string).collect();
         format!(
-            "seed {} ({}): {says}\nMade short in {tries} tries, from {} to {}:\n{short}Repeat it: yard fuzz --seed {} --count 1{} --keep {}\nThe whole:  yard fuzz --seed {} --count 1{}\n",
+            "seed {} ({}): {says}\nMade short in {tries} tries, from {} to {}{over}:\n{short}Repeat it: yard fuzz --seed {} --count 1{} --keep {}\nThe whole:  yard fuzz --seed {} --count 1{}\n",
             self.seed,
             failure.with,
             whole.size(),
