@@ -105,6 +105,18 @@ fn shares_of_a_job_never_add_up_to_more_than_one() {
     hold([80216295]);
 }
 
+/// One that was let in early, and lost its node before it had the devices, was planned for those and bound to them.
+#[test]
+fn devices_are_not_spoken_for_by_a_plan_and_a_record() {
+    hold([200367235]);
+}
+
+/// A job was to have the devices of another that was still on its way out, and was cancelled.
+#[test]
+fn devices_come_back_though_who_was_to_have_them_is_gone() {
+    hold([200854554]);
+}
+
 /// Two jobs of which neither gains more took devices from each other before either had started.
 #[test]
 fn equal_jobs_do_not_stop_each_other_for_ever() {

@@ -8,8 +8,9 @@ use super::Engine;
 use super::promises::Answer;
 use crate::cluster::{Kinds, Nodes};
 use crate::goodput::checks;
-use crate::ids::{JobId, JobIdx};
+use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, JobState, Length, Shape, Spread};
+use crate::leases::LeaseState;
 use crate::message::{Effect, Event, Why};
 use crate::state::State;
 
@@ -107,7 +108,7 @@ impl State {
             if let Some(lease) = lease {
                 self.release(lease);
                 self.book.unchoose(share);
-                self.leases.remove(lease);
+                self.abandon(lease);
             } else if let Some(lease) = entry.lease.and_then(|lease| self.leases.get_mut(lease)) {
                 lease.drop_job(job, &self.specs);
             }
@@ -115,6 +116,15 @@ impl State {
         self.book.remove_job(job, &self.specs);
         self.changed.ended.push(job);
         self.dirty = true;
+    }
+
+    /// A lease goes to nobody. Those who are still on their way out of it give the devices back.
+    fn abandon(&mut self, lease: LeaseId) {
+        if self.leases.get(lease).is_some_and(|lease| lease.state == LeaseState::Promised) {
+            self.leases.remove(lease);
+        } else {
+            self.leases.end(lease);
+        }
     }
 }
 

@@ -35,6 +35,7 @@ impl State {
             self.plan_again(&short, out);
         }
         self.find_due();
+        self.unbind_planned();
     }
 
     /// Drops what of a job's plan is over or not needed any more. Whether the rest is still enough.

@@ -185,6 +185,13 @@ impl State {
         self.promises.bound = binds.map(|(id, lease)| (id, self.bound_until(id, lease))).collect();
     }
 
+    /// Leases that plans speak for by now are not bound beside that.
+    pub(super) fn unbind_planned(&mut self) {
+        let mut bound = std::mem::take(&mut self.promises.bound);
+        bound.retain(|id, _| !self.leases.get(*id).is_some_and(|lease| self.is_planned(lease)));
+        self.promises.bound = bound;
+    }
+
     /// When a lease's jobs are done, those among them that wait to join.
     fn bound_until(&self, id: LeaseId, lease: &Lease) -> Time {
         let wanted = &self.book.entry(lease.share).jobs;

@@ -139,6 +139,7 @@ impl State {
             && let Some(promise) = self.promises.kept.get_mut(&job)
         {
             promise.plan.spots[0] = spot;
+            self.unbind_planned();
         }
     }
 }
