@@ -4,7 +4,8 @@
 //! Objective: max (1/J · Σ_j (speedup_j + 10⁻³)^p)^(1/p), p = −1. A speedup is the speed in a size over that on a fair
 //! share, ⌈devices / J⌉ devices. Where a job that holds devices would change its size, it is multiplied by
 //! max(T − R·δ, 0) / (T + δ): age T, restarts R so far, δ what a restart takes. A job that holds nothing pays nothing:
-//! it must be started some day, and the paper's factor would keep one with many restarts away from idle devices.
+//! it must be started some day, and the paper's factor would keep one with many restarts away from idle devices. Who
+//! holds devices is not stopped for one that would make no more of them.
 //! At most one job that spans nodes lies on any node: a plan spans no more nodes than there are, and the engine places
 //! by the rule (`Policy::keeps_apart`), stopping who ranks behind where that makes room.
 //! The paper searches with a genetic algorithm (100 generations of 100). Each job adds its own term and jobs meet only
