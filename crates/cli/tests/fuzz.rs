@@ -81,6 +81,12 @@ fn who_is_about_to_begin_and_may_not_be_stopped_keeps_its_plan() {
     hold([80004467, 80265077]);
 }
 
+/// One that took too long to stop began early; then plans reckoned with longer stops, and it had none.
+#[test]
+fn who_can_be_stopped_in_time_at_last_has_a_plan() {
+    Dir::new().yard("fuzz --calm --seed 95018606 --count 1").printed();
+}
+
 /// One that was slower than believed and may not be stopped was planned anew, for later, and then moved about.
 #[test]
 fn who_runs_and_may_not_be_stopped_is_planned_around() {

@@ -134,7 +134,8 @@ impl State {
     }
 
     /// Plans reckon with the longest time that a job may hold its devices after it was told to stop. Where a longer one
-    /// does not fit with what was promised, its job binds its devices instead.
+    /// does not fit with what was promised, its job binds its devices instead. Who gives its devices back in time then is
+    /// bound no longer, and needs a plan too.
     fn reckon_with(&mut self, save: Span) {
         if !self.settings.promises || save <= self.promises.settle {
             return;
@@ -143,9 +144,11 @@ impl State {
         if self.promises.kept.is_empty() {
             return;
         }
+        let bound = self.promises.bound.clone();
+        self.unbind();
         match self.plan_anew() {
             Some(plans) => self.adopt(plans),
-            None => self.promises.settle = before,
+            None => (self.promises.settle, self.promises.bound) = (before, bound),
         }
     }
 

@@ -211,14 +211,21 @@ impl State {
         }
     }
 
-    /// Brings the record up to date: what is over is forgotten, and who is slower than believed is in the way for longer.
-    pub(super) fn watch_bound(&mut self) {
-        let outlook = self.outlook();
+    /// Forgets leases that are over, and those of jobs that may be stopped in time, because they were left alone by one
+    /// that may not be, or because plans reckon with more time now: such jobs have plans like all others.
+    pub(super) fn unbind(&mut self) {
         let mut bound = std::mem::take(&mut self.promises.bound);
-        // Who may be stopped and is left alone by one who may not be has a plan like all others.
         bound.retain(|id, _| {
             self.leases.get(*id).is_some_and(|lease| lease.jobs.iter().any(|job| self.is_binding(*job)))
         });
+        self.promises.bound = bound;
+    }
+
+    /// Brings the record up to date: what is over is forgotten, and who is slower than believed is in the way for longer.
+    pub(super) fn watch_bound(&mut self) {
+        self.unbind();
+        let outlook = self.outlook();
+        let mut bound = std::mem::take(&mut self.promises.bound);
         for (id, until) in &mut bound {
             let Some(lease) = self.leases.get(*id) else { continue };
             let works = |job: &&JobIdx| self.run(**job).state != JobState::Suspending;
