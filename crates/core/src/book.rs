@@ -1,6 +1,7 @@
 //! The shares in force, kept in order. Finding who goes first costs a logarithm, because waiting shares
 //! lie sorted in one set for each distinct demand (`Class`): where the first of a class does not fit, no
 //! later one of that class does either, so a round looks at the heads of a few classes, not at all jobs.
+//! Where jobs take turns the order is new in each round (`turns`), so that none is kept.
 
 mod check;
 mod heirs;
@@ -16,6 +17,7 @@ use smallvec::SmallVec;
 pub(crate) use self::check::check;
 pub(crate) use self::key::Key;
 use crate::allocation::{Allocation, Mode, Share, Shares};
+use crate::bits::Bits;
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
 use crate::leases::own_way;
@@ -76,7 +78,11 @@ pub(crate) struct Book {
     vacant: Vec<ShareId>,
     of_job: Vec<SmallVec<[ShareId; 1]>>,
     classes: Vec<Class>,
+    /// Those that have a lease, in order; none where jobs take turns.
     chosen: BTreeSet<Key>,
+    /// The rows of those that have a lease.
+    #[serde(default)]
+    holding: Bits,
     waiting: usize,
     stamp: u64,
 }
@@ -90,6 +96,7 @@ impl Default for Book {
             of_job: Vec::new(),
             classes: Vec::new(),
             chosen: BTreeSet::new(),
+            holding: Bits::default(),
             waiting: 0,
             stamp: 0,
         }
@@ -223,7 +230,7 @@ impl Book {
 
     /// Whether somebody waits for its turn, or will have had it.
     pub(crate) fn has_turns(&self) -> bool {
-        self.has_waiting() || (self.mode == Mode::Capped && !self.chosen.is_empty())
+        self.has_waiting() || (self.mode == Mode::Capped && !self.holding.is_empty())
     }
 
     pub(crate) fn shares_of(&self, job: JobIdx) -> &[ShareId] {
@@ -236,9 +243,19 @@ impl Book {
         rows.filter(|(_, entry)| entry.alive)
     }
 
+    /// The rows of chosen shares.
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = ShareId> + '_ {
+        self.holding.iter().map(ShareId)
+    }
+
     /// Chosen shares, last in order first.
     pub(crate) fn chosen_from_last(&self) -> impl Iterator<Item = Key> + '_ {
-        self.chosen.iter().rev().copied()
+        let mut sorted: Vec<Key> = Vec::new();
+        if self.mode.takes_turns() {
+            sorted.extend(self.chosen().map(|share| self.entry(share).key));
+            sorted.sort_unstable();
+        }
+        self.chosen.iter().rev().copied().chain(sorted.into_iter().rev())
     }
 
     /// The first share of all.
@@ -267,19 +284,53 @@ impl Book {
         let entry = &mut self.entries[share.0 as usize];
         assert!(entry.alive && entry.lease.is_none(), "share {share:?} chosen twice");
         (entry.lease, entry.held) = (Some(lease), shape);
-        assert!(self.classes[entry.class.0 as usize].waiting.remove(&entry.key), "{share:?} was not waiting");
         self.waiting -= 1;
-        self.chosen.insert(entry.key);
+        self.holding.insert(share.0);
+        if !self.mode.takes_turns() {
+            let waiting = &mut self.classes[entry.class.0 as usize].waiting;
+            assert!(waiting.remove(&entry.key), "{share:?} was not waiting");
+            self.chosen.insert(entry.key);
+        }
     }
 
     /// Moves a chosen share back to the waiting ones; its lease is the caller's to end.
     pub(crate) fn unchoose(&mut self, share: ShareId) -> Option<LeaseId> {
         let entry = &mut self.entries[share.0 as usize];
         let lease = entry.lease.take()?;
-        assert!(self.chosen.remove(&entry.key), "{share:?} was not chosen");
-        self.classes[entry.class.0 as usize].waiting.insert(entry.key);
+        assert!(self.holding.remove(share.0), "{share:?} was not chosen");
         self.waiting += 1;
+        if !self.mode.takes_turns() {
+            assert!(self.chosen.remove(&entry.key), "{share:?} was not chosen");
+            self.classes[entry.class.0 as usize].waiting.insert(entry.key);
+        }
         Some(lease)
+    }
+
+    /// Puts shares in order as the mode wants it, or leaves them without one.
+    fn set_mode(&mut self, mode: Mode) {
+        let takes_turns = self.mode.takes_turns();
+        self.mode = mode;
+        if mode.takes_turns() != takes_turns {
+            self.line_up();
+        }
+    }
+
+    /// Finds anew who holds devices and, where that is kept, the order of all.
+    pub(crate) fn line_up(&mut self) {
+        self.classes.iter_mut().for_each(|class| class.waiting.clear());
+        self.chosen.clear();
+        self.holding = Bits::default();
+        let rows = self.entries.iter().enumerate().filter(|(_, entry)| entry.alive);
+        for (row, entry) in rows {
+            if entry.lease.is_some() {
+                self.holding.insert(row as u32);
+            }
+            match entry.lease {
+                _ if self.mode.takes_turns() => {}
+                Some(_) => _ = self.chosen.insert(entry.key),
+                None => _ = self.classes[entry.class.0 as usize].waiting.insert(entry.key),
+            }
+        }
     }
 
     /// Takes a job that is over, or that asks for nothing more, out of its shares. A group that holds
@@ -319,7 +370,9 @@ impl Book {
         assert!(entry.lease.is_none(), "{share:?} removed with its lease");
         entry.alive = false;
         let (jobs, class, key) = (std::mem::take(&mut entry.jobs), entry.class, entry.key);
-        assert!(self.classes[class.0 as usize].waiting.remove(&key), "{share:?} was not waiting");
+        if !self.mode.takes_turns() {
+            assert!(self.classes[class.0 as usize].waiting.remove(&key), "{share:?} was not waiting");
+        }
         self.waiting -= 1;
         for job in jobs {
             self.of_job[job.index()].retain(|other| *other != share);
@@ -343,7 +396,7 @@ impl Book {
             self.settle(&Jobs { now, turns, specs, runs });
         }
         self.stamp += 1;
-        self.mode = allocation.mode;
+        self.set_mode(allocation.mode);
         let (full, shares) = match allocation.shares {
             Shares::All(shares) => (true, shares),
             Shares::Changed(shares) => (false, shares),
@@ -519,7 +572,9 @@ impl Book {
             None => self.entries.push(entry),
         }
         share.jobs.iter().for_each(|job| self.add_row_of(*job, row));
-        self.classes[class.0 as usize].waiting.insert(key);
+        if !self.mode.takes_turns() {
+            self.classes[class.0 as usize].waiting.insert(key);
+        }
         self.waiting += 1;
         row
     }
@@ -554,7 +609,7 @@ impl Book {
     fn rekey(&mut self, share: ShareId, key: Key) {
         let entry = &mut self.entries[share.0 as usize];
         let old = std::mem::replace(&mut entry.key, key);
-        if old == key {
+        if old == key || self.mode.takes_turns() {
             return;
         }
         let set = if entry.lease.is_some() {
@@ -575,8 +630,8 @@ impl Book {
 
     /// Brings the accounts of all shares that hold devices up to date.
     pub(crate) fn account(&mut self, jobs: &Jobs<'_>) {
-        for key in &self.chosen {
-            self.entries[key.share.0 as usize].account(jobs);
+        for row in self.holding.iter() {
+            self.entries[row as usize].account(jobs);
         }
     }
 

@@ -2,11 +2,10 @@
 //! nobody) decides placements; `idle` (held by nobody) decides when a promise can be granted. They
 //! differ while a stopped job writes its checkpoint on devices that are already promised to the next.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::bits::Bits;
 use crate::ids::{KindId, NodeId};
 use crate::job::{Need, Shape, Spread};
 
@@ -166,8 +165,15 @@ pub struct Slice {
 }
 
 /// The exact devices of a lease.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement(pub SmallVec<[Slice; 1]>);
+
+/// As a whole: slice by slice takes several times as long.
+impl Clone for Placement {
+    fn clone(&self) -> Placement {
+        Placement(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Placement {
     /// How many devices.
@@ -186,7 +192,7 @@ pub struct Nodes {
 /// The nodes of one kind by how many devices they have free; only nodes that are up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct KindNodes {
-    by_free: Vec<BTreeSet<NodeId>>,
+    by_free: Vec<Bits>,
     free: u32,
     /// Devices in service on nodes that are up.
     up: u32,
@@ -204,7 +210,7 @@ impl Nodes {
         }
         let slots = spec.devices as usize + 1;
         if self.kinds[kind].by_free.len() < slots {
-            self.kinds[kind].by_free.resize_with(slots, BTreeSet::new);
+            self.kinds[kind].by_free.resize_with(slots, Bits::default);
         }
         self.kinds[kind].total += spec.devices;
         self.list.push(Node { spec, state: NodeState::Down, free: all, idle: all, bad: 0 });
@@ -281,9 +287,9 @@ impl Nodes {
     }
 
     /// Nodes of this kind that are up and have exactly `free` devices free, in order.
-    pub fn with_free(&self, kind: KindId, free: u32) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+    pub fn with_free(&self, kind: KindId, free: u32) -> impl Iterator<Item = NodeId> + '_ {
         let set = self.kinds.get(kind.index()).and_then(|nodes| nodes.by_free.get(free as usize));
-        set.into_iter().flatten().copied()
+        set.into_iter().flat_map(Bits::iter).map(NodeId)
     }
 
     /// Whether a node is up and its devices are of this kind.
@@ -391,10 +397,10 @@ impl Nodes {
             return;
         }
         if up {
-            kind.by_free[before as usize].remove(&id);
+            kind.by_free[before as usize].remove(id.0);
         }
         if up_now {
-            kind.by_free[after as usize].insert(id);
+            kind.by_free[after as usize].insert(id.0);
         }
         kind.free = kind.free - before + after;
     }

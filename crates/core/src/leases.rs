@@ -12,6 +12,7 @@ use crate::cluster::Placement;
 use crate::ids::{JobIdx, LeaseId, NodeId};
 use crate::job::JobSpec;
 use crate::rising::{Rising, as_set};
+use crate::table::Table;
 use crate::units::Time;
 
 /// How far a lease has come.
@@ -79,7 +80,7 @@ pub(crate) fn own_way(specs: &[Arc<JobSpec>], job: JobIdx, lead: JobIdx, shape: 
 /// All leases that are not over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Leases {
-    all: Rising<LeaseId, Lease>,
+    all: Table<Lease>,
     next: u64,
     /// Promised leases by node, so that freed devices find who waits for them.
     promised: ByNode,
@@ -137,6 +138,7 @@ impl<'de> Deserialize<'de> for ByNode {
 }
 
 impl Leases {
+    #[inline]
     pub(crate) fn get(&self, id: LeaseId) -> Option<&Lease> {
         self.all.get(&id)
     }
@@ -169,12 +171,17 @@ impl Leases {
     }
 
     /// Promised leases that wait for devices of these nodes.
-    pub(crate) fn promised_on(&self, placement: &Placement) -> Vec<LeaseId> {
+    pub(crate) fn promised_on(&self, placement: &Placement) -> SmallVec<[LeaseId; 4]> {
         let nodes = placement.0.iter().flat_map(|slice| self.promised.on(slice.node));
-        let mut leases: Vec<_> = nodes.copied().collect();
+        let mut leases: SmallVec<[LeaseId; 4]> = nodes.copied().collect();
         leases.sort_unstable();
         leases.dedup();
         leases
+    }
+
+    /// Promised leases that wait for devices of a node.
+    pub(crate) fn promised_on_node(&self, node: NodeId) -> &[LeaseId] {
+        self.promised.on(node)
     }
 
     /// Turns a promise into a grant.

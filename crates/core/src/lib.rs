@@ -5,6 +5,7 @@
 pub mod allocation;
 pub mod beat;
 pub mod belief;
+mod bits;
 mod book;
 pub mod cluster;
 pub mod engine;
@@ -27,6 +28,7 @@ pub mod reclaim;
 pub mod rising;
 mod rounds;
 pub mod state;
+pub mod table;
 pub mod training;
 pub mod turns;
 pub mod units;

@@ -234,6 +234,9 @@ impl<'a> Round<'a> {
 
     /// The placement, or another where it would be in the way of who was promised its devices.
     fn let_in(&mut self, share: ShareId, option: u16, shape: &Shape, first: Placement) -> Option<Placement> {
+        if !self.is_gated(share) {
+            return Some(first);
+        }
         let jobs = self.book.entry(share).jobs.clone();
         let (mut shut, mut found): (Vec<Placement>, Option<Placement>) = (Vec::new(), Some(first));
         while let Some(placement) = found.take() {
@@ -265,7 +268,7 @@ impl<'a> Round<'a> {
         if let Some(lease) = same {
             return self.take_back(share, lease, shape);
         }
-        let jobs = self.book.entry(share).jobs.clone();
+        let jobs = SmallVec::from_slice(&self.book.entry(share).jobs);
         let (state, granted_at, until) = (LeaseState::Promised, Time::NEVER, Time::NEVER);
         let lease = self.leases.promise(Lease { share, jobs, shape, placement, state, granted_at, until });
         self.book.choose(share, lease, shape);

@@ -7,7 +7,7 @@ use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, KindId, LeaseId};
 use yard_core::job::{JobSpec, JobState, Reward};
 use yard_core::message::{Event, Why};
-use yard_core::rising::Rising;
+use yard_core::table::Table;
 use yard_core::{Span, Time};
 
 use crate::cluster::ClusterSpec;
@@ -188,7 +188,7 @@ pub struct Record {
     pub follow: Follow,
     keep: Keep,
     now: Sample,
-    open: Rising<LeaseId, Holding>,
+    open: Table<Holding>,
     kind_of: Vec<KindId>,
     /// What a device costs an hour, by kind; empty where nobody says.
     hourly: Vec<f64>,
@@ -210,7 +210,7 @@ impl Record {
             follow: Follow::default(),
             keep,
             now: zero,
-            open: Rising::new(),
+            open: Table::new(),
             kind_of: cluster.nodes.iter().map(|node| node.kind).collect(),
             hourly: cluster.prices.clone(),
             fairness: Fairness::new(cluster.devices()),

@@ -317,41 +317,46 @@ impl<'a> Run<'a> {
 
     /// One step of the engine, and of what it asks for at once.
     fn step(&mut self, input: Input) {
-        self.todo.push_back(input);
+        self.take(input);
         while let Some(input) = self.todo.pop_front() {
-            self.steps += 1;
-            let planned = matches!(input, Input::Planned { .. });
-            let kept = self.probe.is_some().then(|| input.clone());
-            self.engine.step(self.now, input, &mut self.effects);
-            if let (Some(probe), Some(input)) = (&mut self.probe, &kept) {
-                probe(&self.engine, self.now, input);
-            }
-            let mut effects = std::mem::take(&mut self.effects);
-            let failed = |effect: &Effect| matches!(effect, Effect::Publish(Event::PlanFailed { .. }));
-            if planned && !effects.iter().any(failed) {
-                self.record.follow.settle(self.now);
-            }
-            effects.drain(..).for_each(|effect| self.perform(effect));
-            self.effects = effects;
+            self.take(input);
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn take(&mut self, input: Input) {
+        self.steps += 1;
+        let planned = matches!(input, Input::Planned { .. });
+        let kept = self.probe.is_some().then(|| input.clone());
+        self.engine.step(self.now, input, &mut self.effects);
+        if let (Some(probe), Some(input)) = (&mut self.probe, &kept) {
+            probe(&self.engine, self.now, input);
+        }
+        let mut effects = std::mem::take(&mut self.effects);
+        let failed = |effect: &Effect| matches!(effect, Effect::Publish(Event::PlanFailed { .. }));
+        if planned && !effects.iter().any(failed) {
+            self.record.follow.settle(self.now);
+        }
+        effects.iter().for_each(|effect| self.perform(effect));
+        effects.clear();
+        self.effects = effects;
+    }
+
+    fn perform(&mut self, effect: &Effect) {
         match effect {
             Effect::Plan { plan, view } => {
-                let answer = self.policy.allocate(&view).map_err(|error| error.to_string());
-                answer.iter().for_each(|answer| self.record.follow.propose(&view, answer));
-                self.todo.push_back(Input::Planned { plan, answer });
+                let answer = self.policy.allocate(view).map_err(|error| error.to_string());
+                answer.iter().for_each(|answer| self.record.follow.propose(view, answer));
+                self.todo.push_back(Input::Planned { plan: *plan, answer });
             }
             Effect::Execute(command) => {
                 self.world.execute(self.now, command);
-                self.todo.append(&mut std::mem::take(&mut self.world.said).into());
+                self.todo.extend(self.world.said.drain(..));
             }
             Effect::Publish(event) => {
-                self.log.record(self.now, &event);
+                self.log.record(self.now, event);
                 let before = self.record.ended();
                 let (jobs, courses) = (self.jobs, &self.courses);
-                self.record.event(self.now, &event, |job| {
+                self.record.event(self.now, event, |job| {
                     let course = courses.get(job.index()).and_then(Option::as_ref);
                     course.map_or_else(|| ideal(jobs[job.index()].1), |course| course.ideal_s)
                 });

@@ -9,7 +9,7 @@ use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
 use yard_core::job::{Costs, JobSpec, Shape, lying};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
-use yard_core::rising::Rising;
+use yard_core::table::Table;
 use yard_core::training::{Batch, Timing};
 use yard_core::{Span, Time};
 
@@ -167,7 +167,7 @@ pub(crate) struct World {
     running: Vec<JobId>,
     /// What jobs keep of their speeds beside each other, and who shares devices with whom.
     pairs: Belief,
-    groups: Rising<LeaseId, SmallVec<[JobId; 2]>>,
+    groups: Table<SmallVec<[JobId; 2]>>,
     /// Whether jobs say how far they are, and what they have said.
     pub(crate) talks: bool,
     pub(crate) said: Vec<Input>,
@@ -202,7 +202,7 @@ impl World {
             random,
             running,
             pairs,
-            groups: Rising::new(),
+            groups: Table::new(),
             talks: false,
             said: Vec::new(),
             coming,
@@ -239,21 +239,21 @@ impl World {
     }
 
     /// Carries out an order. What comes of it is reported later, at this instant at the earliest.
-    pub(crate) fn execute(&mut self, now: Time, command: Command) {
+    pub(crate) fn execute(&mut self, now: Time, command: &Command) {
         match command {
             Command::Grant { lease, jobs, shapes, batches, placement, .. } => {
-                match self.groups.get_mut(&lease) {
-                    Some(group) => group.extend(jobs.iter().copied()),
-                    None => _ = self.groups.insert(lease, jobs.iter().copied().collect()),
+                match self.groups.get_mut(lease) {
+                    Some(group) => group.extend_from_slice(jobs),
+                    None => _ = self.groups.insert(*lease, SmallVec::from_slice(jobs)),
                 }
                 let each = jobs.iter().zip(shapes).zip(batches);
                 each.for_each(|((job, shape), batch)| {
-                    self.start(now, *job, lease, (shape, batch), &placement);
+                    self.start(now, *job, *lease, (*shape, *batch), placement);
                 });
             }
             Command::Renew { .. } => {}
-            Command::Tune { lease, job, batch } => self.tune(now, job, lease, batch),
-            Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, why)),
+            Command::Tune { lease, job, batch } => self.tune(now, *job, *lease, *batch),
+            Command::Revoke { jobs, why, .. } => jobs.iter().for_each(|job| self.stop(now, *job, *why)),
         }
     }
 
@@ -274,11 +274,13 @@ impl World {
         (job.lease, job.turn, job.shape) = (lease, job.turn + 1, shape);
         job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
         (job.batch, job.node_pace) = (batch, pace);
-        job.spot = Spot {
-            kind: job.shapes[shape as usize].needs.first().map(|need| need.kind).unwrap_or_default(),
-            counts: placement.0.iter().map(|slice| slice.mask.count_ones()).collect(),
-        };
-        job.enter_stage();
+        if job.course.is_some() {
+            job.spot = Spot {
+                kind: job.shapes[shape as usize].needs.first().map(|need| need.kind).unwrap_or_default(),
+                counts: placement.0.iter().map(|slice| slice.mask.count_ones()).collect(),
+            };
+            job.enter_stage();
+        }
         job.speed = job.alone;
         self.coming.push(now + delay, Coming::Up(id, job.turn));
     }

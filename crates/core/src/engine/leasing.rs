@@ -33,7 +33,8 @@ impl Engine {
         if promise.state != LeaseState::Promised || !ready || !state.nodes.are_idle(&promise.placement) {
             return;
         }
-        let (jobs, placement) = (promise.jobs.clone(), promise.placement.clone());
+        let jobs: SmallVec<[JobIdx; 1]> = SmallVec::from_slice(&promise.jobs);
+        let placement = promise.placement.clone();
         let own = |job: &JobIdx| own_way(&state.specs, jobs[0], *job, promise.shape);
         let shapes: SmallVec<[u16; 1]> = jobs.iter().map(own).collect();
         let until = state.now + state.settings.lease;
@@ -111,7 +112,7 @@ impl Engine {
             self.state.leases.remove(lease);
             return;
         }
-        let jobs = ended.jobs.clone();
+        let jobs: SmallVec<[JobIdx; 1]> = SmallVec::from_slice(&ended.jobs);
         self.state.leases.end(lease);
         self.stop_jobs(lease, &jobs, stop, out);
     }
@@ -141,7 +142,9 @@ impl Engine {
             (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
             run.become_state(now, JobState::Suspending);
             run.stopping = Some(why);
-            self.state.stints.entry(*job).and_modify(|stint| stint.until = Some(now));
+            if let Some(stint) = self.state.stints.get_mut(job) {
+                stint.until = Some(now);
+            }
             let run = self.state.run_mut(*job);
             match why {
                 Why::Preempted => run.preemptions += 1,

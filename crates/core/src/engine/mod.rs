@@ -58,7 +58,8 @@ impl Engine {
         if state.version != STATE_VERSION {
             return Err(RestoreError::Version { found: state.version });
         }
-        let engine = Engine { state, placer, unchecked: 0 };
+        let mut engine = Engine { state, placer, unchecked: 0 };
+        engine.state.book.line_up();
         invariants::check(&engine.state);
         Ok(engine)
     }

@@ -248,11 +248,12 @@ impl Engine {
 
     /// Ends and grants what was decided.
     pub(super) fn carry_out(&mut self, decision: Decision, out: &mut Vec<Effect>) {
-        let takers = Takers::of(&self.state.leases, &decision.promised);
+        let takers = Takers::of(&decision.promised);
         self.state.note_bound(&decision.promised);
         for lease in decision.ended {
             let why = if self.state.goes_on(lease) { Why::Moved } else { Why::Preempted };
-            let to = takers.after(&self.state, lease);
+            let ended = self.state.leases.get(lease).expect("a lease that ends is on record");
+            let to = takers.after(&self.state, ended);
             self.end_lease(lease, Stop { why, to }, out);
         }
         for lease in decision.promised {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::Engine;
 use crate::cluster::{NodeState, Placement};
 use crate::ids::{JobIdx, LeaseId};
@@ -103,7 +105,8 @@ impl Engine {
         let told = self.state.run(job).state == JobState::Suspending;
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
-        let own: Vec<_> = shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
+        let own: SmallVec<[LeaseId; 4]> =
+            shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
         let run = self.state.run_mut(job);
         if steps.is_finite() {
             run.done = steps;
@@ -120,7 +123,8 @@ impl Engine {
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
         }
         // Freed devices may be what a promise waits for; so may be the job itself.
-        let mut waiting = freed.map_or_else(Vec::new, |placement| self.state.leases.promised_on(&placement));
+        let mut waiting =
+            freed.map_or_else(SmallVec::new, |placement| self.state.leases.promised_on(&placement));
         waiting.extend(own);
         waiting.push(lease);
         for lease in waiting {

@@ -37,7 +37,7 @@ impl Round<'_> {
 
     /// Nodes with a gang that spans several.
     fn crossed(&self) -> BTreeSet<NodeId> {
-        let gangs = self.book.chosen_from_last().map(|key| &self.placement_of(key.share).0);
+        let gangs = self.book.chosen().map(|share| &self.placement_of(share).0);
         gangs.filter(|slices| slices.len() > 1).flatten().map(|slice| slice.node).collect()
     }
 

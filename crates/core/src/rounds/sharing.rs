@@ -141,8 +141,9 @@ impl Round<'_> {
                 break;
             }
         }
-        let chosen: Vec<_> = self.book.chosen_from_last().map(|key| key.share).collect();
-        chosen.into_iter().filter(|share| !stays[share.0 as usize]).for_each(|share| self.stop(share));
+        let leaves = |share: &ShareId| !stays[share.0 as usize];
+        let leaving: Vec<ShareId> = self.book.chosen().filter(leaves).collect();
+        leaving.into_iter().for_each(|share| self.stop(share));
         picks
     }
 
@@ -183,7 +184,7 @@ impl Round<'_> {
     /// Sets aside what is not to be stopped: leases that are too young, those of jobs that may not be stopped, and
     /// those on nodes that drain, from which nobody would gain.
     fn keep_fixed(&self, counts: &mut Counts, stays: &mut [bool]) {
-        for share in self.book.chosen_from_last().map(|key| key.share) {
+        for share in self.book.chosen() {
             let id = self.book.entry(share).lease.expect("a chosen share has a lease");
             let lease = self.lease_of(share);
             let up = |slice: &&Slice| self.nodes.get(slice.node).state == NodeState::Up;
