@@ -3,17 +3,19 @@
 //! later one of that class does either, so a round looks at the heads of a few classes, not at all jobs.
 //! Where jobs take turns the order is new in each round (`turns`), so that none is kept.
 
+mod accounts;
 mod check;
 mod heirs;
 mod key;
+mod order;
 
 use std::collections::BTreeSet;
-use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+pub(crate) use self::accounts::Jobs;
 pub(crate) use self::check::check;
 pub(crate) use self::key::Key;
 use crate::allocation::{Allocation, Mode, Share, Shares};
@@ -129,40 +131,6 @@ impl Entry {
     pub(crate) fn lead(&self) -> JobId {
         self.key.lead
     }
-
-    /// Seconds it was promised by `now`.
-    pub(crate) fn promised_by(&self, now: Time) -> f64 {
-        self.promised + self.fraction * (now - self.accounted).secs()
-    }
-
-    /// Brings its account up to date.
-    fn account(&mut self, jobs: &Jobs<'_>) {
-        let seconds = (jobs.now - self.accounted).secs();
-        self.promised = self.promised_by(jobs.now);
-        self.accounted = jobs.now;
-        if self.lease.is_some() {
-            self.received += self.received_in(seconds, jobs);
-        }
-    }
-
-    /// Seconds it had devices, of the last so many.
-    fn received_in(&self, seconds: f64, jobs: &Jobs<'_>) -> f64 {
-        let mut holding = self.jobs.iter().filter(|job| jobs.runs[job.index()].holds());
-        let Some(job) = holding.next() else { return 0.0 };
-        let run = &jobs.runs[job.index()];
-        let held = (jobs.now - run.held_since).secs().min(seconds);
-        let speed = jobs.specs[job.index()].speeds[run.shape as usize];
-        // Gavel counts the time that whole steps took.
-        if jobs.turns.is_gavel() && speed > 0.0 { (held * speed).floor() / speed } else { held }
-    }
-
-    /// Ends the account of a plan that another one replaces.
-    fn settle(&mut self) {
-        // What nobody else wants is not owed to anybody.
-        let owed = if self.is_leftover() { 0.0 } else { self.promised };
-        self.deficit += owed - self.received;
-        (self.promised, self.received) = (0.0, 0.0);
-    }
 }
 
 /// What the book must know of leases.
@@ -181,14 +149,6 @@ pub(crate) struct Applied {
     pub(crate) ended: Vec<LeaseId>,
     /// Those that go on with other jobs.
     pub(crate) regrouped: Vec<LeaseId>,
-}
-
-/// What accounts are kept by.
-pub(crate) struct Jobs<'a> {
-    pub(crate) now: Time,
-    pub(crate) turns: Turns,
-    pub(crate) specs: &'a [Arc<JobSpec>],
-    pub(crate) runs: &'a [JobRun],
 }
 
 impl Book {
@@ -243,34 +203,10 @@ impl Book {
         rows.filter(|(_, entry)| entry.alive)
     }
 
-    /// The rows of chosen shares.
-    pub(crate) fn chosen(&self) -> impl Iterator<Item = ShareId> + '_ {
-        self.holding.iter().map(ShareId)
-    }
-
-    /// Chosen shares, last in order first.
-    pub(crate) fn chosen_from_last(&self) -> impl Iterator<Item = Key> + '_ {
-        let mut sorted: Vec<Key> = Vec::new();
-        if self.mode.takes_turns() {
-            sorted.extend(self.chosen().map(|share| self.entry(share).key));
-            sorted.sort_unstable();
-        }
-        self.chosen.iter().rev().copied().chain(sorted.into_iter().rev())
-    }
-
-    /// The first share of all.
-    pub(crate) fn first(&self) -> Option<Key> {
-        let heads = self.classes.iter().filter_map(|class| class.waiting.first());
-        heads.chain(self.chosen.first()).min().copied()
-    }
-
-    /// The first waiting share of a class after `after`.
-    pub(crate) fn head(&self, class: usize, after: Option<Key>) -> Option<Key> {
-        let waiting = &self.classes[class].waiting;
-        match after {
-            None => waiting.first().copied(),
-            Some(key) => waiting.range((Excluded(key), Unbounded)).next().copied(),
-        }
+    /// Whether one of the jobs of a share that waits has devices through another.
+    pub(crate) fn is_served(&self, waiting: &Entry) -> bool {
+        let mut others = waiting.jobs.iter().flat_map(|job| self.shares_of(*job));
+        others.any(|other| self.entry(*other).lease.is_some())
     }
 
     /// Whether one of its jobs already has devices through another share.
@@ -304,33 +240,6 @@ impl Book {
             self.classes[entry.class.0 as usize].waiting.insert(entry.key);
         }
         Some(lease)
-    }
-
-    /// Puts shares in order as the mode wants it, or leaves them without one.
-    fn set_mode(&mut self, mode: Mode) {
-        let takes_turns = self.mode.takes_turns();
-        self.mode = mode;
-        if mode.takes_turns() != takes_turns {
-            self.line_up();
-        }
-    }
-
-    /// Finds anew who holds devices and, where that is kept, the order of all.
-    pub(crate) fn line_up(&mut self) {
-        self.classes.iter_mut().for_each(|class| class.waiting.clear());
-        self.chosen.clear();
-        self.holding = Bits::default();
-        let rows = self.entries.iter().enumerate().filter(|(_, entry)| entry.alive);
-        for (row, entry) in rows {
-            if entry.lease.is_some() {
-                self.holding.insert(row as u32);
-            }
-            match entry.lease {
-                _ if self.mode.takes_turns() => {}
-                Some(_) => _ = self.chosen.insert(entry.key),
-                None => _ = self.classes[entry.class.0 as usize].waiting.insert(entry.key),
-            }
-        }
     }
 
     /// Takes a job that is over, or that asks for nothing more, out of its shares. A group that holds
@@ -625,21 +534,6 @@ impl Book {
     pub(crate) fn set_restart(&mut self, job: JobIdx, restart: Span) {
         for share in self.of_job.get(job.index()).cloned().unwrap_or_default() {
             self.entry_mut(share).restart = restart;
-        }
-    }
-
-    /// Brings the accounts of all shares that hold devices up to date.
-    pub(crate) fn account(&mut self, jobs: &Jobs<'_>) {
-        for row in self.holding.iter() {
-            self.entries[row as usize].account(jobs);
-        }
-    }
-
-    /// Closes all accounts: what a plan owed and did not give is a deficit under the next one.
-    fn settle(&mut self, jobs: &Jobs<'_>) {
-        for entry in self.entries.iter_mut().filter(|entry| entry.alive) {
-            entry.account(jobs);
-            entry.settle();
         }
     }
 }

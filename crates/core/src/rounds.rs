@@ -96,7 +96,7 @@ pub(crate) fn decide(parts: Parts<'_>, repack: bool) -> Decision {
             round.fill_with(preempt, skip);
         }
         Mode::Fractions | Mode::Capped => {
-            let order = round.turning.order(round.book);
+            let mut order = round.turning.order(round.book);
             round.decision.head = order.first().filter(|share| !round.stays_out(*share));
             round.share_out(order);
         }

@@ -1,7 +1,5 @@
-//! How shares of time become turns (`Mode::Fractions` and `Mode::Capped`): the order in which a round serves them. An order is
-//! found by a heap, because a round takes only as many from the front as there are devices.
-
-use std::collections::BinaryHeap;
+//! How shares of time become turns (`Mode::Fractions` and `Mode::Capped`): the order in which a round serves them. Shares
+//! are put in order from the front, as far as they are asked for: a round takes only as many as there are devices.
 
 use serde::{Deserialize, Serialize};
 
@@ -88,33 +86,36 @@ impl Turning {
             let due = entry.received - grace + round - entry.promised_by(self.now);
             Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share)
         };
-        let shares: Vec<Place> = book.iter().filter(|(_, entry)| wanted(entry)).map(place).collect();
-        Order { groups: vec![Group { kind: None, shares: shares.into() }] }
+        let mut group = Group::new(None, book.n_shares());
+        book.iter().filter(|(_, entry)| wanted(entry)).map(place).for_each(|place| group.add(place));
+        Order { groups: vec![group] }
     }
 
     /// Kind after kind; in each by share over time received, then by deficit, then by share.
     fn gavel(&self, book: &Book, wanted: Wanted<'_>, gavel: GavelTurns) -> Order {
-        let mut groups: Vec<(Option<KindId>, Vec<Place>)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         for (share, entry) in book.iter().filter(|(_, entry)| wanted(entry)) {
             let class = book.class(entry.class);
             let kind = class.shapes[class.options[0] as usize].needs[0].kind;
             let known = groups.len();
-            groups.extend((known..=kind.index()).map(|at| (Some(KindId(at as u16)), Vec::new())));
+            groups.extend(
+                (known..=kind.index()).map(|at| Group::new(Some(KindId(at as u16)), book.n_shares())),
+            );
             let fraction = if entry.is_leftover() { 0.0 } else { entry.fraction };
             // Gavel divides by the part of the kind's time; the kind's time is the same for all.
             let priority = fraction / (entry.received + self.credit());
             let group = &mut groups[kind.index()];
-            group.1.push(Place::new([priority, entry.deficit, fraction], entry, share));
+            group.add(Place::new([priority, entry.deficit, fraction], entry, share));
             if class.options.len() > 1 {
-                group.0 = None;
+                group.kind = None;
             }
         }
         if let Some(seed) = gavel.shuffle {
             shuffle(&mut groups, seed ^ self.now.0.checked_div(self.round.0).unwrap_or(self.now.0));
         }
         // The last group is served first.
-        let groups = groups.into_iter().rev().map(|(kind, shares)| Group { kind, shares: shares.into() });
-        Order { groups: groups.collect() }
+        groups.reverse();
+        Order { groups }
     }
 }
 
@@ -134,24 +135,73 @@ pub(crate) struct Order {
     groups: Vec<Group>,
 }
 
+/// Shares in no order yet but for those at the end, which come first: no more are put in order than are asked for.
 struct Group {
     /// The kind that all of these need some of.
     kind: Option<KindId>,
-    shares: BinaryHeap<Place>,
+    places: Vec<Place>,
+    /// The first number of each place that is still to come, which decides nearly always, and which place it is.
+    tickets: Vec<(u64, u32)>,
+    sorted: usize,
+    /// How many are put in order next.
+    chunk: usize,
+}
+
+/// Shares that are put in order at first, then twice as many each time.
+const CHUNK: usize = 64;
+
+impl Group {
+    fn new(kind: Option<KindId>, most: usize) -> Group {
+        let (places, tickets) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        Group { kind, places, tickets, sorted: 0, chunk: CHUNK }
+    }
+
+    fn add(&mut self, place: Place) {
+        self.tickets.push((place.numbers[0], self.places.len() as u32));
+        self.places.push(place);
+    }
+
+    /// The first that is still to come.
+    fn peek(&mut self) -> Option<ShareId> {
+        if self.sorted == 0 {
+            self.sort_more();
+        }
+        self.tickets.last().map(|(_, at)| self.places[*at as usize].share)
+    }
+
+    fn pop(&mut self) -> Option<ShareId> {
+        let first = self.peek()?;
+        self.tickets.pop();
+        self.sorted -= 1;
+        Some(first)
+    }
+
+    fn sort_more(&mut self) {
+        let Group { places, tickets, .. } = self;
+        let order = |a: &(u64, u32), b: &(u64, u32)| {
+            a.0.cmp(&b.0).then_with(|| places[a.1 as usize].cmp(&places[b.1 as usize]))
+        };
+        let rest = tickets.len().saturating_sub(self.chunk);
+        if rest > 0 {
+            tickets.select_nth_unstable_by(rest, order);
+        }
+        tickets[rest..].sort_unstable_by(order);
+        (self.sorted, self.chunk) = (tickets.len() - rest, 2 * self.chunk);
+    }
 }
 
 impl Order {
     /// The first of all.
-    pub(crate) fn first(&self) -> Option<ShareId> {
-        self.groups.iter().rev().find_map(|group| group.shares.peek()).map(|place| place.share)
+    pub(crate) fn first(&mut self) -> Option<ShareId> {
+        self.groups.iter_mut().rev().find_map(Group::peek)
     }
 
     /// The next share. Leaves out those of kinds that are full.
     pub(crate) fn next(&mut self, is_full: impl Fn(KindId) -> bool) -> Option<ShareId> {
         while let Some(group) = self.groups.last_mut() {
             let open = group.kind.is_none_or(|kind| !is_full(kind));
-            if let Some(place) = group.shares.pop().filter(|_| open) {
-                return Some(place.share);
+            if let Some(share) = open.then(|| group.pop()).flatten() {
+                return Some(share);
             }
             self.groups.pop();
         }
@@ -205,12 +255,34 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn floats_keep_their_order_as_integers() {
         let values = [f64::NEG_INFINITY, -1e15, -1.0, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
         assert!(values.windows(2).all(|pair| ordered(pair[0]) <= ordered(pair[1])));
+    }
+
+    proptest! {
+        /// What is put in order bit by bit comes as if all had been sorted at once.
+        #[test]
+        fn the_order_is_that_of_all(numbers in prop::collection::vec((0u64..40, 0u64..3), 0..900)) {
+            let place = |(at, (first, second)): (usize, &(u64, u64))| Place {
+                numbers: [*first, *second, 0],
+                job: JobId(at as u64 / 2),
+                share: ShareId(at as u32),
+            };
+            let mut all: Vec<Place> = numbers.iter().enumerate().map(place).collect();
+            let mut group = Group::new(None, 0);
+            all.iter().for_each(|place| group.add(*place));
+            all.sort_unstable_by(|a, b| b.cmp(a));
+            let mut order = Order { groups: vec![group] };
+            prop_assert_eq!(order.first(), all.first().map(|place| place.share));
+            let found: Vec<ShareId> = std::iter::from_fn(|| order.next(|_| false)).collect();
+            prop_assert_eq!(found, all.iter().map(|place| place.share).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Round;
-use crate::book::{Class, ShareId};
+use crate::book::{Class, Entry, ShareId};
 use crate::cluster::{Mask, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, KindId, NodeId};
 use crate::job::{Need, Shape};
@@ -82,14 +82,17 @@ impl Round<'_> {
         }
     }
 
-    /// Shares that wait and could have one of their shapes by count, in order.
+    /// Shares whose jobs wait and could have one of their shapes by count, in order.
     pub(super) fn waiting(&self) -> Order {
         let enough = |need: &Need| self.nodes.free(need.kind) >= need.devices;
         let fits = |class: &Class| {
             class.options.iter().any(|option| class.shapes[*option as usize].needs.iter().all(enough))
         };
         let open: Vec<bool> = self.book.classes().map(fits).collect();
-        self.turning.order_of(self.book, &|entry| entry.lease.is_none() && open[entry.class.0 as usize])
+        let waits = |entry: &Entry| {
+            entry.lease.is_none() && open[entry.class.0 as usize] && !self.book.is_served(entry)
+        };
+        self.turning.order_of(self.book, &waits)
     }
 
     /// Gives free devices to waiting shares in order, and stops nobody.
