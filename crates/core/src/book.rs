@@ -364,6 +364,9 @@ impl Book {
             Some(*row) != heir && entry.lease.is_some_and(held.fixed) && !entry.is(&share)
         };
         let free = |job: &JobIdx| !self.shares_of(*job).iter().any(bound);
+        if share.jobs.iter().all(free) {
+            return Some(share);
+        }
         let free: SmallVec<[JobIdx; 1]> = share.jobs.iter().copied().filter(free).collect();
         retain(share, specs, |job| free.contains(job))
     }
@@ -540,6 +543,9 @@ impl Book {
 
 /// The share for some of its jobs only, if there are any. Shapes are named by the list of who is first.
 fn retain(mut share: Share, specs: &[Arc<JobSpec>], stays: impl Fn(&JobIdx) -> bool) -> Option<Share> {
+    if share.jobs.iter().all(&stays) {
+        return Some(share);
+    }
     let led = share.jobs[0];
     share.jobs.retain(|job| stays(job));
     let leads = *share.jobs.first()?;
