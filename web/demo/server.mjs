@@ -9,13 +9,13 @@ const TEXTS = {
   priority: (job) => `${3 + (job.id % 9)} jobs in front hold or get the devices it could use: h100 needs ${job.gpus}, free 2 of 152 (1 on one node).`,
   capacity: (job) => `Not enough devices are free: a100 needs ${job.gpus}, free 3 of 136 (2 on one node).`,
   topology: (job) => `Enough devices are free, but do not lie together as it needs them: h200 needs ${job.gpus}, free 9 of 112 (5 on one node).`,
-  share: () => 'Devices are shared by turns and it is another\'s; its part is 42 % of the time.',
+  share: () => 'Jobs take turns here; it is another job\'s turn. Its part is 42 % of the time.',
 };
 
 export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000, seed = 1, dist = new URL('../dist/', import.meta.url) }) {
   const world = cluster({ seed, now, scale, ...(rate && { rate }), ...(hours && { hours }) });
   const open = world.jobs.filter((job) => job.ended_at === null);
-  const prices = { h200: 2.31, h100: 1.74, a100: 0.92, l40s: 0.11 };
+  const prices = { h200: 0.0036, h100: 0.0027, a100: 0.0014, l40s: 0.0002 };
   const devices = world.nodes.flatMap((node) => node.devices);
   const status = {
     version: '0.1.0', policy: 'max-min', round_s: 60, pending: open.filter((job) => job.state !== 'running').length,
@@ -38,6 +38,8 @@ export function demo({ port = 0, scale = 1, rate, hours, now = Date.now() / 1000
     }],
     [/^\/v1\/what-if\/history$/, (_, __, body) => replay(now, body)],
     [/^\/v1\/what-if$/, (_, __, body) => (body.job ? whatIf(now, open) : nodeGoes(now, open, body))],
+    [/^\/v1\/tokens$/, (_, __, body) => (body.user ? { ...tokens(now)[0], user: body.user, scope: body.scope, secret: 'yard_made-up-secret' } : { tokens: tokens(now) })],
+    [/^\/v1\/audit$/, (_, query) => audits(now, query)],
     [/^\/v1\/nodes$/, () => ({ nodes: world.nodes })],
     [/^\/v1\/jobs$/, () => ({ jobs: world.jobs })],
     [/^\/v1\/jobs\/(\w+)$/, ([, id]) => ({ ...find(id), request: request(find(id)) })],
@@ -104,7 +106,7 @@ function explain(job, reason, prices, open) {
 }
 
 function whatIf(now, open) {
-  const none = { best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stranded: 0, late: 0, stopped: 0, delays: [], cut: false };
+  const none = { not_before: null, alone: false, best: false, nodes: [], in_time: null, refused: null, earliest: null, delayed: 0, delayed_s: 0, stranded: 0, late: 0, stopped: 0, delays: [], cut: false };
   const way = (label, gpus, kind, node, wait, run, more) => ({
     ...none, label, gpus, kind, nodes: [`${node}[0,1,2,3,4,5,6,7]`], start: now + wait, end: now + wait + run,
     start_interval: { low: now + wait * 0.7, mid: now + wait * 1.1, high: now + wait * 1.9 },
@@ -123,6 +125,21 @@ function whatIf(now, open) {
   };
 }
 
+function tokens(now) {
+  const of = [['root', 'admin', 40], ['ada', 'submit', 21], ['bjarne', 'submit', 20], ['grafana', 'read', 12], ['chen', 'submit', 3], ['nightly', 'submit', 1]];
+  return of.map(([user, scope, days], n) => ({
+    id: `4f${n}c0a9${n}`, user, scope, created_at: now - days * 86400, expires_at: n % 3 === 2 ? now + (90 - days) * 86400 : null, revoked: n === 4,
+    last_used_at: n === 5 ? null : now - n * 340, limits: null, nodes: [], uses_left: null,
+  }));
+}
+
+function audits(now, query) {
+  const did = [['ada', 'cancel', 'job 412'], ['root', 'drain', 'h100-07'], ['chen', 'secret set', 'HF_TOKEN'], ['root', 'token made', '4f5c0a95 for nightly'], ['root', 'resume', 'a100-04']];
+  const all = Array.from({ length: 260 }, (_, n) => ({ id: 260 - n, time: now - n * 1700, user: did[n % 5][0], what: did[n % 5][1], target: did[n % 5][2], outcome: 'done' }));
+  const found = all.filter((one) => one.id < Number(query.get('before') ?? Infinity) && (!query.get('user') || one.user === query.get('user')));
+  return { entries: found.slice(0, 200), more: found.length > 200 };
+}
+
 /** Faster and slower by turns, and slower of late. */
 function pace(job, now) {
   if (job.started_at === null || !job.step) return [];
@@ -130,14 +147,14 @@ function pace(job, now) {
   let step = 0;
   const each = Array.from({ length: 100 }, (_, n) => 1 + 0.12 * Math.sin(n / 3) - (n > 70 ? 0.25 : 0));
   const sum = each.reduce((a, b) => a + b, 0);
-  return each.map((part, n) => ({ time: from + (length * n) / 99, step: Math.round(step += (part / sum) * job.step), start: 1 }));
+  return each.map((part, n) => ({ time: from + (length * n) / 99, step: Math.round(step += (part / sum) * job.step), start: 1, loss: 2.1 + 3 * Math.exp(-step / (job.steps / 5)) + Math.sin(n) * 0.03 }));
 }
 
 function nodeGoes(now, open, { drain, fail }) {
   const node = drain ?? fail;
   const there = open.filter((job) => job.nodes.some((place) => place.startsWith(`${node}[`)));
   const delays = there.slice(0, 5).map((job, n) => ({ job: job.id, name: job.name, delay_s: 5400 - n * 900, stops: 1, late: n === 0 && job.deadline !== null }));
-  const row = { label: drain ? `${node} drained` : `${node} fails`, best: false, gpus: null, kind: null, nodes: [], start: null, end: null, start_interval: null, end_interval: null, in_time: null, refused: null, earliest: null };
+  const row = { label: drain ? `${node} drained` : `${node} fails`, best: false, gpus: null, kind: null, nodes: [], start: null, end: null, start_interval: null, end_interval: null, in_time: null, refused: null, earliest: null, not_before: null, alone: false };
   return { made_at: now, cut: false, rows: [{ ...row, delayed: delays.length + 3, delayed_s: 26400, stranded: 0, late: delays.filter((one) => one.late).length, stopped: delays.length, delays, cut: false }] };
 }
 

@@ -23,6 +23,7 @@ const PAGES = {
   nodes: '#/nodes',
   node: '#/nodes/h200-04',
   teams: '#/teams',
+  submit: '#/submit',
   'what-if': '#/what-if',
   'what-if-node': '#/what-if?about=node&node=h100-08',
   'what-if-history': '#/what-if?about=history',
@@ -86,6 +87,10 @@ for (const theme of ['light', 'dark']) {
       for (const [label, text] of [['Devices', '8'], ['How long it takes', '2h'], ['Deadline', '2h']]) await page.getByLabel(label, { exact: true }).fill(text);
       await page.getByLabel('h100').check();
       await page.click('.form button');
+    }
+    if (name === 'submit') {
+      for (const [label, text] of [['Command', 'torchrun train.py --config configs/vit.yaml'], ['Name', 'vit-large'], ['Devices', '8'], ['How long it takes', '2h'], ['Deadline', '18:00']]) await page.getByLabel(label, { exact: true }).fill(text);
+      await page.getByLabel('h100').check();
     }
     if (name === 'what-if-node') await page.getByRole('button', { name: 'Ask' }).click();
     if (name === 'what-if-history') {

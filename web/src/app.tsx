@@ -7,6 +7,7 @@ import { ThemeButton } from './parts/ThemeButton';
 import { go, link, useRoute, type Route } from './lib/route';
 import { leave, useSession, whoami } from './lib/session';
 import { useStore } from './lib/store';
+import { Access } from './pages/Access';
 import { Job } from './pages/Job';
 import { Jobs } from './pages/Jobs';
 import { Login } from './pages/Login';
@@ -14,24 +15,32 @@ import { Node } from './pages/Node';
 import { Nodes } from './pages/Nodes';
 import { Now } from './pages/Now';
 import { Simulations } from './pages/Simulations';
+import { Submit } from './pages/Submit';
 import { Teams } from './pages/Teams';
 import { WhatIf } from './pages/WhatIf';
 
-const PAGES = [
+interface PageLink { path: string; name: string; key: string; scopes?: string[] }
+
+/** `scopes`: whose tokens are offered it; without, all. */
+const PAGES: PageLink[] = [
   { path: 'now', name: 'Now', key: 'n' },
   { path: 'jobs', name: 'Jobs', key: 'j' },
   { path: 'nodes', name: 'Nodes', key: 'd' },
   { path: 'teams', name: 'Teams', key: 't' },
+  { path: 'submit', name: 'Submit', key: 'u', scopes: ['submit', 'admin'] },
   { path: 'what-if', name: 'What if', key: 'w' },
   { path: 'simulations', name: 'Simulations', key: 's' },
+  { path: 'access', name: 'Access', key: 'a', scopes: ['admin'] },
 ];
 
 export function App() {
   const session = useSession();
+  const { me } = useStore();
   const route = useRoute();
   const [help, setHelp] = useState(false);
   useEffect(() => keys(setHelp), []);
   if (!session.inside) return <Login why={session.why} />;
+  const offered = PAGES.filter((page) => !page.scopes || page.scopes.includes(me?.scope ?? ''));
   const here = route.path[0] ?? 'now';
   return (
     <div class="frame">
@@ -39,7 +48,7 @@ export function App() {
       <nav class="rail" aria-label="Pages">
         <a class="brand" href="#/now"><img src="/assets/icon.svg" alt="" width="22" height="22" />Switchyard</a>
         <div class="rail-links">
-          {PAGES.map((page) => (
+          {offered.map((page) => (
             <a key={page.path} href={link([page.path])} aria-current={here === page.path ? 'page' : undefined}>
               {page.name}<kbd aria-hidden="true">g {page.key}</kbd>
             </a>
@@ -51,7 +60,7 @@ export function App() {
         <Banner />
         <main id="main" tabIndex={-1}><Page route={route} /></main>
       </div>
-      {help && <Help pages={PAGES} close={() => setHelp(false)} />}
+      {help && <Help pages={offered} close={() => setHelp(false)} />}
     </div>
   );
 }
@@ -66,6 +75,8 @@ function Page({ route }: { route: Route }) {
     case 'nodes': return name ? <Node key={name} name={name} /> : <Nodes route={route} />;
     case 'teams': return <Teams route={route} />;
     case 'what-if': return <WhatIf route={route} />;
+    case 'submit': return <Submit />;
+    case 'access': return <Access route={route} />;
     case 'simulations': return <Simulations />;
     default: return <Now route={route} />;
   }

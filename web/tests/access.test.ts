@@ -6,12 +6,12 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 // @ts-expect-error a script of its own, without types
 import { demo } from '../demo/server.mjs';
-import { browser, go, login, visit } from './page';
+import { browser, go, login, paint, visit } from './page';
 
 interface Demo { url: string; close: () => void }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const PAGES = ['now', 'jobs', 'jobs/107', 'jobs/410', 'nodes', 'nodes/h200-04', 'teams', 'what-if', 'what-if?about=node', 'what-if?about=history', 'simulations'];
+const PAGES = ['now', 'jobs', 'jobs/107', 'jobs/410', 'nodes', 'nodes/h200-04', 'teams', 'what-if', 'what-if?about=node', 'what-if?about=history', 'submit', 'access', 'access?view=audit', 'simulations'];
 let chrome: Browser;
 let server: Demo;
 
@@ -35,7 +35,7 @@ async function faults(page: Page): Promise<string[]> {
 
 test.each([['light', 1280], ['dark', 1280], ['light', 390]] as const)('%s, %i pixels wide: no page has a fault', async (theme, width) => {
   const page = await visit(chrome, server.url);
-  await page.emulateMedia({ colorScheme: theme });
+  await paint(page, theme);
   await page.setViewportSize({ width, height: 850 });
   const found = (await faults(page)).map((fault) => `login: ${fault}`);
   await login(page, 'yard_demo');

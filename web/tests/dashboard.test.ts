@@ -48,7 +48,7 @@ test('a wrong token is refused with a reason, a right one shows the cluster', as
   await page.getByText('A token begins with yard_').waitFor();
   await login(page, server.admin);
   await page.getByText('0 of 2 held').first().waitFor();
-  await page.getByText('Nobody waits.').waitFor();
+  await page.getByText('No jobs are waiting.').waitFor();
   expect(page.url()).not.toContain('yard_');
   expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('yard_');
 });
@@ -87,7 +87,7 @@ test('jobs are found, filtered by the address, and cancelled several at once', a
   await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
   await page.getByRole('dialog').getByLabel('Reason').fill('a test');
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 2 jobs' }).click();
-  await page.getByText('No job is like that.').waitFor();
+  await page.getByText('No job matches.').waitFor();
   expect((await server.get<{ reason: string }>(`/v1/jobs/${ids[0]}`)).reason).toBe(`cancelled by ${userInfo().username}: a test`);
   expect(await server.state(ids[2]!)).not.toBe('cancelled');
   await server.call('POST', `/v1/jobs/${ids[2]}/cancel`, ada, {});
@@ -138,9 +138,9 @@ test('what a node that fails would cost is the same as the command says, and not
   await until('the holder runs', async () => (await server.state(holder)) === 'running');
   const page = await enter(ada);
   await go(page, '#/nodes/bench');
-  await page.getByRole('link', { name: 'What if it went' }).click();
+  await page.getByRole('link', { name: 'What if this node fails?' }).click();
   const ask = page.getByRole('button', { name: 'Ask' });
-  const hit = page.getByRole('region', { name: 'Who would be hit' });
+  const hit = page.getByRole('region', { name: 'Affected jobs' });
   await ask.click();
   await hit.getByRole('heading', { name: 'bench drained' }).waitFor();
   await page.getByLabel('it fails').check();
@@ -290,7 +290,7 @@ test('a token that ends leads to the door, with why', async () => {
 test('a lost connection is said, and the page recovers by itself', async () => {
   const page = await enter(ada);
   await go(page, '#/jobs?q=after-restart');
-  await page.getByText('No job is like that.').waitFor();
+  await page.getByText('No job matches.').waitFor();
   await server.stop();
   await page.getByText('Connection lost.').waitFor();
   await server.start();

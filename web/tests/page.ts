@@ -2,7 +2,9 @@
 
 import type { Browser, Page } from 'playwright-core';
 // @ts-expect-error a script of its own, without types
-import { browser as launch } from '../screenshots/browser.mjs';
+import { browser as launch, engine as chosen } from '../screenshots/browser.mjs';
+
+export const engine = chosen as 'chromium' | 'firefox';
 
 export function browser(): Promise<Browser> {
   return launch() as Promise<Browser>;
@@ -25,6 +27,8 @@ export async function visit(browser: Browser, url: string): Promise<Page> {
   });
   page.on('request', (request) => { if (!request.url().startsWith(url) && !request.url().startsWith('data:')) wrong.push(`it asked for ${request.url()}`); });
   wrongs.set(page, wrong);
+  // Firefox tells nobody but the page of what its policy forbade.
+  await page.addInitScript(() => addEventListener('securitypolicyviolation', (event) => console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI}`)));
   page.setDefaultTimeout(30_000);
   await page.goto(url);
   return page;
@@ -39,4 +43,11 @@ export async function login(page: Page, token: string): Promise<void> {
 /** Changes the address as a link would. */
 export async function go(page: Page, hash: string): Promise<void> {
   await page.evaluate((hash) => { location.hash = hash; }, hash);
+}
+
+/** Has the page be light or dark, as if somebody had chosen it: not each engine can be told what the system likes. */
+export async function paint(page: Page, theme: 'light' | 'dark'): Promise<void> {
+  await page.evaluate((theme) => localStorage.setItem('yard-theme', theme), theme);
+  await page.reload();
+  await page.waitForSelector(`html[data-theme=${theme}]`);
 }

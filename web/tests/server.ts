@@ -1,7 +1,7 @@
 // A real server with pretend devices, in a folder of its own: what `yard up` starts.
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -47,6 +47,18 @@ export class Server {
   /** Runs the binary in the server's folder; what it printed. */
   run(...args: string[]): string {
     return execFileSync(BINARY, args, { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  }
+
+  /** What a job file is, as the binary reads it. */
+  dryRun(text: string): unknown {
+    writeFileSync(this.file('job.yaml'), text);
+    return JSON.parse(this.run('submit', '--dry-run', '-o', 'json', '-f', 'job.yaml'));
+  }
+
+  /** What a command that submits something would send, as a shell and the binary read it. */
+  dryCommand(text: string): unknown {
+    const command = text.replace(/^yard submit/, `'${BINARY}' submit --dry-run -o json`);
+    return JSON.parse(execFileSync('sh', ['-c', command], { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
   }
 
   file(name: string): string {

@@ -68,6 +68,10 @@ export async function post<T>(path: string, body?: unknown, headers: Record<stri
   return response.status === 204 ? null : ((await response.json()) as T);
 }
 
+export async function remove(path: string): Promise<void> {
+  await call(path, { method: 'DELETE' });
+}
+
 /** Text as it comes, until the server or the signal ends it. */
 export async function text(path: string, signal: AbortSignal, piece: (text: string) => void): Promise<void> {
   const response = await call(path, { signal });

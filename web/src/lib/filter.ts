@@ -1,5 +1,6 @@
 // Which jobs are shown, and in which order; all of it stands in the address.
 
+import { risk } from './outlook';
 import { holds, isOver, teamOf } from './store';
 import type { Job } from './types';
 
@@ -24,14 +25,9 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** A job may miss its deadline: what is likely is later, or it cannot be promised. */
+/** A job may miss its deadline, or likely does. */
 export function atRisk(job: Job): boolean {
-  if (isOver(job)) return false;
-  const by = job.promise ?? job.deadline;
-  if (by === null) return false;
-  const end = job.estimate?.end;
-  if (end) return end.high === null || end.high > by;
-  return job.earliest !== null && job.earliest > by;
+  return risk(job) !== null;
 }
 
 function inState(job: Job, state: string): boolean {

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
-import { lengthOf, unknown } from './foretold';
+import { lengthOf, unknown, unknownStart } from './foretold';
 
 test('where there is no interval the reason is said', () => {
   expect(unknown('length')).toBe('length unknown');
   expect(unknown('scattered')).toContain('which jobs come');
   expect(unknown(null)).toBe('not within weeks');
+  expect(unknownStart('length')).toBe('not known: jobs ahead of it do not state how long they take');
+  expect(unknownStart('beyond')).toBe('not within weeks');
 });
 
 test('a length that nobody stated says by what it is known', () => {

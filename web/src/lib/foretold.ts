@@ -20,6 +20,11 @@ const ALIKE: Record<string, string> = {
   size: ' of the same size',
 };
 
+/** Why there is none for the start. */
+export function unknownStart(why: Unknown | null): string {
+  return why === 'length' ? 'not known: jobs ahead of it do not state how long they take' : unknown(why);
+}
+
 /** How long a job is of which nobody said so, and by what that is known. */
 export function lengthOf(length: Length): string {
   if (length.seconds === null) return 'unknown; state it with --duration';

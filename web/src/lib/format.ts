@@ -63,6 +63,11 @@ export function tidy(number: number): string {
   return short(number).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
 }
 
+/** A price: all devices of a cluster together cost 1. */
+export function worth(price: number): string {
+  return `${tidy(price * 100)} %`;
+}
+
 export function percent(part: number): string {
   return `${Math.round(part * 100)} %`;
 }

@@ -10,9 +10,9 @@ test('a team is the sum of its jobs', () => {
     job({ id: 3, user: 'cat', state: 'succeeded', gpus: 2, started_at: 20, ended_at: 90, executed_s: 1800, deadline: 100 }),
     job({ id: 4, user: 'cat', state: 'failed', gpus: 2, ended_at: 90, deadline: 100 }),
   ];
-  const [vision, cat] = teams(jobs, undefined, { h100: 1.5 });
-  expect(vision).toEqual({ name: 'vision', running: 1, waiting: 1, held: 8, wanted: 4, pays: 12, hours: 8, wait: 60, met: 0, missed: 0 });
-  expect(cat).toEqual({ name: 'cat', running: 0, waiting: 0, held: 0, wanted: 0, pays: 0, hours: 1, wait: 20, met: 1, missed: 1 });
+  const [vision, cat] = teams(jobs, undefined, { h100: 1.5 }, 40);
+  expect(vision).toEqual({ name: 'vision', running: 1, waiting: 1, held: 8, wanted: 4, pays: 12, hours: 8, wait: 50, met: 0, missed: 0 }); // 60 s until the first started, and 40 s so far of the one that waits
+  expect(cat).toEqual({ name: 'cat', running: 0, waiting: 0, held: 0, wanted: 0, pays: 0, hours: 1, wait: 20, met: 1, missed: 1 }); // one that ended without a start does not count
   expect(teams(jobs, (job) => job.user).map((team) => team.name)).toEqual(['ada', 'cat', 'bob']);
 });
 

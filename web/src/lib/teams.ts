@@ -16,7 +16,7 @@ export interface Team {
   pays: number;
   /** Device-hours of all its jobs that are known. */
   hours: number;
-  /** Mean seconds until its jobs first started. */
+  /** Mean seconds until its jobs first started; those that wait count with their wait so far. */
   wait: number | null;
   met: number;
   missed: number;
@@ -37,7 +37,8 @@ export function teams(jobs: Iterable<Job>, by: (job: Job) => string = teamOf, pr
       team.wanted += job.gpus;
     }
     team.hours += (ran(job) * job.gpus) / 3600;
-    if (job.started_at !== null) { team.waits += job.started_at - job.submitted_at; team.started++; }
+    const waited = waitOf(job, now);
+    if (waited !== null) { team.waits += waited; team.started++; }
     if (job.deadline !== null && (isOver(job) || job.deadline < now)) {
       if (job.state === 'succeeded' && job.ended_at! <= job.deadline) team.met++;
       else team.missed++;
@@ -45,6 +46,12 @@ export function teams(jobs: Iterable<Job>, by: (job: Job) => string = teamOf, pr
   }
   const all = [...found.values()].map(({ waits, started, ...team }) => ({ ...team, wait: started > 0 ? waits / started : null }));
   return all.sort((a, b) => b.held - a.held || b.hours - a.hours || (a.name < b.name ? -1 : 1));
+}
+
+/** How long a job waited for its first start, or has so far; nothing where it ended without one. */
+function waitOf(job: Job, now: number): number | null {
+  if (job.started_at !== null) return job.started_at - job.submitted_at;
+  return isOver(job) ? null : Math.max(0, now - job.submitted_at);
 }
 
 /** Devices held by each team over time. */

@@ -22,6 +22,8 @@ export interface Job {
   priority: number;
   deadline: number | null;
   promise: number | null;
+  /** Whether that may not be kept after all. */
+  at_risk?: boolean;
   earliest: number | null;
   submitted_at: number;
   started_at: number | null;
@@ -135,7 +137,7 @@ export interface Explanation {
 }
 
 /** How far a job was at a time, and which of its starts that was. */
-export interface PacePoint { time: number; step: number; start: number }
+export interface PacePoint { time: number; step: number; start: number; loss?: number }
 
 export interface Me { user: string; scope: string }
 
@@ -168,9 +170,26 @@ export interface WhatIfRow {
   /** Whether start and end are only about right. */
   rough: boolean;
   rough_end: boolean;
+  /** When it would start at the earliest, where it is not known when it would. */
+  not_before: number | null;
+  /** Whether it is a first answer: what the job would cost others is not in it. */
+  alone: boolean;
 }
 
 export interface WhatIf { made_at: number; rows: WhatIfRow[]; cut: boolean }
+
+/** A token; never its secret. */
+export interface Token {
+  id: string;
+  user: string;
+  scope: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked: boolean;
+  last_used_at: number | null;
+}
+
+export interface AuditEntry { id: number; time: number; user: string; what: string; target: string; outcome: string }
 
 /** What is different from how things are, on history. */
 export interface Altered { policy: string | null; round_s: number | null; add: string[]; remove: string[] }

@@ -3,7 +3,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useGet } from '../lib/ask';
 import { lengthOf } from '../lib/foretold';
-import { ago, clock, count, percent, plural, short, span, where } from '../lib/format';
+import { ago, clock, count, percent, plural, short, span, where, worth } from '../lib/format';
+import { risk, riskText, TONE } from '../lib/outlook';
 import { go, link } from '../lib/route';
 import { holds, isOver, store, useClock, useStore } from '../lib/store';
 import { useTurn } from '../lib/turn';
@@ -108,7 +109,7 @@ function Why({ job }: { job: JobView }) {
         ))}{value.ahead.length > 12 && ` and ${value.ahead.length - 12} more`}</p>
       )}
       {value?.ways && value.ways.length > 1 && <MayRun ways={value.ways} />}
-      {prices.length > 0 && <p class="note">Prices: {prices.map(([kind, price]) => `${kind} ${short(price)}`).join(', ')}</p>}
+      {prices.length > 0 && <p class="note">Prices of one device, as a part of the whole cluster: {prices.map(([kind, price]) => `${kind} ${worth(price)}`).join(', ')}</p>}
     </Panel>
   );
 }
@@ -125,7 +126,7 @@ function MayRun({ ways }: { ways: NonNullable<Explanation['ways']> }) {
             <span class="reason-name">{way.gpus} × {way.kind}{way.held && ' ●'}</span>
             <Bar part={way.rate / fastest} label={`${short(way.rate)} steps per second${way.held ? ', as it runs now' : ''}`} />
             <b>{short(way.rate)}/s</b>
-            {way.price !== null && <small>costs {short(way.price)}</small>}
+            {way.price !== null && <small title="of the price of the whole cluster">costs {worth(way.price)}</small>}
           </li>
         ))}
       </ul>
@@ -147,8 +148,8 @@ function Glance({ job, now }: { job: JobView; now: number }) {
       {ran > 0 && <Fact name="Held devices for">{span(ran)} <small>{short((ran * job.gpus) / 3600)} device-hours</small></Fact>}
       {job.steps !== null && <Fact name="Steps">{count(job.step ?? 0)} of {count(job.steps)} <Bar part={(job.step ?? 0) / job.steps} label={percent((job.step ?? 0) / job.steps)} /></Fact>}
       {job.length && <Fact name="Length">{lengthOf(job.length)}</Fact>}
-      {job.checkpointed !== null && <Fact name="Safe up to">step {count(job.checkpointed)}</Fact>}
-      {job.deadline !== null && <Fact name="Deadline">{clock(job.deadline, now)} <small>{ago(job.deadline, now)}{job.promise !== null ? ', promised' : ''}</small></Fact>}
+      {job.checkpointed !== null && <Fact name="Last checkpoint">step {count(job.checkpointed)}</Fact>}
+      {job.deadline !== null && <Fact name="Deadline">{clock(job.deadline, now)} <small>{ago(job.deadline, now)}{job.promise !== null ? ', promised' : ''}</small>{risk(job) && <small class={TONE[risk(job)!]}> {riskText(job, now)}</small>}</Fact>}
       {job.earliest !== null && <Fact name="Earliest promise">{clock(job.earliest, now)}</Fact>}
       {job.priority !== 0 && <Fact name="Priority">{job.priority}</Fact>}
       {job.starts > 0 && <Fact name="Starts">{job.starts}{history(job)}</Fact>}
@@ -159,7 +160,7 @@ function Glance({ job, now }: { job: JobView; now: number }) {
 
 function history(job: JobView) {
   const parts = [
-    job.preemptions > 0 && `stopped for others ${job.preemptions}×`,
+    job.preemptions > 0 && `preempted ${job.preemptions}×`,
     job.migrations > 0 && `moved ${job.migrations}×`,
     job.failures > 0 && plural(job.failures, 'failure'),
   ].filter(Boolean);

@@ -5,6 +5,7 @@ import * as api from '../lib/api';
 import { filterOf, select, type Filter } from '../lib/filter';
 import { plural } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
+import { sight } from '../lib/sight';
 import { isOver, teamOf, useClock, useStore } from '../lib/store';
 import type { Job } from '../lib/types';
 import { Empty } from '../parts/bits';
@@ -40,6 +41,7 @@ export function Jobs({ route }: { route: Route }) {
       <div class="page-head">
         <h1>Jobs</h1>
         <span class="note" role="status">{plural(jobs.length, 'job')}</span>
+        <span class="note">{sight(store).says}</span>
         {picked.length > 0 && (
           <div class="chosen">
             <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel {plural(picked.length, 'job')}</button>
@@ -93,7 +95,7 @@ function Select(props: { name: string; value: string; set: (event: Event) => voi
 
 function Nothing({ any }: { any: boolean }) {
   if (any) {
-    return <Empty title="No job is like that."><p><a href={link(['jobs'])}>Show all jobs</a></p></Empty>;
+    return <Empty title="No job matches."><p><a href={link(['jobs'])}>Show all jobs</a></p></Empty>;
   }
   return (
     <Empty title="No jobs yet.">

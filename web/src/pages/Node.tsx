@@ -21,7 +21,7 @@ export function Node({ name }: { name: string }) {
         <a class="back" href={link(['nodes'])} aria-label="All nodes">←</a>
         <h1>{node.name}</h1>
         <span class={`state node-${node.state}`}>{node.state}</span>
-        <div class="chosen"><a class="button" href={link(['what-if'], { about: 'node', node: node.name })}>What if it went</a>
+        <div class="chosen"><a class="button" href={link(['what-if'], { about: 'node', node: node.name })}>What if this node fails?</a>
         {store.me?.scope === 'admin' && <button type="button" onClick={() => setAsking(true)}>{node.state === 'draining' ? 'Resume' : 'Drain'}</button>}</div>
       </div>
       <dl class="facts is-wide">

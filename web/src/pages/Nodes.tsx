@@ -46,7 +46,7 @@ export function Nodes({ route }: { route: Route }) {
         </select>
       </form>
       {nodes.length === 0 ? (
-        <Empty title={store.nodes.size > 0 ? 'No node is like that.' : 'No node has joined yet.'}>
+        <Empty title={store.nodes.size > 0 ? 'No node matches.' : 'No node has joined yet.'}>
           {store.nodes.size > 0 ? <p><a href={link(['nodes'])}>Show all nodes</a></p> : <p>On each machine: <code>yard agent --server URL --join-token FILE</code></p>}
         </Empty>
       ) : (

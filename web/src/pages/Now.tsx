@@ -3,9 +3,10 @@
 import { useMemo } from 'preact/hooks';
 import { useGet } from '../lib/ask';
 import { frozenAt, groups, palette, tell, type By, type Group } from '../lib/cells';
-import { atRisk } from '../lib/filter';
+import { risk, riskText, TONE } from '../lib/outlook';
+import { sight, type Sight } from '../lib/sight';
 import { useFacts } from '../lib/facts';
-import { ago, count, percent, plural, short } from '../lib/format';
+import { ago, count, percent, plural, worth } from '../lib/format';
 import { go, link, setQuery, type Route } from '../lib/route';
 import { holding, series, stretches, type Stretch } from '../lib/spans';
 import { holds, isOver, useClock, useStore, type Store } from '../lib/store';
@@ -24,13 +25,14 @@ export function Now({ route }: { route: Route }) {
   const turn = useTurn(open.map((job) => `${job.id}${job.state}`).join(), 3000);
   const facts = useFacts(turn, store.me?.user ?? null);
   const past = useLater(() => stretches(facts ?? []), [facts]);
+  const seen = sight(store);
   const frozen = useMemo(() => frozenAt(open), [turn]);
   const kinds = groups(store, by, colors, frozen);
   const devices = kinds.reduce((sum, kind) => sum + kind.total, 0);
   return (
     <div class="page">
       <h1 class="sr">Now</h1>
-      <Numbers store={store} open={open} kinds={kinds} />
+      <Numbers store={store} open={open} kinds={kinds} seen={seen} />
       <div class="now">
         <Panel
           title="Devices"
@@ -43,10 +45,10 @@ export function Now({ route }: { route: Route }) {
             </Empty>
           )}
           {kinds.map((kind) => <Kind key={kind.kind} store={store} group={kind} devices={devices} frozen={frozen} />)}
-          {devices > 0 && <Legend names={by === 'use' ? [] : colors.names()} of={(name) => colors.of(name)} />}
+          {devices > 0 && <Legend names={by === 'use' ? [] : colors.names()} of={(name) => colors.of(name)} rest={rest(kinds, seen)} />}
         </Panel>
         <div class="now-side">
-          <Queue open={open} />
+          <Queue open={open} seen={seen} />
           <Past past={past ?? []} open={open} turn={turn} />
           <Risk open={open} />
           <Prices store={store} />
@@ -56,8 +58,9 @@ export function Now({ route }: { route: Route }) {
   );
 }
 
-function Numbers({ store, open, kinds }: { store: Store; open: Job[]; kinds: Group[] }) {
+function Numbers({ store, open, kinds, seen }: { store: Store; open: Job[]; kinds: Group[]; seen: Sight }) {
   const running = open.filter(holds).length;
+  const yours = (own: number, others: number) => others > 0 && <small> {count(own)} of them yours</small>;
   const held = kinds.reduce((sum, kind) => sum + kind.held, 0);
   const total = kinds.reduce((sum, kind) => sum + kind.total, 0);
   const nodes = [...store.nodes.values()];
@@ -65,8 +68,8 @@ function Numbers({ store, open, kinds }: { store: Store; open: Job[]; kinds: Gro
   const broken = nodes.reduce((sum, node) => sum + node.devices.filter((device) => device.problem).length, 0);
   return (
     <dl class="numbers">
-      <div><dt>running</dt><dd><a href={link(['jobs'], { state: 'running' })}>{count(running)}</a></dd></div>
-      <div><dt>waiting</dt><dd><a href={link(['jobs'], { state: 'waiting' })}>{count(open.length - running)}</a></dd></div>
+      <div><dt>running</dt><dd><a href={link(['jobs'], { state: 'running' })}>{count(running + seen.running)}</a>{yours(running, seen.running)}</dd></div>
+      <div><dt>waiting</dt><dd><a href={link(['jobs'], { state: 'waiting' })}>{count(open.length - running + seen.waiting)}</a>{yours(open.length - running, seen.waiting)}</dd></div>
       <div><dt>devices held</dt><dd>{count(held)}<small> of {count(total)}{total > 0 && ` · ${percent(held / total)}`}</small></dd></div>
       <div><dt>nodes up</dt><dd>{count(nodes.length - out)}<small> of {count(nodes.length)}</small></dd></div>
       {broken > 0 && <div class="is-bad"><dt>out of service</dt><dd><a href={link(['nodes'], { state: 'problem' })}>{plural(broken, 'device')}</a></dd></div>}
@@ -111,10 +114,17 @@ function Kind({ store, group, devices, frozen }: { store: Store; group: Group; d
   );
 }
 
-function Legend({ names, of }: { names: string[]; of: (name: string) => string }) {
+/** Who has the colour of nobody in particular, where that is on the map. */
+function rest(kinds: Group[], seen: Sight): string | null {
+  const there = kinds.some((kind) => kind.tiles.some((tile) => tile.cells.some((cell) => cell.hues.includes('hue-other'))));
+  return there ? (seen.all ? 'others' : "other users' jobs") : null;
+}
+
+function Legend({ names, of, rest }: { names: string[]; of: (name: string) => string; rest: string | null }) {
   return (
     <div class="legend map-legend">
       {names.map((name) => <span key={name}><i class={of(name)} /><a href={link(['jobs'], { user: name })}>{name}</a></span>)}
+      {rest && <span><i class="hue-other" />{rest}</span>}
       <span><i class="swatch-free" />free</span>
       <span><i class="swatch-idle" />held, not used</span>
       <span><i class="swatch-frozen">◆</i>frozen</span>
@@ -125,8 +135,9 @@ function Legend({ names, of }: { names: string[]; of: (name: string) => string }
 
 interface Queued { job: number; reason: string; text: string }
 
-function Queue({ open }: { open: Job[] }) {
+function Queue({ open, seen }: { open: Job[]; seen: Sight }) {
   const waiting = open.filter((job) => !holds(job));
+  const mayRun = useStore().me?.scope !== 'read';
   const turn = useTurn(waiting.map((job) => job.id).join(), 4000);
   const { value, error, again } = useGet<{ waiting: number; jobs: Queued[] }>('/v1/queue', turn);
   const reasons = useMemo(() => {
@@ -138,9 +149,12 @@ function Queue({ open }: { open: Job[] }) {
   return (
     <Panel title="Queue" aside={<a href={link(['jobs'], { state: 'waiting' })}>{plural(waiting.length, 'job')}</a>}>
       {error && <Failed error={error} again={again} />}
-      {waiting.length === 0 && (
-        <Empty title="Nobody waits.">
-          <p>Try one: <code>yard submit --gpus 1 -- python train.py</code></p>
+      {waiting.length === 0 && seen.waiting > 0 && (
+        <Empty title="None of your jobs is waiting."><p>{plural(seen.waiting, 'job')} of other users {seen.waiting === 1 ? 'waits' : 'wait'}; this token does not show {seen.waiting === 1 ? 'it' : 'them'}.</p></Empty>
+      )}
+      {waiting.length === 0 && seen.waiting === 0 && (
+        <Empty title="No jobs are waiting.">
+          {mayRun && <p>Submit one: <code>yard submit --gpus 1 -- python train.py</code></p>}
         </Empty>
       )}
       {waiting.length > 0 && !value && !error && <p class="note">Asking the scheduler why…</p>}
@@ -156,6 +170,7 @@ function Queue({ open }: { open: Job[] }) {
           ))}
         </ul>
       )}
+      {waiting.length > 0 && seen.waiting > 0 && <p class="note">{plural(seen.waiting, 'job')} of other users {seen.waiting === 1 ? 'waits' : 'wait'} too.</p>}
       {value && value.waiting > explained && <p class="note">The first {explained} of {count(value.waiting)} are explained.</p>}
     </Panel>
   );
@@ -192,17 +207,17 @@ function overTime(past: Stretch[], open: Job[], now: number) {
 function Risk({ open }: { open: Job[] }) {
   const store = useStore();
   const due = open.filter((job) => job.deadline !== null);
-  const risky = due.filter(atRisk).sort((a, b) => a.deadline! - b.deadline!);
+  const risky = due.filter((job) => risk(job) !== null).sort((a, b) => a.deadline! - b.deadline!);
   if (due.length === 0) return null;
   return (
     <Panel title="Deadlines" aside={<a href={link(['jobs'], { deadline: 'any', state: 'open', sort: 'deadline' })}>{plural(due.length, 'job')}</a>}>
-      {risky.length === 0 && <p class="note">All {due.length} will probably be kept.</p>}
+      {risky.length === 0 && <p class="note">{due.length === 1 ? 'It will probably be met.' : `All ${due.length} will probably be met.`}</p>}
       <ul class="risks">
         {risky.slice(0, 6).map((job) => (
           <li key={job.id}>
             <a href={link(['jobs', String(job.id)])}>{job.name}</a>
             <span>due {ago(job.deadline!, store.now())}</span>
-            <b>{job.estimate?.end ? `likely ${ago(job.estimate.end.mid, store.now())}` : 'cannot be promised'}</b>
+            <b class={TONE[risk(job)!]}>{riskText(job, store.now())}</b>
           </li>
         ))}
       </ul>
@@ -215,10 +230,10 @@ function Prices({ store }: { store: Store }) {
   const most = Math.max(...prices.map(([, price]) => price), 0);
   if (prices.length === 0) return null;
   return (
-    <Panel title="Prices" aside={<span class="note">of a device-second, by kind</span>}>
+    <Panel title="Prices" aside={<span class="note">one device, as a part of the whole cluster</span>}>
       <ul class="reasons">
         {prices.sort((a, b) => b[1] - a[1]).map(([kind, price]) => (
-          <li key={kind}><span class="reason-name">{kind}</span><Bar part={price / most} label={`${kind}: ${short(price)}`} /><b>{short(price)}</b></li>
+          <li key={kind}><span class="reason-name">{kind}</span><Bar part={price / most} label={`${kind}: ${worth(price)} of the cluster's price for one device`} /><b>{worth(price)}</b></li>
         ))}
       </ul>
     </Panel>

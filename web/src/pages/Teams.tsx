@@ -4,8 +4,9 @@ import { useEffect } from 'preact/hooks';
 import * as api from '../lib/api';
 import { Palette } from '../lib/colors';
 import { useFacts } from '../lib/facts';
-import { clock, count, percent, short, span } from '../lib/format';
+import { clock, count, percent, short, span, worth } from '../lib/format';
 import { link, setQuery, type Route } from '../lib/route';
+import { sight } from '../lib/sight';
 import { stretches, type Stretch } from '../lib/spans';
 import { isOver, teamOf, useStore } from '../lib/store';
 import { evennessOverTime, heldOverTime, teams, type Team } from '../lib/teams';
@@ -42,12 +43,13 @@ export function Teams({ route }: { route: Route }) {
         </div>
         {past && <span class="note">since {clock(past.from, store.now())}</span>}
       </div>
+      {!sight(store).all && <p class="note">{sight(store).says} Figures of other users are not in the table.</p>}
       {all.length === 0 ? <Empty title="Nobody has submitted anything yet."><p>A job counts for a team with <code>yard submit --tenant vision …</code></p></Empty> : (
         <div class="stack">
           {past && (
             <div class="charts">
               <Panel title="Devices held"><Chart label="Devices held by each" stacked points={past.held} series={names.slice(0, SHOWN).map((name) => ({ name, hue: colors.of(name) }))} limit={devices} height={210} /></Panel>
-              <Panel title="Evenness" aside={<span class="note">1: all who want devices have as many</span>}><Chart label="Evenness of shares" points={past.even} series={[{ name: 'evenness', hue: 'hue-2' }]} limit={1} height={210} /></Panel>
+              <Panel title="Fairness (Jain)" aside={<span class="note">1: all who want devices have as many</span>}><Chart label="Fairness of shares" points={past.even} series={[{ name: 'fairness', hue: 'hue-2' }]} limit={1} height={210} /></Panel>
             </div>
           )}
           <Panel title="Now"><Table all={all} devices={devices} colors={colors} priced={all.some((team) => team.pays > 0)} /></Panel>
@@ -65,9 +67,9 @@ function Table({ all, devices, colors, priced }: { all: Team[]; devices: number;
       <table>
         <thead>
           <tr>
-            <th scope="col">Name</th><th scope="col">Share of devices</th><th scope="col" class="num">Held</th><th scope="col" class="num">Wanted too</th>
-            <th scope="col" class="num">Running</th><th scope="col" class="num">Waiting</th>{priced && <th scope="col" class="num">Pays per second</th>}
-            <th scope="col" class="num">Device-hours</th><th scope="col" class="num">Mean wait</th><th scope="col" class="num">Deadlines met</th>
+            <th scope="col">Name</th><th scope="col">Share of devices</th><th scope="col" class="num">Held</th><th scope="col" class="num">Also requested</th>
+            <th scope="col" class="num">Running</th><th scope="col" class="num">Waiting</th>{priced && <th scope="col" class="num" title="Its devices at the prices now, as a part of the whole cluster">Cost rate</th>}
+            <th scope="col" class="num">Device-hours</th><th scope="col" class="num" title="Until the first start; jobs that still wait count with their wait so far">Mean wait</th><th scope="col" class="num">Deadlines met</th>
           </tr>
         </thead>
         <tbody>
@@ -85,7 +87,7 @@ function Table({ all, devices, colors, priced }: { all: Team[]; devices: number;
                 <td class="num">{team.wanted > 0 ? count(team.wanted) : ''}</td>
                 <td class="num">{count(team.running)}</td>
                 <td class="num">{count(team.waiting)}</td>
-                {priced && <td class="num">{short(team.pays)}</td>}
+                {priced && <td class="num">{worth(team.pays)}</td>}
                 <td class="num">{short(team.hours)}</td>
                 <td class="num">{team.wait === null ? '' : span(team.wait)}</td>
                 <td class="num">{team.met + team.missed > 0 ? `${team.met} of ${team.met + team.missed}` : ''}</td>

@@ -6,9 +6,9 @@ import { AskJob } from '../what-if/AskJob';
 import { AskNode } from '../what-if/AskNode';
 
 const ABOUT: [string, string, string][] = [
-  ['', 'a job', 'What would become of a job, before it is submitted.'],
-  ['node', 'a node', 'Who would be hit if a node went.'],
-  ['history', 'the past', 'What would have been under another policy, round or cluster.'],
+  ['', 'a job', 'When a job would start and end, before it is submitted.'],
+  ['node', 'a node', 'Which jobs a drained or failed node would affect.'],
+  ['history', 'the past', 'How the past would have gone under another policy, round or cluster.'],
 ];
 
 export function WhatIf({ route }: { route: Route }) {

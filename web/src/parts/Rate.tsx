@@ -2,8 +2,10 @@
 
 import { useMemo } from 'preact/hooks';
 import { useGet } from '../lib/ask';
-import { count, percent, short, span } from '../lib/format';
-import { rates } from '../lib/pace';
+import { count, percent, short } from '../lib/format';
+import { due, likelyEnd } from '../lib/outlook';
+import { losses, rates } from '../lib/pace';
+import { store } from '../lib/store';
 import { useTurn } from '../lib/turn';
 import type { Job, PacePoint } from '../lib/types';
 import { Bar } from './bits';
@@ -18,7 +20,10 @@ export function Rate({ job }: { job: Job }) {
   const points = useMemo(() => rates(value?.points ?? []), [value]);
   const steps = job.steps ?? 0;
   const part = steps > 0 ? (job.step ?? 0) / steps : 0;
-  const left = job.rate && job.rate > 0 ? (steps - (job.step ?? 0)) / job.rate : null;
+  const loss = useMemo(() => losses(value?.points ?? []), [value]);
+  const now = store.now();
+  // Where there is an estimate, it is in a panel of its own, and nothing beside it says otherwise.
+  const end = job.estimate ? null : likelyEnd(job, now);
   return (
     <div class="rate">
       <div class="rate-row">
@@ -28,9 +33,10 @@ export function Rate({ job }: { job: Job }) {
       <p class="note">
         Step {count(job.step ?? 0)} of {count(steps)}
         {job.rate !== null && <>, {short(job.rate)} steps/s</>}
-        {left !== null && left > 0 && <>, {span(left)} left at this speed</>}
+        {end !== null && <>, ends {due(end, now)} at this speed</>}
       </p>
       {(value?.points.length ?? 0) >= LEAST && <Chart label="Steps per second" points={points} series={[{ name: 'steps/s', hue: 'hue-0' }]} height={120} />}
+      {loss.length > 0 && <Chart label="Loss by step" points={loss} series={[{ name: 'loss', hue: 'hue-2' }]} height={140} time={(step) => `step ${count(step)}`} />}
     </div>
   );
 }

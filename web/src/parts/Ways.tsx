@@ -22,8 +22,8 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
       {answer.rows.filter((row) => row.refused).map((row) => (
         <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
       ))}
-      {first && first.delays.length > 0 && <><h3>Who would wait longer, asked as it is</h3><Delays delays={first.delays} /></>}
-      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ mostly to within a quarter of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: one question may not take more work.'}</p>
+      {first && first.delays.length > 0 && <><h3>Jobs that would end later, if submitted as asked</h3><Delays delays={first.delays} /></>}
+      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ mostly to within a quarter of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: it would take too long to work out.'}</p>
     </div>
   );
 }
@@ -34,8 +34,8 @@ function Way({ row, now, at }: { row: WhatIfRow; now: number; at: (time: number)
       <th scope="row">{row.label}{row.best && <span class="state node-up">best</span>}</th>
       <td>{row.kind ? <>{row.gpus} × {row.kind} <small class="below">{row.nodes.slice(0, 2).map(where).join(' ')}{row.nodes.length > 2 && ` +${row.nodes.length - 2}`}</small></> : ''}</td>
       <td class="ways-axis">{!row.refused && row.start !== null && <Span row={row} at={at} now={now} />}</td>
-      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} why={row.start_unknown} rough={row.rough} now={now} />}</td>
-      <td>{!row.refused && <When time={row.end} interval={row.end_interval} why={row.end_unknown} rough={row.rough_end} now={now} />}</td>
+      <td>{row.refused ? <span class="bad">refused</span> : <When time={row.start} interval={row.start_interval} why={row.start_unknown} rough={row.rough} now={now} not={row.not_before} />}</td>
+      <td>{!row.refused && <When time={row.end} interval={row.end_interval} why={row.end_unknown} rough={row.rough_end} now={now} not={row.not_before} />}</td>
       <td>{row.in_time === false && <span class="bad">missed</span>}{row.in_time === true && <span class="good">kept</span>}</td>
       <td>{others(row)}</td>
     </tr>
@@ -53,9 +53,10 @@ function Span({ row, at, now }: { row: WhatIfRow; at: (time: number) => string; 
   );
 }
 
-interface WhenProps { time: number | null; interval: Interval | null; why: Unknown | null; rough: boolean; now: number }
+interface WhenProps { time: number | null; interval: Interval | null; why: Unknown | null; rough: boolean; now: number; not: number | null }
 
-function When({ time, interval, why, rough, now }: WhenProps) {
+function When({ time, interval, why, rough, now, not }: WhenProps) {
+  if (time === null && not != null) return <span class="note">later than {ago(not, now)}</span>;
   if (time === null) return <span class="note">not within weeks</span>;
   const low = interval ? Math.min(interval.low, time) : time;
   const high = interval ? (interval.high === null ? null : Math.max(interval.high, time)) : time;
@@ -69,6 +70,7 @@ function When({ time, interval, why, rough, now }: WhenProps) {
 }
 
 function others(row: WhatIfRow) {
+  if (row.alone) return <span class="note">…</span>;
   const later = row.delayed - row.stranded;
   const parts = [
     later > 0 && <>{plural(later, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,

@@ -2,7 +2,7 @@
 
 import { ago, count, percent, span } from '../lib/format';
 import { link } from '../lib/route';
-import { atRisk } from '../lib/filter';
+import { due, likelyEnd, risk, riskText, TONE } from '../lib/outlook';
 import { holds, isOver } from '../lib/store';
 import type { Job } from '../lib/types';
 import { Bar, State } from './bits';
@@ -29,8 +29,8 @@ export function jobColumns(set: Setting): Column<Job>[] {
   };
   const columns: Column<Job>[] = [
     { name: 'id', title: 'Job', sort: 'id', class: 'num col-id', cell: (job) => <a href={link(['jobs', String(job.id)])}>{job.id}</a> },
-    { name: 'name', title: 'Name', sort: 'name', class: 'col-name', cell: (job) => <span class="cut" title={job.name}>{job.name}</span> },
-    { name: 'user', title: 'Owner', sort: 'user', class: 'col-user', cell: (job) => <>{job.user}{job.tenant && <small> {job.tenant}</small>}</> },
+    { name: 'name', title: 'Name', sort: 'name', class: 'col-name', cell: named },
+    { name: 'user', title: 'Owner', sort: 'user', class: 'col-user', cell: (job) => <span class="cut" title={job.tenant ?? undefined}>{job.user}{job.tenant && <small> {job.tenant}</small>}</span> },
     { name: 'state', title: 'State', sort: 'state', class: 'col-state', cell: (job) => <State state={job.state} /> },
     { name: 'devices', title: 'Devices', sort: 'devices', class: 'num col-devices', cell: (job) => <>{job.gpus}{job.kind && <small> {job.kind}</small>}</> },
     { name: 'progress', title: 'Progress', sort: 'progress', class: 'col-progress', cell: progress },
@@ -39,6 +39,17 @@ export function jobColumns(set: Setting): Column<Job>[] {
     { name: 'reason', title: 'Note', class: 'col-note', cell: (job) => job.reason && <span class="cut" title={job.reason}>{job.reason}</span> },
   ];
   return set.may ? [choose, ...columns] : columns;
+}
+
+/** Its name; on a phone, which has no column for it, with how far it is. */
+function named(job: Job) {
+  const part = job.steps && !isOver(job) ? (job.step ?? 0) / job.steps : null;
+  return (
+    <>
+      <span class="cut" title={job.name}>{job.name}</span>
+      {part !== null && <span class="on-phone"><Bar part={part} label={`${percent(part)} done`} /> <small>{percent(part)}</small></span>}
+    </>
+  );
 }
 
 function progress(job: Job) {
@@ -52,10 +63,11 @@ export function when(job: Job, now: number): string {
   if (job.ended_at !== null) return `${job.started_at === null ? 'ended' : `ran ${span(job.executed_s)}, ended`} ${ago(job.ended_at, now)}`;
   const { estimate } = job;
   if (holds(job)) {
-    const left = estimate?.end ? `, ends ${ago(Math.max(estimate.end.mid, now), now)}` : '';
+    const end = likelyEnd(job, now);
+    const left = end === null ? '' : `, ends ${due(end, now)}`;
     return `${job.started_at === null ? 'starts' : `runs ${span(now - job.started_at)}`}${left}`;
   }
-  const start = estimate?.start && job.started_at === null ? `, starts ${ago(Math.max(estimate.start.mid, now), now)}` : '';
+  const start = estimate?.start && job.started_at === null ? `, starts ${due(estimate.start.mid, now)}` : '';
   return `waits ${span(now - job.submitted_at)}${start}`;
 }
 
@@ -65,5 +77,6 @@ function deadline(job: Job, now: number) {
     const met = job.ended_at <= job.deadline && job.state === 'succeeded';
     return <span class={met ? 'good' : 'bad'}>{met ? 'met' : 'missed'}</span>;
   }
-  return <span class={atRisk(job) ? 'bad' : ''} title={atRisk(job) ? 'at risk' : undefined}>{job.promise !== null && <abbr title="promised">✓ </abbr>}{ago(job.deadline, now)}</span>;
+  const level = risk(job);
+  return <span class={level ? TONE[level] : ''} title={level ? riskText(job, now) : undefined}>{job.promise !== null && <abbr title="promised">✓ </abbr>}{ago(job.deadline, now)}</span>;
 }

@@ -31,3 +31,11 @@ test('arrows reach every cell and stop at the ends', () => {
   expect(step(at, all, { tile: 2, cell: 1 }, 'ArrowDown')).toEqual({ tile: 2, cell: 1 });
   expect(step(at, all, { tile: 2, cell: 1 }, 'Home')).toEqual({ tile: 0, cell: 0 });
 });
+
+test('a small cluster uses its room, a large one keeps small cells', () => {
+  const cell = (count: number, each: number) => layout(tiles(count, each), 680, count * each).cell;
+  expect(cell(1, 4)).toBeGreaterThanOrEqual(40);
+  expect(cell(4, 8)).toBeGreaterThanOrEqual(30);
+  expect(cell(60, 8)).toBeLessThan(20);
+  expect(layout(tiles(4, 8), 680, 32).height).toBeLessThanOrEqual(420);
+});

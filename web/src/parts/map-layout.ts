@@ -28,20 +28,44 @@ export interface Layout {
 
 const MARGIN = 10;
 
+/** What all maps of a page together may be high while cells grow. */
+const ROOM = 420;
+const LARGEST = 56;
+
 /** As large as there is room for: cells shrink as they become many. */
 export function layout(tiles: Tile[], width: number, devices: number): Layout {
   const most = tiles.reduce((most, tile) => Math.max(most, tile.cells.length), 1);
   const columns = Math.min(most, most > 8 ? 8 : most);
   const rows = Math.ceil(most / columns);
+  const room = (ROOM * tiles.reduce((sum, tile) => sum + tile.cells.length, 0)) / Math.max(1, devices);
+  const few = devices <= 200 ? large(tiles.length, columns, rows, width, Math.max(90, room)) : null;
+  if (few) return few;
+  return usual(tiles.length, columns, rows, width, devices);
+}
+
+/** Cells of a small cluster: the largest with which all of it is in the room that it has. */
+function large(tiles: number, columns: number, rows: number, width: number, room: number): Layout | null {
+  for (let cell = LARGEST; cell > 20; cell -= 2) {
+    const at = arranged(tiles, columns, rows, width, cell, 3, 17);
+    if (at.tileWidth - MARGIN <= width && at.height <= room) return at;
+  }
+  return null;
+}
+
+function arranged(tiles: number, columns: number, rows: number, width: number, cell: number, gap: number, label: number): Layout {
+  const tileWidth = columns * (cell + gap) + MARGIN;
+  const tileHeight = rows * (cell + gap) + label + (label > 0 ? MARGIN : 5);
+  const across = Math.max(1, Math.floor((width + MARGIN) / tileWidth));
+  return { cell, gap, label, columns, across, tileWidth, tileHeight, width, height: Math.ceil(tiles / across) * tileHeight };
+}
+
+function usual(tiles: number, columns: number, rows: number, width: number, devices: number): Layout {
   const [least, gap, label] = devices <= 700 ? [13, 2, 15] : devices <= 2500 ? [10, 1, 0] : [6, 1, 0];
   const across = Math.max(1, Math.floor((width + MARGIN) / (columns * (least + gap) + MARGIN)));
   // The rest of the line is shared out, up to half as much again.
   const room = Math.floor(((width + MARGIN) / across - MARGIN) / columns) - gap;
   const cell = Math.max(least, Math.min(room, Math.floor(least * 1.5)));
-  const tileWidth = columns * (cell + gap) + MARGIN;
-  const tileHeight = rows * (cell + gap) + label + (label > 0 ? MARGIN : 5);
-  const height = Math.ceil(tiles.length / across) * tileHeight;
-  return { cell, gap, label, columns, across, tileWidth, tileHeight, width, height };
+  return { ...arranged(tiles, columns, rows, width, cell, gap, label), across, height: Math.ceil(tiles / across) * (rows * (cell + gap) + label + (label > 0 ? MARGIN : 5)) };
 }
 
 export function place(at: Layout, tile: number, cell: number): [number, number] {

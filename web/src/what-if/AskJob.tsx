@@ -20,21 +20,21 @@ export function AskJob({ like }: { like: string | null }) {
   useEffect(() => { if (base) setFields({ ...fieldsOf(base), duration: fieldsOf(base).duration || EMPTY.duration }); }, [base]);
   return (
     <>
-      <Panel title={job ? `Like ${job.name} (${job.id})` : 'The job'} aside={job && <a href={link(['what-if'])}>start anew</a>}>
+      <Panel title={job ? `Like ${job.name} (${job.id})` : 'The job'} aside={job && <a href={link(['what-if'])}>start over</a>}>
         {missing && <Failed error={missing} />}
         <Form fields={fields} set={setFields} ask={ask} busy={busy} />
       </Panel>
       <Panel title="What would happen">
         {error && <Failed error={error} />}
-        {more && <p class="note" role="status">The first answer. Other ways to ask, and what those who may come could change, follow…</p>}
+        {more && <p class="note" role="status">This is the first answer. The exact one, other ways to ask and the effect on other jobs follow…</p>}
         {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Say what the job needs and ask. The scheduler is run forward on a copy of what goes on now: with this job, and with the same job asked for in other ways.</p>}
       </Panel>
     </>
   );
 }
 
-/** First the job as it is, which is answered at once, then with all that takes longer. */
-const questions = (job: Record<string, unknown>) => [{ job, alternatives: false, intervals: false }, { job }];
+/** First the job alone, which is answered within a second, then with all that takes longer. */
+const questions = (job: Record<string, unknown>) => [{ job, quick: true }, { job }];
 
 interface FormProps { fields: Fields; set: (fields: Fields) => void; ask: (event: Event) => void; busy: boolean }
 

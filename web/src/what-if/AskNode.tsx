@@ -24,12 +24,12 @@ export function AskNode({ node }: { node: string | null }) {
             <label class="check"><input type="radio" name="what" checked={fields.what === 'drain'} onChange={() => set({ what: 'drain' })} /> it is drained</label>
             <label class="check"><input type="radio" name="what" checked={fields.what === 'fail'} onChange={() => set({ what: 'fail' })} /> it fails</label>
           </fieldset>
-          {fields.what === 'drain' && <label class="check"><input type="checkbox" checked={fields.evict} onChange={() => set({ evict: !fields.evict })} /> what runs there is asked to go elsewhere</label>}
+          {fields.what === 'drain' && <label class="check"><input type="checkbox" checked={fields.evict} onChange={() => set({ evict: !fields.evict })} /> move its jobs to other nodes</label>}
           <label>When<input value={fields.at} placeholder="now; 2h or 18:00" onInput={(event) => set({ at: event.currentTarget.value })} /></label>
           <button type="submit" class="main" disabled={busy}>{busy ? 'Running it forward…' : 'Ask'}</button>
         </form>
       </Panel>
-      <Panel title="Who would be hit">
+      <Panel title="Affected jobs">
         {error && <Failed error={error} />}
         {answer ? answer.rows.map((row) => <Hit key={row.label} row={row} cut={answer.cut} />) : !error && <p class="note">Choose a node and ask. The scheduler is run forward on a copy of what goes on now, with the node and without it. Nothing happens to the node.</p>}
       </Panel>
@@ -43,7 +43,7 @@ function Hit({ row, cut }: { row: WhatIfRow; cut: boolean }) {
   return (
     <div class="ways">
       <h3>{row.label}</h3>
-      {nobody ? <p class="why">Nobody would be later or stopped.</p> : (
+      {nobody ? <p class="why">No job would be delayed or stopped.</p> : (
         <dl class="numbers is-small">
           <div><dt>later</dt><dd>{plural(later, 'job')}<small> {later > 0 && `by ${span(row.delayed_s)} in all`}</small></dd></div>
           <div><dt>stopped</dt><dd>{plural(row.stopped, 'job')}</dd></div>
