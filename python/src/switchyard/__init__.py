@@ -68,7 +68,7 @@ def stopped() -> bool:
 
 
 def stop_reason() -> str | None:
-    """Why the job was told to stop: `preempted`, `moved`, `cancelled`, `drained`, `expired` or `signal`."""
+    """Why it should stop: `preempted`, `moved`, `held`, `requeued`, `cancelled`, `drained`, `expired`, `signal`."""
     told = _session.current().gate.told()
     return None if told is None else told.why
 
