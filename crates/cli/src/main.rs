@@ -6,13 +6,16 @@ mod cmd;
 mod compat;
 mod live;
 mod output;
+mod policy;
 mod report;
 mod results;
 mod runner;
+mod study;
 
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::ContextKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// A scheduler for deep-learning clusters: run jobs on real machines, and compare policies on real traces, on one core.
@@ -46,6 +49,14 @@ enum Command {
     /// What becomes a job of another user. Keepers start it; nobody else does.
     #[command(hide = true)]
     Launch,
+    /// What becomes a program that decides, so that it ends with whoever asks it
+    #[command(hide = true)]
+    PolicyProgram {
+        /// The process that asks it
+        parent: i32,
+        /// The program
+        path: std::path::PathBuf,
+    },
     /// Submit a job: from flags, from a job file, or from a script with #SBATCH lines
     Submit(Box<cmd::submit::SubmitArgs>),
     /// List jobs: who runs where, and who waits for what
@@ -55,8 +66,16 @@ enum Command {
     Show(cmd::show::ShowArgs),
     /// Print what a job wrote
     Logs(cmd::logs::LogsArgs),
-    /// Withdraw jobs
+    /// Cancel jobs
     Cancel(cmd::cancel::CancelArgs),
+    /// Keep jobs from running until they are released
+    Hold(cmd::hold::HoldArgs),
+    /// Let jobs run that were held
+    Release(cmd::hold::ReleaseArgs),
+    /// Have running jobs start again from their last checkpoints
+    Requeue(cmd::hold::RequeueArgs),
+    /// Change the name, priority, deadline or lengths of jobs that wait
+    Edit(Box<cmd::edit::EditArgs>),
     /// Say why a job is not running, and what would let it start sooner
     Explain(cmd::explain::ExplainArgs),
     /// Say what would become of a job if it were submitted now, who is hit if a node goes, or how the past would have gone
@@ -69,6 +88,8 @@ enum Command {
     Resume(cmd::drain::ResumeArgs),
     /// Print what happened, and what happens
     Events(cmd::events::EventsArgs),
+    /// Show who did what: submissions, drains, tokens
+    Audit(cmd::audit::AuditArgs),
     /// Watch nodes, devices and jobs on a screen
     Top(cmd::top::TopArgs),
     /// Make, list and revoke tokens
@@ -79,6 +100,10 @@ enum Command {
     Secret(cmd::secret::SecretArgs),
     /// Run a trace through one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
+    /// Draw a figure for a paper, as SVG or PDF, from what yard sim wrote
+    Plot(cmd::plot::PlotArgs),
+    /// Run a bundle of yard sim --bundle again, and compare what happened
+    Bundle(cmd::bundle::BundleArgs),
     /// Ask a policy once: what it would give to the jobs of a trace
     Plan(cmd::plan::PlanArgs),
     /// Make, convert and look at traces
@@ -102,7 +127,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| without_detour(error).exit());
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let done = run(cli.command, &mut out).and_then(|code| {
         out.flush()?;
@@ -118,12 +143,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// An unknown flag is a mistyped one: nobody meant to pass it as a value.
+fn without_detour(mut error: clap::Error) -> clap::Error {
+    if error.get(ContextKind::SuggestedArg).is_some() {
+        error.remove(ContextKind::Suggested);
+    }
+    error
+}
+
 fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
         // Commands whose result is in their exit code.
         Command::Submit(args) => return cmd::submit::run(&args, out),
         Command::Fuzz(args) => return cmd::fuzz::run(&args, out),
+        Command::Bundle(args) => return cmd::bundle::run(&args, out),
         Command::Launch => return Ok(yard_live::agent::launch_main()),
+        Command::PolicyProgram { parent, path } => return Err(policy::become_program(parent, &path)),
         Command::Up(args) => live::up(&args),
         Command::Server(args) => live::server(&args),
         Command::Agent(args) => live::agent(&args),
@@ -133,17 +168,23 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Show(args) => cmd::show::run(&args, out),
         Command::Logs(args) => cmd::logs::run(&args, out),
         Command::Cancel(args) => cmd::cancel::run(&args, out),
+        Command::Hold(args) => cmd::hold::hold(&args, out),
+        Command::Release(args) => cmd::hold::release(&args, out),
+        Command::Requeue(args) => cmd::hold::requeue(&args, out),
+        Command::Edit(args) => cmd::edit::run(&args, out),
         Command::Explain(args) => cmd::explain::run(&args, out),
         Command::WhatIf(args) => cmd::what_if::run(*args, out),
         Command::Nodes(args) => cmd::nodes::run(&args, out),
         Command::Drain(args) => cmd::drain::drain(&args, out),
         Command::Resume(args) => cmd::drain::resume(&args, out),
         Command::Events(args) => cmd::events::run(&args, out),
+        Command::Audit(args) => cmd::audit::run(&args, out),
         Command::Top(args) => cmd::top::run(&args),
         Command::Token(args) => cmd::token::run(&args, out),
         Command::Repair(args) => cmd::repair::run(&args, out),
         Command::Secret(args) => cmd::secret::run(&args, out),
         Command::Sim(args) => cmd::sim::run(&args, out),
+        Command::Plot(args) => cmd::plot::run(&args),
         Command::Plan(args) => cmd::plan::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
         Command::Policies(args) => cmd::policies::run(&args, out),

@@ -19,9 +19,13 @@ use crate::runner::{Plan, Run};
 
 /// `{"runs": […]}`.
 pub(crate) fn json(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    output::json(&to_json(plan, runs), out)
+}
+
+/// The same as a value.
+pub(crate) fn to_json(plan: &Plan, runs: &[Run]) -> Value {
     let runs: Vec<_> = runs.iter().map(|run| Value::Object(fields(plan, run))).collect();
-    writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "runs": runs }))?)?;
-    Ok(())
+    json!({ "runs": runs })
 }
 
 /// The jobs that count, each with its deadline.
@@ -36,7 +40,8 @@ pub(crate) fn summary(plan: &Plan, run: &Run) -> Summary {
     Summary::new(counted(plan, run))
 }
 
-fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
+/// All that is told of a run.
+pub(crate) fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("policy".into(), json!(run.policy));
     fields.insert("trace".into(), json!(plan.trace.source));
@@ -141,6 +146,7 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
         "{jobs} jobs of {} ({}) on {} ({devices} devices), overheads {}, seed {}; {rate:.0} jobs/s",
         plan.trace.source, plan.trace.format, plan.cluster.text, plan.overheads.name, plan.seed
     )?;
+    refused(runs).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     if plan.lengths != Lengths::Known {
         writeln!(out, "lengths {}", plan.lengths)?;
     }
@@ -151,6 +157,30 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
         writeln!(out, "belief {}", belief(plan, runs))?;
     }
     Ok(())
+}
+
+/// How many jobs were never taken, and why, the commonest reasons first; policies that agree share a line.
+fn refused(runs: &[Run]) -> Vec<String> {
+    const REASONS: usize = 3;
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for run in runs.iter().filter(|run| !run.outcome.record.refused.is_empty()) {
+        let mut reasons: Vec<_> = run.outcome.record.refused.iter().collect();
+        reasons.sort_by_key(|(_, jobs)| std::cmp::Reverse(**jobs));
+        let all: u64 = reasons.iter().map(|(_, jobs)| **jobs).sum();
+        let shown: Vec<_> =
+            reasons.iter().take(REASONS).map(|(why, jobs)| format!("{why} ({jobs})")).collect();
+        let more = if reasons.len() > REASONS { "; and other reasons" } else { "" };
+        let said = format!("{all} jobs were refused: {}{more}", shown.join("; "));
+        match lines.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, policies)) => policies.push(&run.policy),
+            None => lines.push((said, vec![&run.policy])),
+        }
+    }
+    let everyone = lines.len() == 1 && lines[0].1.len() == runs.len();
+    let named = |(said, policies): (String, Vec<&str>)| {
+        if everyone { said } else { format!("{}: {said}", policies.join(", ")) }
+    };
+    lines.into_iter().map(named).collect()
 }
 
 /// The belief by name, and how far off it was.
@@ -191,6 +221,28 @@ pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
                 (Span(row.service).secs() / 3600.0).to_string(),
             ];
             let _ = writeln!(text, "{}", cells.join(","));
+        }
+    }
+    text
+}
+
+/// One row an instant and policy.
+pub(crate) fn series(plan: &Plan, runs: &[Run]) -> String {
+    let mut text = String::from("policy,t_s,running_jobs,queued_jobs,used_gpus,queued_gpus,utilization\n");
+    let devices = f64::from(plan.cluster.devices());
+    for run in runs {
+        for sample in &run.outcome.record.series {
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{}",
+                quoted(&run.policy),
+                (sample.time - plan.start()).secs(),
+                sample.running_jobs,
+                sample.queued_jobs,
+                sample.used_gpus,
+                sample.queued_gpus,
+                sample.used_gpus as f64 / devices
+            );
         }
     }
     text
@@ -254,11 +306,18 @@ fn rounds(run: &Run) -> String {
 
 /// The command as it was given, quoted where a shell needs it.
 pub(crate) fn command_line() -> String {
+    let args: Vec<String> =
+        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    format!("yard {}", quoted_line(&args))
+}
+
+/// Arguments as one line for a shell.
+pub(crate) fn quoted_line(args: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=#@%+".contains(c);
-    let quote =
-        |arg: String| if arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', "'\\''")) };
-    let args = std::env::args_os().skip(1).map(|arg| quote(arg.to_string_lossy().into_owned()));
-    std::iter::once("yard".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+    let quote = |arg: &String| {
+        if arg.chars().all(plain) { arg.clone() } else { format!("'{}'", arg.replace('\'', "'\\''")) }
+    };
+    args.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 fn report_run(plan: &Plan, run: &Run) -> report::Run {
@@ -297,8 +356,8 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
     });
     let nodes = plan.cluster.nodes.iter().map(|node| report::Node {
         name: node.name.clone(),
-        kind: plan.cluster.kinds.name(node.kind).to_owned(),
-        gpus: node.devices,
+        kind: plan.cluster.kinds_of(node),
+        gpus: node.devices(),
     });
     let prices = record.prices.samples.kept().iter().map(|plan| report::PlanSample {
         t: since(plan.time),

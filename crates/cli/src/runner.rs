@@ -15,7 +15,6 @@ use yard_core::message::Input;
 use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
-use yard_policies::Entry;
 use yard_sim::asked::{self, Asked};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::estimates::{self, Calibration, How};
@@ -27,7 +26,7 @@ use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::run::Probe;
 use yard_sim::throughput::Throughputs;
-use yard_sim::trace::{self, Scaling, Trace, Work};
+use yard_sim::trace::{Scaling, Trace, Work};
 use yard_sim::workload::{Options, Workload};
 use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
 
@@ -35,6 +34,8 @@ use crate::clock::{self, Stopwatch, Timed};
 use crate::cmd::sim::{JobRange, Round, SimArgs};
 use crate::compat::Compat;
 use crate::output;
+use crate::policy::{Chosen, Halt, Uses};
+use crate::study::source;
 
 /// Length of a round where nobody says otherwise.
 const ROUND_S: f64 = 360.0;
@@ -65,14 +66,13 @@ pub(crate) struct Plan {
     faults: Faults,
     lent: Vec<(Time, Input)>,
     keep: Keep,
-    service: Arc<[f64]>,
 }
 
 /// One policy with its settings.
 pub(crate) struct Choice {
     /// As the user wrote it.
     pub(crate) name: String,
-    spec: String,
+    chosen: Chosen,
     pub(crate) round: Span,
     pub(crate) placer: String,
     quirks: Quirks,
@@ -98,7 +98,7 @@ impl Plan {
     pub(crate) fn new(args: &SimArgs) -> anyhow::Result<Plan> {
         let compat = args.compat.as_deref().map(Compat::find).transpose()?;
         let cluster = ClusterSpec::parse(&args.cluster)?;
-        let opened = trace::open(Path::new(&args.trace), Some(&args.format))?;
+        let mut opened = source::open(args)?;
         let table = args.throughputs.as_deref().map(Throughputs::open).transpose()?;
         let by_app = table.as_ref().is_some_and(|table| table.apps().next().is_some());
         let usual = if by_app { "sia" } else { "h200" };
@@ -114,7 +114,11 @@ impl Plan {
         let options =
             Options { table: table.as_ref(), overheads: &overheads, placement_aware, scaling, profiled };
         let mut workload = Workload::new(&opened.trace, &cluster, options)?;
-        let ignored = priorities(args, compat, &opened.trace, &mut workload.specs)?;
+        if let Some(load) = args.load {
+            let all: f64 = service(&opened.trace, &workload.specs).iter().sum();
+            source::bring_to_load(&mut opened.trace, all, cluster.devices(), load)?;
+            workload = Workload::new(&opened.trace, &cluster, options)?;
+        }
         let learned = learned(args, &mut workload, table.as_ref(), &cluster)?;
         if args.lend.is_some() && args.node_mtbf.is_some() {
             bail!(
@@ -133,14 +137,23 @@ impl Plan {
         {
             bail!("policy {:?} is named twice; name each policy once", twice.1);
         }
-        let choices =
-            args.policy.iter().map(|policy| Choice::new(policy, args, compat, &service, &workload.specs));
+        let find = |name: &String| {
+            let spec = compat.map_or(name.as_str(), |compat| compat.policy(name));
+            Chosen::find(spec, &service, Uses::Simulation)
+        };
+        let chosen: Vec<Chosen> = args.policy.iter().map(find).collect::<anyhow::Result<_>>()?;
+        let ignored = priorities(args, &chosen, &opened.trace, &mut workload.specs)?;
+        let choices = args.policy.iter().zip(chosen);
+        let choices = choices.map(|(name, chosen)| Choice::new(name, chosen, args, compat, &workload.specs));
         let mut notes = opened.notes;
         notes.append(&mut workload.notes);
         let ignores_priorities = ignored.is_some();
         notes.extend(ignored);
-        let keep =
-            if args.html.is_some() { Keep { series: true, bars_max: BARS_MAX } } else { Keep::default() };
+        let keep = match (&args.html, args.series.as_ref().or(args.bundle.as_ref())) {
+            (Some(_), _) => Keep { series: true, bars_max: BARS_MAX },
+            (None, Some(_)) => Keep { series: true, ..Keep::default() },
+            (None, None) => Keep::default(),
+        };
         let plan = Plan {
             choices: choices.collect::<anyhow::Result<_>>()?,
             trace: opened.trace,
@@ -158,7 +171,6 @@ impl Plan {
             faults: args.faults()?,
             lent,
             keep,
-            service,
         };
         plan.check_range()?;
         check_outputs(args, &plan.choices)?;
@@ -192,14 +204,15 @@ impl Plan {
 
     fn run(&self, choice: &Choice, events: Option<&Path>, progress: Arc<AtomicU64>) -> anyhow::Result<Run> {
         let (watch, cpu) = (Stopwatch::start(), clock::thread_cpu_seconds());
-        let (_, policy) = yard_policies::make(&choice.spec, self.service.clone())?;
-        let mut policy = Timed::new(policy);
+        let halt = Arc::new(Halt::default());
+        let mut policy = Timed::new(choice.chosen.make_for(&halt));
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
         let outcome = yard_sim::run(Simulation {
             keep: self.keep,
             events: events.map(create).transpose()?,
             progress: Some(progress),
+            stop: Some(halt.stop.clone()),
             ..self.simulation(choice, &jobs, &mut policy)?
         });
         let outcome = match (outcome, events) {
@@ -207,6 +220,9 @@ impl Plan {
             (Err(error), Some(path)) => return Err(output::finish(path, Err(error)).expect_err("it failed")),
             (outcome, None) => outcome?,
         };
+        if let Some(why) = halt.why() {
+            bail!(why);
+        }
         Ok(Run {
             policy: choice.name.clone(),
             round: choice.round,
@@ -278,14 +294,12 @@ impl Plan {
         off: Option<f64>,
         recurs: bool,
     ) -> anyhow::Result<Calibration> {
-        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
-        let mut policy = make()?;
+        let mut policy = choice.chosen.make();
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
-        let again = "it was made before";
         let how = How {
-            policy: &|| make().expect(again),
-            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            policy: &|| choice.chosen.make(),
+            placer: &|| yard_policies::placer(&choice.placer).expect("it was made before"),
             recurs,
         };
         let said = off.map(|most| estimates::misjudged(&self.workload.specs, most, self.seed));
@@ -306,14 +320,12 @@ impl Plan {
         jobs: usize,
         recurs: bool,
     ) -> anyhow::Result<Option<Asked>> {
-        let make = || yard_policies::make(&choice.spec, self.service.clone()).map(|(_, policy)| policy);
-        let mut policy = make()?;
+        let mut policy = choice.chosen.make();
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).take(jobs).collect();
-        let again = "it was made before";
         let how = How {
-            policy: &|| make().expect(again),
-            placer: &|| yard_policies::placer(&choice.placer).expect(again),
+            policy: &|| choice.chosen.make(),
+            placer: &|| yard_policies::placer(&choice.placer).expect("it was made before"),
             recurs,
         };
         let simulate = |probe: Probe<'_>| {
@@ -326,7 +338,7 @@ impl Plan {
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,
     /// when all jobs of the trace come at once.
     pub(crate) fn view(&self, choice: &Choice, at: Option<Time>) -> anyhow::Result<View> {
-        let (_, mut policy) = yard_policies::make(&choice.spec, self.service.clone())?;
+        let mut policy = choice.chosen.make();
         let start = self.start();
         let submits = self.trace.jobs.iter().map(|job| at.map_or(start, |_| job.submit));
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
@@ -335,8 +347,7 @@ impl Plan {
 
     /// The policy's answer, and how long it thought.
     pub(crate) fn ask(&self, choice: &Choice, view: &View) -> anyhow::Result<(Allocation, f64)> {
-        let (_, policy) = yard_policies::make(&choice.spec, self.service.clone())?;
-        let mut policy = Timed::new(policy);
+        let mut policy = Timed::new(choice.chosen.make());
         let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
         Ok((answer, policy.seconds))
     }
@@ -345,7 +356,7 @@ impl Plan {
 /// Refuses priorities where a policy cannot honour them, or takes them out of all jobs and says so.
 fn priorities(
     args: &SimArgs,
-    compat: Option<&Compat>,
+    policies: &[Chosen],
     trace: &Trace,
     jobs: &mut [JobSpec],
 ) -> anyhow::Result<Option<String>> {
@@ -355,10 +366,8 @@ fn priorities(
         let count = trace.jobs.iter().filter(|job| job.priority != 0).count();
         return Ok(Some(format!("the priorities of {count} jobs are ignored (--priorities ignore)")));
     }
-    for name in &args.policy {
-        let spec = compat.map_or(name.as_str(), |compat| compat.policy(name));
-        let entry = yard_policies::find(spec.split(':').next().unwrap_or_default())?;
-        if let Some(why) = entry.priority.refusal(entry.name) {
+    for chosen in policies {
+        if let Some(why) = chosen.priority.refusal(&chosen.name) {
             let (source, line) = (&trace.source, first.line);
             bail!(
                 "{source}, line {line}, field priority: {why}; to compare policies without them: --priorities ignore"
@@ -399,7 +408,8 @@ fn check_outputs(args: &SimArgs, choices: &[Choice]) -> anyhow::Result<()> {
         .events
         .iter()
         .flat_map(|path| choices.iter().map(|choice| events_path(path, choice, choices.len())));
-    let mut paths: Vec<PathBuf> = args.html.iter().chain(&args.per_job).cloned().chain(events).collect();
+    let mut paths: Vec<PathBuf> =
+        args.html.iter().chain(&args.per_job).chain(&args.series).cloned().chain(events).collect();
     paths.iter().try_for_each(|path| output::check_target(path))?;
     paths.retain(|path| !path.exists() || path.is_file());
     paths.sort();
@@ -428,31 +438,29 @@ fn service(trace: &Trace, specs: &[JobSpec]) -> Arc<[f64]> {
 impl Choice {
     fn new(
         name: &str,
+        chosen: Chosen,
         args: &SimArgs,
         compat: Option<&'static Compat>,
-        service: &Arc<[f64]>,
         jobs: &[JobSpec],
     ) -> anyhow::Result<Choice> {
-        let spec = compat.map_or(name, |compat| compat.policy(name)).to_owned();
-        let (entry, policy) = yard_policies::make(&spec, service.clone())?;
-        let round = round(args, compat, entry, jobs);
-        if policy.cadence() == Cadence::EveryRound && round == Span::ZERO {
+        let round = round(args, compat, &chosen, jobs);
+        if chosen.make().cadence() == Cadence::EveryRound && round == Span::ZERO {
             bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
         }
         let placer =
-            args.placer.as_deref().or(compat.map(|compat| compat.placer(entry.name))).unwrap_or("pack");
+            args.placer.as_deref().or(compat.map(|compat| compat.placer(&chosen.name))).unwrap_or("pack");
         yard_policies::placer(placer)?;
         let quirks = compat.map(|compat| compat.quirks(round)).unwrap_or_default();
         let repack = compat.is_some_and(|compat| compat.repack);
         // The papers' simulators decide at beats and at no other time.
         let fill = compat.is_none() && !args.strict_rounds;
         let (name, placer, promises) = (name.to_owned(), placer.to_owned(), args.promises);
-        Ok(Choice { name, spec, round, placer, quirks, repack, fill, promises })
+        Ok(Choice { name, chosen, round, placer, quirks, repack, fill, promises })
     }
 }
 
-fn round(args: &SimArgs, compat: Option<&Compat>, entry: &Entry, jobs: &[JobSpec]) -> Span {
-    let fitting = if entry.rounds { ROUND_S } else { 0.0 };
+fn round(args: &SimArgs, compat: Option<&Compat>, chosen: &Chosen, jobs: &[JobSpec]) -> Span {
+    let fitting = if chosen.rounds { ROUND_S } else { 0.0 };
     let seconds = compat.map_or(fitting, |compat| compat.round_s);
     match args.round {
         Some(Round::Auto) => beat::round_for(jobs.iter()),
@@ -484,6 +492,11 @@ pub(crate) fn run_all(plan: &Plan, args: &SimArgs) -> anyhow::Result<Vec<Run>> {
     });
     runs.sort_by_key(|(at, _)| *at);
     runs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// Runs all policies, one after the other: where many simulations run at a time anyway.
+pub(crate) fn run_in_turn(plan: &Plan) -> anyhow::Result<Vec<Run>> {
+    plan.choices.iter().map(|choice| plan.run(choice, None, Arc::default())).collect()
 }
 
 /// `FILE`, or `FILE.POLICY` where there are several.

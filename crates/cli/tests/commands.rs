@@ -15,7 +15,7 @@ fn start(dir: &Dir, line: &str) -> Child {
 
 // Help.
 
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 40] = [
     "",
     "up",
     "server",
@@ -27,6 +27,10 @@ const COMMANDS: [&str; 34] = [
     "show",
     "logs",
     "cancel",
+    "hold",
+    "release",
+    "requeue",
+    "edit",
     "explain",
     "nodes",
     "drain",
@@ -38,6 +42,8 @@ const COMMANDS: [&str; 34] = [
     "token list",
     "token revoke",
     "sim",
+    "plot",
+    "bundle",
     "plan",
     "trace",
     "trace gen",

@@ -123,10 +123,59 @@ fn devices_come_back_though_who_was_to_have_them_is_gone() {
     hold([200854554]);
 }
 
+/// One that failed and began again where its plan has it counted as done as soon as believed, not when its plan ends.
+#[test]
+fn who_begins_as_planned_keeps_what_its_plan_has() {
+    hold([300690729]);
+}
+
+/// A job was told to stop by a node that left; the plan made meanwhile passed it over, and no other was asked for.
+#[test]
+fn who_was_stopped_by_a_node_that_left_is_planned_for() {
+    hold([400277942]);
+}
+
 /// Two jobs of which neither gains more took devices from each other before either had started.
 #[test]
 fn equal_jobs_do_not_stop_each_other_for_ever() {
     hold([80086624]);
+}
+
+/// Policies count devices by kind: jobs waited for a shape that no node in service could hold, beside others that one could.
+#[test]
+fn nobody_waits_for_a_shape_that_cannot_be_had_beside_one_that_can() {
+    hold([400009934, 400012280, 400014350, 400044160, 400046437, 400097219]);
+}
+
+/// A job waited beside idle devices for others of its word, or in a group with one, that waited for more devices than were up.
+#[test]
+fn nobody_waits_for_company_that_cannot_come() {
+    hold([400039681, 400055413, 400062037, 400291598]);
+}
+
+/// A job lost every auction though it was the only one, for it was always better to wait: it took longer to start than a
+/// lease lasts, or an own part of the cluster was reckoned with shapes that no node could hold.
+#[test]
+fn who_is_alone_in_an_auction_does_not_wait_for_the_next() {
+    hold([400025531, 400043195, 400164980]);
+}
+
+/// A job said that it had done more steps than it has, and no plan could be made any more.
+#[test]
+fn who_says_too_much_of_itself_stops_no_plan() {
+    hold([400033285, 400034665]);
+}
+
+/// A job turned out to take longer to stop than plans reckon with, and nobody planned again.
+#[test]
+fn plans_reckon_with_what_stopping_turns_out_to_cost() {
+    hold([400042078]);
+}
+
+/// Two kinds of one node were each found room for by themselves, and together took more of its host than there was.
+#[test]
+fn what_several_kinds_of_one_node_take_of_its_host_is_added_up() {
+    hold([110630000193]);
 }
 
 fn hold<const N: usize>(seeds: [u64; N]) {

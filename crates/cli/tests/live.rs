@@ -8,6 +8,8 @@ mod attack_liveness;
 mod attack_node;
 #[path = "live/company.rs"]
 mod company;
+#[path = "live/exec.rs"]
+mod exec;
 #[path = "live/faults.rs"]
 mod faults;
 #[path = "live/freezing.rs"]
@@ -30,3 +32,5 @@ mod robust;
 mod same;
 #[path = "live/sharing.rs"]
 mod sharing;
+#[path = "live/steering.rs"]
+mod steering;

@@ -211,6 +211,7 @@ fn a_submission_whose_connection_broke_is_sent_again_with_its_key() {
     let dir = Dir::new();
     let output = dir
         .command(&["submit", "--server", &url, "--parsable", "--", "true"])
+        .env_remove("YARD_DATA")
         .env_remove("YARD_SERVER")
         .output();
     assert_eq!(Answer::of(output.expect("the binary can be run")).quietly(), "7\n");
@@ -249,8 +250,62 @@ fn jobs_are_listed() {
     server.yard(&dir, "jobs --mine --all --limit 5").quietly();
     server.yard(&dir, "jobs --state failed --user bob").quietly();
     let lines = server.lines();
-    assert_eq!(lines[0], "GET /v1/jobs");
-    assert_eq!(lines[4..], ["GET /v1/jobs?mine=true&all=true&limit=5", "GET /v1/jobs?state=failed&user=bob"]);
+    assert_eq!(lines[0], "GET /v1/jobs?limit=5000");
+    let asked = ["mine=true&all=true&limit=5", "state=failed&user=bob&limit=1000"];
+    assert_eq!(lines[4..], asked.map(|query| format!("GET /v1/jobs?{query}")));
+}
+
+#[test]
+fn all_pages_of_jobs_are_listed_and_what_is_left_out_is_said() {
+    let page = |ids: &[u64], more: bool| {
+        let jobs: Vec<_> = ids.iter().map(|id| job(*id, "pending")).collect();
+        json!({"jobs": jobs, "more": more, "hidden": 2})
+    };
+    let pages = || {
+        Server::new(&[
+            ("GET /v1/jobs", 200, page(&[5, 6], true)),
+            ("GET /v1/jobs", 200, page(&[3, 4], false)),
+        ])
+    };
+    let (server, dir) = (pages(), Dir::new());
+    let all = server.yard(&dir, "jobs --name sweep-* --user me --no-header");
+    let ids: Vec<_> = all.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(ids, ["3", "4", "5", "6"], "older ones first, whatever the page");
+    let query = "mine=true&name=sweep-*";
+    let lines = [format!("{query}&limit=5000"), format!("{query}&before=5&limit=5000")];
+    assert_eq!(server.lines(), lines.map(|query| format!("GET /v1/jobs?{query}")));
+    assert_eq!(all.err, "", "one's own were asked for");
+    let some = pages().yard(&dir, "jobs --limit 2");
+    assert!(some.err.contains("the newest 2; for older ones: --before 5"), "{}", some.err);
+    assert!(some.err.contains("2 jobs of others run or wait too"), "{}", some.err);
+    let none = Server::new(&[("GET /v1/jobs", 200, page(&[], false))]).yard(&dir, "jobs");
+    assert!(none.err.contains("no jobs of yours") && none.err.contains("2 jobs of others"), "{}", none.err);
+}
+
+#[test]
+fn jobs_are_cancelled_by_what_they_are_and_only_when_that_is_meant() {
+    let dir = Dir::new();
+    let server = || {
+        let jobs = json!({"jobs": [job(3, "pending"), job(4, "pending")], "more": false});
+        let done = |id: u64| job(id, "cancelled");
+        Server::new(&[
+            ("GET /v1/jobs", 200, jobs),
+            ("POST /v1/jobs/3/cancel", 200, done(3)),
+            ("POST /v1/jobs/4/cancel", 200, done(4)),
+        ])
+    };
+    let line = "cancel --state pending --user me --name train*";
+    let (asked, agreed) = (server(), server());
+    let refused = asked.yard(&dir, line);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "nobody can be asked");
+    assert!(refused.err.contains("job 3  train.py  ada  pending") && refused.err.contains("--yes"));
+    assert_eq!(asked.lines(), ["GET /v1/jobs?mine=true&state=pending&name=train*&limit=5000"]);
+    assert_eq!(agreed.yard(&dir, &format!("{line} --yes")).quietly(), "job 3  cancelled\njob 4  cancelled\n");
+    for wrong in ["cancel --yes", "cancel 3 --user me", "cancel --state failed --yes"] {
+        let server = server();
+        assert_eq!(server.yard(&dir, wrong).code, Some(2), "{wrong}");
+        assert_eq!(server.lines(), [""; 0], "{wrong}");
+    }
 }
 
 #[test]
@@ -281,14 +336,44 @@ fn a_job_is_shown() {
 }
 
 #[test]
+fn a_failed_job_is_shown_with_the_end_of_its_log() {
+    let end = "step 1\n10%\r99%\r\nTraceback\u{1b}[2J\n";
+    let failed = job_with(3, "failed", json!({"log_end": end, "reason": "a rank exited with code 1"}));
+    let server = Server::new(&[("GET /v1/jobs/3", 200, failed)]);
+    let shown = server.yard(&Dir::new(), "show 3").quietly();
+    let tail = "end of its log (all of it: yard logs 3):\n  step 1\n  99%\n  Traceback\u{fffd}[2J\n";
+    assert!(shown.ends_with(tail), "{shown}");
+}
+
+#[test]
 fn logs_are_passed_on() {
     let server = Server::new(&[
         ("GET /v1/jobs/last", 200, job(12, "running")),
+        ("GET /v1/jobs/12", 200, job(12, "running")),
         ("GET /v1/jobs/12/logs", 200, json!("one\ntwo\n")),
     ]);
     assert_eq!(server.yard(&Dir::new(), "logs -f --rank 3 --stderr --tail 2 last").quietly(), "one\ntwo\n");
     let lines = server.lines();
-    assert_eq!(lines, ["GET /v1/jobs/last", "GET /v1/jobs/12/logs?rank=3&stderr=true&tail=2&follow=true"]);
+    let stderr = "GET /v1/jobs/12/logs?rank=3&stream=stderr&tail=2&follow=true";
+    assert_eq!(lines, ["GET /v1/jobs/last", "GET /v1/jobs/12", stderr]);
+    server.yard(&Dir::new(), "logs 12").quietly();
+    server.yard(&Dir::new(), "logs --stdout 12").quietly();
+    let both = ["GET /v1/jobs/12/logs?rank=0", "GET /v1/jobs/12/logs?rank=0&stream=stdout"];
+    assert_eq!(server.lines()[3..], both, "both streams where nothing is said");
+}
+
+#[test]
+fn a_job_that_has_not_started_is_waited_for_where_its_log_is_followed() {
+    let server = Server::new(&[
+        ("GET /v1/jobs/12", 200, job(12, "pending")),
+        ("GET /v1/jobs/12", 200, job_with(12, "starting", json!({"starts": 1}))),
+        ("GET /v1/jobs/12", 200, job_with(12, "running", json!({"starts": 1}))),
+        ("GET /v1/jobs/12/logs", 200, json!("one\n")),
+    ]);
+    let answer = server.yard(&Dir::new(), "logs -f 12");
+    assert_eq!((answer.code, answer.out.as_str()), (Some(0), "one\n"));
+    assert_eq!(answer.err, "job 12 has not started yet; waiting for it\n");
+    assert_eq!(server.lines().len(), 4, "it looked until the job had started");
 }
 
 #[test]
@@ -310,14 +395,15 @@ fn jobs_are_cancelled_as_far_as_they_can_be() {
 fn waits_are_explained() {
     let told = json!({
         "job": 4, "state": "pending", "reason": "capacity", "text": "it needs 8 h100 and 2 are free",
-        "numbers": {"needs": 8.0, "free": 2.5}, "ahead": [1, 2], "remedies": ["ask for 2 devices"], "prices": {"h100": 1.25},
+        "numbers": {"needed": 8.0, "free": 2.0, "up": 14.0, "total": 16.0, "share": 0.25, "ahead": 2.0, "urgent": 0.0}, "ahead": [1, 2], "remedies": ["ask for 2 devices"], "prices": {"h100": 1.25},
     });
     let server = Server::new(&[("GET /v1/jobs/4/explain", 200, told)]);
     let text = server.yard(&Dir::new(), "explain 4").quietly();
     for part in [
         "capacity",
         "needs 8 h100 and 2 are free",
-        "2.500",
+        "devices it can use: 2 of 14 are free, 2 out of service; it needs at least 8",
+        "part of the time that the policy gives it: 25 %",
         "2 ahead of it: 1, 2",
         "- ask for 2 devices",
         "h100 1.250",
@@ -422,9 +508,15 @@ fn events_are_listed() {
     let server = Server::new(&[("GET /v1/events", 200, json!({"events": [event(1, 3), event(2, 4)]}))]);
     let text = server.yard(&Dir::new(), "events --job 4 --after 1").quietly();
     assert_eq!(text, "2026-11-15 16:00:00  granted     job 4     n1 gpus=2\n");
-    assert_eq!(server.lines(), ["GET /v1/events?follow=false&after=1"]);
+    assert_eq!(server.lines(), ["GET /v1/events?follow=false&limit=5000&job=4&after=1"]);
     let lines = server.yard(&Dir::new(), "events -o json").quietly();
     assert_eq!(lines.lines().count(), 2);
+    server.yard(&Dir::new(), "events --job 4").quietly();
+    let asked = ["limit=1001", "limit=5000&job=4&after=0"];
+    assert_eq!(server.lines()[1..], asked.map(|query| format!("GET /v1/events?follow=false&{query}")));
+    let newest = server.yard(&Dir::new(), "events --limit 1 -o json");
+    assert!(newest.out.lines().count() == 1 && newest.out.contains("\"id\":2"), "{}", newest.out);
+    assert!(newest.err.contains("the newest 1; older ones are left out"), "{}", newest.err);
 }
 
 #[test]
@@ -562,7 +654,11 @@ fn the_nearest_folder_names_the_server() {
     dir.write(".yard/server.json", json!({"url": server.url, "ca": null}).to_string());
     dir.write(".yard/token", format!("{}\n", server::TOKEN));
     let mut command = dir.command(&["nodes"]);
-    command.env_remove("YARD_SERVER").env_remove("YARD_TOKEN").current_dir(dir.path("below"));
+    command
+        .env_remove("YARD_DATA")
+        .env_remove("YARD_SERVER")
+        .env_remove("YARD_TOKEN")
+        .current_dir(dir.path("below"));
     Answer::of(command.output().expect("the binary can be run")).printed();
     assert_eq!(server.seen()[0].headers["authorization"], format!("Bearer {}", server::TOKEN));
 }
@@ -571,7 +667,12 @@ fn the_nearest_folder_names_the_server() {
 fn where_no_server_is_known_the_remedy_is_told() {
     let dir = Dir::new();
     let mut command = dir.command(&["jobs"]);
-    command.env_remove("YARD_SERVER").env_remove("XDG_CONFIG_HOME").env("HOME", "/nowhere").current_dir("/");
+    command
+        .env_remove("YARD_DATA")
+        .env_remove("YARD_SERVER")
+        .env_remove("XDG_CONFIG_HOME")
+        .env("HOME", "/nowhere")
+        .current_dir("/");
     let said = refused(Answer::of(command.output().expect("the binary can be run")));
     assert!(said.contains("no server is known") && said.contains("yard up"), "{said}");
 }
@@ -656,10 +757,31 @@ fn jobs_that_make_no_sense_are_not_sent() {
 }
 
 #[test]
+fn values_that_a_flag_cannot_have_are_named() {
+    let dir = Dir::new();
+    for (flags, said) in [
+        ("--gpus -1", "\"-1\" is not a whole number of devices from 0"),
+        ("--memory much", "\"much\" is not a size such as 16G"),
+        ("--resource scratch", "\"scratch\" is not NAME=N"),
+        ("--gpu 1", "tip: a similar argument exists: '--gpus'"),
+    ] {
+        let answer = dir.yard(&format!("submit {flags} -- true"));
+        assert_eq!(answer.code, Some(2), "{}", answer.err);
+        assert!(answer.err.contains(said) && !answer.err.contains("as a value"), "{}", answer.err);
+    }
+}
+
+#[test]
 fn files_that_make_no_sense_are_refused_with_their_line() {
     let dir = Dir::new();
     dir.write("unknown.yaml", "name: x\ngpu: 4\n");
     check_submit(&dir, &["-f", "unknown.yaml"], "unknown.yaml: line 2: ");
+    dir.write("many.yaml", "run: true\ngpus: many\n");
+    check_submit(
+        &dir,
+        &["-f", "many.yaml"],
+        "many.yaml: line 2: gpus: \"many\" is not a whole number of devices",
+    );
     dir.write("part.yaml", "run: true\ngpu_fraction: 1.7\n");
     check_submit(&dir, &["-f", "part.yaml"], "use gpus: 2 for whole ones");
     dir.write("mps.sh", "#!/bin/sh\n#SBATCH --gres=mps:150\n");
@@ -684,7 +806,7 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
 fn the_grammar_names_what_is_wrong() {
     let dir = Dir::new();
     for (line, part) in [
-        ("show first", "\"first\" is neither a job's number nor last"),
+        ("show first", "\"first\" is neither a job's number nor last; yard jobs --name \"first\" finds"),
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
         ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
@@ -715,4 +837,22 @@ fn the_screen_needs_a_terminal() {
 fn a_token_stays_on_this_machine_unless_encrypted() {
     let said = refused(taking().yard(&Dir::new(), "jobs --server http://example.org:7411"));
     assert!(said.contains("use https://"), "{said}");
+}
+
+#[test]
+fn the_audit_trail_is_read_newest_last() {
+    let entry = |id: u64, what: &str| json!({"id": id, "time": 1_794_758_400.0, "user": "ada", "what": what, "target": "job 7", "outcome": "accepted"});
+    let list = json!({"entries": [entry(9, "cancel"), entry(8, "submit")], "more": true});
+    let server = Server::new(&[("GET /v1/audit", 200, list)]);
+    let answer = server.yard(&Dir::new(), "audit --user ada --before 10 --limit 2");
+    let rows: Vec<Vec<_>> = answer.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows[1..],
+        [
+            ["8", "2026-11-15", "16:00:00", "ada", "submit", "job", "7", "accepted"],
+            ["9", "2026-11-15", "16:00:00", "ada", "cancel", "job", "7", "accepted"],
+        ]
+    );
+    assert_eq!(answer.err, "there are older entries: yard audit --before 8\n");
+    assert_eq!(server.lines(), ["GET /v1/audit?before=10&user=ada&limit=2"]);
 }

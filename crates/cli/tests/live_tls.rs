@@ -71,7 +71,7 @@ fn ask(url: &str, ca: Option<&str>) -> Answer {
     dir.write(".yard/server.json", serde_json::json!({"url": url, "ca": ca}).to_string());
     dir.write(".yard/token", "yard_secret");
     let mut command = dir.command(&["nodes", "-o", "json"]);
-    command.env_remove("YARD_SERVER").env_remove("YARD_TOKEN");
+    command.env_remove("YARD_DATA").env_remove("YARD_SERVER").env_remove("YARD_TOKEN");
     Answer::of(command.output().expect("the binary can be run"))
 }
 

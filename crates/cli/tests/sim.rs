@@ -460,3 +460,16 @@ fn what_is_learned_comes_near_the_truth() {
         assert!(run["finished"] == 96 && number(run, "belief_error") < 0.15, "{run}");
     }
 }
+
+#[test]
+fn jobs_that_were_refused_are_counted_and_the_reason_is_said() {
+    let head = "job_id,submit_s,gpus,duration_s,deadline_s,late\na,0,1,10,,\n";
+    let trace = format!("{head}b,0,8,100,130,refuse\nc,0,8,100,130,refuse\nd,0,8,100,131,refuse\n");
+    let dir = Dir::with_trace(&trace);
+    let out = dir.yard("sim --trace t.csv --cluster gpu:2x4 --policy fifo,srtf --promises").printed();
+    assert!(out.contains("2/4"), "{out}");
+    let said = "2 jobs were refused: its deadline cannot be kept (2)";
+    assert_eq!(out.matches(said).count(), 1, "once for both policies, whatever else could be kept: {out}");
+    let fine = dir.yard("sim --trace t.csv --cluster gpu:8x4 --policy fifo --promises").printed();
+    assert!(!fine.contains("refused"), "{fine}");
+}

@@ -6,6 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::ids::JobIdx;
 use crate::job::Rank;
 use crate::units::Time;
+use crate::view::View;
 
 /// The fraction of time for which a group of jobs should hold a shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,6 +121,11 @@ impl Certificate {
 }
 
 impl Allocation {
+    /// Whether it can be an answer to this view, and what is wrong where not. The engine asks the same of every plan.
+    pub fn check(&self, view: &View) -> Result<(), String> {
+        crate::book::check(self, &view.specs, &view.runs)
+    }
+
     /// Whole shares by rank, passing what does not fit, stopping jobs for better ones.
     pub fn preemptive(shares: Shares) -> Allocation {
         Allocation {

@@ -17,6 +17,11 @@ impl Bits {
         self.len == 0
     }
 
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        let (word, bit) = place(number);
+        self.words.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
     /// Adds a number; whether it is new.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = place(number);
@@ -111,6 +116,7 @@ mod tests {
                     (bits.remove(number), tree.remove(&number))
                 };
                 prop_assert_eq!(ours, theirs);
+                prop_assert!(bits.contains(number) == tree.contains(&number) && !bits.contains(number + 1));
                 prop_assert!(bits.iter().eq(tree.iter().copied()) && bits.is_empty() == tree.is_empty());
             }
             let text = serde_json::to_string(&bits).unwrap();

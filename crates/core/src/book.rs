@@ -133,6 +133,16 @@ impl Entry {
     }
 }
 
+/// Jobs that have devices, by row.
+pub(crate) struct Served(Vec<bool>);
+
+impl Served {
+    /// Whether one of these is among them.
+    pub(crate) fn has_any(&self, jobs: &[JobIdx]) -> bool {
+        jobs.iter().any(|job| self.0[job.index()])
+    }
+}
+
 /// What the book must know of leases.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
@@ -203,9 +213,17 @@ impl Book {
         rows.filter(|(_, entry)| entry.alive)
     }
 
-    /// Whether one of the jobs of a share that waits has devices through another.
-    pub(crate) fn is_served(&self, waiting: &Entry) -> bool {
-        let mut others = waiting.jobs.iter().flat_map(|job| self.shares_of(*job));
+    /// Which jobs have devices, or were promised some.
+    pub(crate) fn served(&self) -> Served {
+        let mut served = Served(vec![false; self.n_jobs()]);
+        let jobs = self.chosen().flat_map(|share| &self.entry(share).jobs);
+        jobs.for_each(|job| served.0[job.index()] = true);
+        served
+    }
+
+    /// Whether one of the jobs of a share has devices, through this one or another: `served` for a few.
+    pub(crate) fn is_served(&self, entry: &Entry) -> bool {
+        let mut others = entry.jobs.iter().flat_map(|job| self.shares_of(*job));
         others.any(|other| self.entry(*other).lease.is_some())
     }
 
@@ -316,6 +334,7 @@ impl Book {
         let shares: Vec<Share> =
             shares.into_iter().filter_map(|share| retain(share, specs, active)).collect();
         let heirs = if turns.is_gavel() { Vec::new() } else { self.heirs(&shares, specs, keep, held) };
+        let bound = self.fixed_rows(full, &shares, held);
         let mut named: Vec<JobIdx> = Vec::new();
         let mut applied = Applied::default();
         for (at, share) in shares.into_iter().enumerate() {
@@ -324,8 +343,10 @@ impl Book {
             if keep && self.runs_otherwise(&share, heir) {
                 continue;
             }
-            if let Some(share) = self.without_fixed(share, heir, specs, held) {
-                named.extend(&share.jobs);
+            if let Some(share) = self.without_fixed(share, heir, specs, &bound) {
+                if !full {
+                    named.extend(&share.jobs);
+                }
                 let row = self.upsert(share, heir, now, (turns, specs), runs);
                 applied.regrouped.extend(self.entry(row).lease.filter(|_| heir == Some(row)));
             }
@@ -338,9 +359,9 @@ impl Book {
         };
         unwanted.sort_unstable();
         unwanted.dedup();
-        let stays = |book: &Book, share| keep || book.entry(share).lease.is_some_and(held.fixed);
+        let ended = unwanted.into_iter();
         applied.ended =
-            unwanted.into_iter().filter_map(|share| self.forget(share, stays(self, share))).collect();
+            ended.filter_map(|share| self.forget(share, keep || bound.contains(share.0))).collect();
         applied
     }
 
@@ -351,18 +372,29 @@ impl Book {
         rows.into_iter().any(|entry| entry.lease.is_some() && !entry.is(share))
     }
 
+    /// The rows whose leases are never stopped for others: all of them, or those of the jobs that are named.
+    fn fixed_rows(&self, full: bool, shares: &[Share], held: Held<'_>) -> Bits {
+        let fixed = |row: &ShareId| self.entry(*row).lease.is_some_and(held.fixed);
+        if full {
+            return self.chosen().filter(fixed).map(|row| row.0).collect();
+        }
+        let rows = shares.iter().flat_map(|share| &share.jobs).flat_map(|job| self.shares_of(*job));
+        rows.copied().filter(fixed).map(|row| row.0).collect()
+    }
+
     /// The share for those of its jobs that are not bound to another one by a lease that is fixed.
     fn without_fixed(
         &self,
         share: Share,
         heir: Option<ShareId>,
         specs: &[Arc<JobSpec>],
-        held: Held<'_>,
+        fixed: &Bits,
     ) -> Option<Share> {
-        let bound = |row: &ShareId| {
-            let entry = self.entry(*row);
-            Some(*row) != heir && entry.lease.is_some_and(held.fixed) && !entry.is(&share)
-        };
+        if fixed.is_empty() {
+            return Some(share);
+        }
+        let bound =
+            |row: &ShareId| Some(*row) != heir && fixed.contains(row.0) && !self.entry(*row).is(&share);
         let free = |job: &JobIdx| !self.shares_of(*job).iter().any(bound);
         if share.jobs.iter().all(free) {
             return Some(share);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::ShareId;
-use crate::cluster::{Mask, Nodes};
+use crate::cluster::{Amounts, Mask, Nodes, Slice};
 use crate::engine::{Gate, check_promises};
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobState, Shape};
@@ -47,6 +47,7 @@ fn devices_held_once(state: &State) {
             }
         }
     }
+    hosts_never_oversubscribed(state);
     for (id, node) in state.nodes.iter() {
         assert!(held[id.index()] == node.all() & !node.idle, "node {id}: held devices do not match");
         assert!(promised[id.index()] == node.all() & !node.free, "node {id}: promised devices do not match");
@@ -57,15 +58,41 @@ fn devices_held_once(state: &State) {
     }
 }
 
+/// Nobody has more of a host than there is, and the nodes' account is the leases' account.
+fn hosts_never_oversubscribed(state: &State) {
+    let mut held = vec![Amounts::NONE; state.nodes.len()];
+    let mut promised = held.clone();
+    let add = |sums: &mut Vec<Amounts>, slice: &Slice| {
+        sums[slice.node.index()] = sums[slice.node.index()].plus(&slice.host);
+    };
+    for (_, lease) in state.leases.iter() {
+        if lease.state != LeaseState::Promised {
+            lease.placement.0.iter().for_each(|slice| add(&mut held, slice));
+        }
+        if lease.state != LeaseState::Ending {
+            lease.placement.0.iter().for_each(|slice| add(&mut promised, slice));
+        }
+    }
+    for (id, node) in state.nodes.iter() {
+        let (held, promised) = (held[id.index()], promised[id.index()]);
+        assert!(node.spec.host.covers(&held), "node {id}: more of its host is held than there is");
+        assert!(node.spec.host.covers(&promised), "node {id}: more of its host is promised than there is");
+        assert!(node.host_idle() == node.spec.host.minus(&held), "node {id}: held amounts do not match");
+        assert!(
+            node.host_free() == node.spec.host.minus(&promised),
+            "node {id}: promised amounts do not match"
+        );
+    }
+}
+
 /// Each lease has exactly the devices of its shape, and its jobs know it.
 fn gangs_whole(state: &State) {
     for (id, lease) in state.leases.iter() {
         let Some(job) = lease.jobs.first() else { panic!("lease {id} has no job") };
         let shape = &state.specs[job.index()].shapes[lease.shape as usize];
         for need in &shape.needs {
-            let slices = lease.placement.0.iter();
-            let of_kind = slices.filter(|slice| state.nodes.get(slice.node).spec.kind == need.kind);
-            let devices: u32 = of_kind.map(|slice| slice.mask.count_ones()).sum();
+            let of_kind = |slice: &Slice| slice.mask & state.nodes.get(slice.node).of_kind(need.kind);
+            let devices: u32 = lease.placement.0.iter().map(|slice| of_kind(slice).count_ones()).sum();
             assert!(
                 devices == need.devices,
                 "lease {id}: {devices} devices where {} make the gang",
@@ -122,6 +149,18 @@ fn held_back_ask_for_nothing(state: &State) {
         assert!(state.delayed.contains(&(until, *row)), "job {id}: held back for ever");
         assert!(run.state.is_waiting(), "job {id}: held back while {:?}", run.state);
         assert!(state.book.shares_of(*row).is_empty(), "job {id}: held back with a share");
+    }
+    for (id, row) in state.rows.iter() {
+        let run = state.run(*row);
+        let aside = run.held_until == Some(Time::NEVER);
+        let why = run.held || state.after.awaits(*row);
+        assert!(!aside || why, "job {id}: nothing will let it in");
+        let asks = run.state.is_waiting() && run.held_until.is_none();
+        assert!(!(run.held && asks), "job {id}: held, and asks for devices");
+        assert!(
+            !(run.held && run.promise.is_some() && run.held_until.is_some()),
+            "job {id}: held, with a promise"
+        );
     }
     let held = state.rows.values().filter(|row| state.run(**row).held_until.is_some()).count();
     assert!(held == state.delayed.len(), "a job that is not held back is to come in");
@@ -201,13 +240,14 @@ pub(crate) fn head_runs(
         return;
     }
     // Gangs that span nodes and may not be stopped keep others that do off their nodes.
-    let spans = |(id, lease): (LeaseId, &Lease)| state.is_kept(id, lease) && lease.placement.0.len() > 1;
+    let spans = |(id, lease): (LeaseId, &Lease)| state.is_kept(id, lease) && lease.placement.spans_nodes();
     if state.settings.apart && state.leases.iter().any(spans) {
         return;
     }
     let class = state.book.class(state.book.entry(first).class);
     let empty = emptied(state);
-    let feasible = |shape: &Shape| placer.place(&empty, shape).is_some();
+    let place = |shape: &Shape| empty.furnish(placer.place(&empty, shape)?, shape);
+    let feasible = |shape: &Shape| place(shape).is_some();
     let fits = class.options.iter().any(|option| feasible(&class.shapes[*option as usize]));
     assert!(!fits, "share {first:?} is first, feasible, and was passed over");
 }

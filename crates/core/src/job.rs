@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Placement;
+use crate::cluster::{HostNeed, Placement};
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::message::Why;
 use crate::training::{Batch, Losses, Regime, Training};
@@ -40,17 +40,25 @@ pub struct Shape {
     pub spread: Spread,
     /// The batch size it trains with there, where that is the scheduler's choice.
     pub batch_size: Option<u32>,
+    /// What it asks of the hosts of its devices; nothing: what belongs to those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Arc<HostNeed>>,
 }
 
 impl Shape {
     /// `devices` of one kind, anywhere.
     pub fn of(kind: KindId, devices: u32) -> Shape {
-        Shape { needs: vec![Need { kind, devices }], spread: Spread::Any, batch_size: None }
+        Shape::of_needs(vec![Need { kind, devices }], Spread::Any)
+    }
+
+    /// Devices of one or more kinds.
+    pub fn of_needs(needs: Vec<Need>, spread: Spread) -> Shape {
+        Shape { needs, spread, batch_size: None, host: None }
     }
 
     /// Whether it takes the same devices; what a job does on them may differ.
     pub fn takes_same(&self, other: &Shape) -> bool {
-        self.needs == other.needs && self.spread == other.spread
+        self.needs == other.needs && self.spread == other.spread && self.host == other.host
     }
 
     /// Devices of all kinds together.
@@ -63,7 +71,7 @@ impl Shape {
 /// and happens to lie on one node is as fast as one that must.
 pub fn lying(shapes: &[Shape], shape: u16, placement: &Placement) -> u16 {
     let held = &shapes[shape as usize];
-    if held.spread == Spread::Node || placement.0.len() > 1 {
+    if held.spread == Spread::Node || placement.spans_nodes() {
         return shape;
     }
     let on_one = |other: &Shape| other.spread == Spread::Node && other.needs == held.needs;
@@ -254,6 +262,11 @@ impl JobSpec {
         Some((speed(slowest), f64::from(self.shapes[slowest as usize].devices().max(1))))
     }
 
+    /// Whether it asks for amounts of its hosts. It then has them for itself, and shares its devices with nobody.
+    pub fn asks_hosts(&self) -> bool {
+        self.shapes.iter().any(|shape| shape.host.is_some())
+    }
+
     /// Which of its shapes takes the same devices as `shape`.
     pub fn way(&self, shape: &Shape) -> Option<u16> {
         self.shapes.iter().position(|own| own.takes_same(shape)).map(|at| at as u16)
@@ -373,6 +386,9 @@ pub struct JobRun {
     pub stopping: Option<Why>,
     /// Until when it is held back: it waits, asks for nothing, and no policy sees it.
     pub held_until: Option<Time>,
+    /// Whether it gets no devices until somebody releases it.
+    #[serde(default)]
+    pub held: bool,
     /// What it was last seen to do to its devices.
     pub usage: Option<Usage>,
     /// Whether whoever runs it has found that it cannot be paused there.
@@ -419,6 +435,7 @@ impl JobRun {
             cancelled: false,
             stopping: None,
             held_until: None,
+            held: false,
             usage: None,
             stuck: false,
             home: None,

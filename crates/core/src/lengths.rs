@@ -144,7 +144,9 @@ pub struct Told {
 
 /// Seconds at which rates change: √2 apart, up to four years.
 static EDGES: LazyLock<[f64; BINS + 1]> =
-    LazyLock::new(|| std::array::from_fn(|at| if at == 0 { 0.0 } else { libm::exp2(at as f64 / 2.0) }));
+    LazyLock::new(|| std::array::from_fn(|at| if at == 0 { 0.0 } else { libm::exp2(at as f64 / STEPS) }));
+/// Steps in which lengths double.
+pub(crate) const STEPS: f64 = 2.0;
 const BINS: usize = 54;
 
 /// The rate at which jobs end, by the seconds of work they have had.
@@ -158,17 +160,19 @@ pub struct Rates {
 
 /// Ends and seconds of work by the seconds had before.
 #[derive(Clone)]
-struct Sums {
+pub(crate) struct Sums {
     ended: u32,
     sums: [(f64, f64); BINS],
 }
 
-impl Sums {
-    fn new() -> Sums {
+impl Default for Sums {
+    fn default() -> Sums {
         Sums { ended: 0, sums: [(0.0, 0.0); BINS] }
     }
+}
 
-    fn add(&mut self, seconds: f64, ended: bool) {
+impl Sums {
+    pub(crate) fn add(&mut self, seconds: f64, ended: bool) {
         self.ended += u32::from(ended);
         let last = bin(seconds);
         for at in 0..=last {
@@ -179,7 +183,7 @@ impl Sums {
     }
 
     /// The rates, with a few jobs of a wider list.
-    fn rates(&self, wider: impl Fn(usize) -> f64) -> Rates {
+    pub(crate) fn rates(&self, wider: impl Fn(usize) -> f64) -> Rates {
         let rate = |(at, (ends, seconds)): (usize, &(f64, f64))| {
             let rate = wider(at);
             let ending = PRIOR * -libm::expm1(-rate * (EDGES[at + 1] - EDGES[at]));
@@ -194,14 +198,30 @@ fn bin(seconds: f64) -> usize {
     EDGES.partition_point(|edge| *edge <= seconds).clamp(1, BINS) - 1
 }
 
+/// The number of the step that begins so many steps after one second.
+pub(crate) fn place(steps: f64) -> usize {
+    (steps.max(0.0) as usize).min(BINS - 1)
+}
+
 /// One over the time had, in the middle of a step.
-fn anybodys(at: usize) -> f64 {
+pub(crate) fn anybodys(at: usize) -> f64 {
     1.0 / (0.5 * (EDGES[at] + EDGES[at + 1]))
 }
 
 impl Rates {
-    fn rate(&self, at: usize) -> f64 {
+    pub(crate) fn rate(&self, at: usize) -> f64 {
         self.rates.get(at).copied().unwrap_or_else(|| anybodys(at))
+    }
+
+    /// What part of jobs ends in each step.
+    pub(crate) fn parts(&self) -> Vec<f64> {
+        let mut lives = 1.0;
+        let ends = |at: usize| {
+            let ends = lives * -libm::expm1(-self.rate(at) * (EDGES[at + 1] - EDGES[at]));
+            lives -= ends;
+            ends
+        };
+        (0..BINS).map(ends).collect()
     }
 
     /// Seconds left of a job that has had so many, of which this part of such jobs have more.
@@ -258,7 +278,7 @@ impl Told {
         ended().for_each(|job| count(&mut lists, job));
         lists.retain(|_, (count, _)| *count >= ALIKE_MIN);
         lists.insert(ALL, (known as u32, ALL));
-        let mut sums: BTreeMap<u64, Sums> = lists.keys().map(|mark| (*mark, Sums::new())).collect();
+        let mut sums: BTreeMap<u64, Sums> = lists.keys().map(|mark| (*mark, Sums::default())).collect();
         let all = ended().map(|job| (job, true)).chain(kept.open.iter().map(|job| (job, false)));
         for (job, is_over) in all {
             for mark in job.marks {

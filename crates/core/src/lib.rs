@@ -24,6 +24,7 @@ pub mod message;
 pub mod part;
 pub mod policy;
 pub mod promise;
+pub mod reach;
 pub mod reclaim;
 pub mod rising;
 mod rounds;

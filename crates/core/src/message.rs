@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use crate::allocation::{Allocation, Certificate};
 use crate::belief::Belief;
-use crate::cluster::{Mask, NodeSpec, Placement};
+use crate::cluster::{Amounts, Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
-use crate::job::{Costs, JobSpec, JobState, Usage};
+use crate::job::{Costs, JobSpec, JobState, Length, Usage};
 use crate::state::Settings;
 use crate::training::{Batch, Noise, Timing};
 use crate::units::Time;
@@ -22,12 +22,22 @@ pub enum Input {
     Begin(Box<Settings>),
     /// There is a kind of this name; it gets the next number unless it has one.
     Kind(String),
+    /// Something of this name is counted of hosts; it gets the next number unless it has one, or there are too many.
+    Resource(String),
     /// A user submits a job; it gets the next number.
     Submit(Box<JobSpec>),
     /// A user withdraws a job.
     Cancel(JobId),
     /// A user withdraws a job and does not wait for it to save: it is killed, also where it is already being stopped.
     Kill(JobId),
+    /// A job gets no devices until it is released; one that runs is told to stop.
+    Hold(JobId),
+    /// A job that was held waits for devices again.
+    Release(JobId),
+    /// A job that runs is told to stop, and goes on from its last checkpoint when it has devices again.
+    Requeue(JobId),
+    /// What is asked of a job that waits is something else from now on.
+    Edit(Box<Edit>),
     /// A node comes, goes or changes.
     Node(NodeChange),
     /// The holder of a lease says how a job is doing.
@@ -43,6 +53,23 @@ pub enum Input {
     Believe(Box<Belief>),
     /// Time has passed; due at `Engine::deadline`.
     Tick,
+}
+
+/// What may change of a job while it waits, as it is from then on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edit {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its weight in fair shares, above zero.
+    pub weight: f64,
+    /// Larger is more urgent.
+    pub priority: i32,
+    /// When it should be done.
+    pub deadline: Option<Time>,
+    /// Steps to do, and how that is known; none: they stay as they are.
+    pub steps: Option<(f64, Length)>,
 }
 
 /// What happens to a node.
@@ -65,6 +92,16 @@ pub enum NodeChange {
         among: Vec<NodeId>,
         /// How many of them.
         nodes: u32,
+    },
+    /// What there is of its host now, and what of that belongs to each device of each of its pools. What is given out
+    /// stays so.
+    Counted {
+        /// The node.
+        node: NodeId,
+        /// What there is.
+        host: Amounts,
+        /// The parts, pool by pool.
+        parts: SmallVec<[Amounts; 1]>,
     },
     /// Which of its devices are out of service now, in place of those that were. They take nothing new, and jobs
     /// on them go elsewhere.
@@ -225,6 +262,10 @@ pub enum Why {
     Cancelled,
     /// Its user withdrew it and it has no time to save.
     Killed,
+    /// It is held.
+    Held,
+    /// It is to start again from its last checkpoint.
+    Requeued,
     /// Its node leaves, or its devices are out of service.
     Drained,
     /// Its node failed.
@@ -247,6 +288,8 @@ pub enum NodeNews {
     Failed,
     /// Other devices of it are out of service than were.
     Health,
+    /// What its host has is counted differently now.
+    Counted,
 }
 
 /// A fact, derived from inputs; losing one loses nothing.
@@ -290,6 +333,21 @@ pub enum Event {
         reason: String,
         /// The earliest deadline that would work, where it was the deadline that did not.
         earliest: Option<Time>,
+    },
+    /// A job gets no devices until it is released. What it was promised is given up.
+    Held {
+        /// The job.
+        job: JobId,
+    },
+    /// A job that was held waits for devices again.
+    Released {
+        /// The job.
+        job: JobId,
+    },
+    /// What is asked of a job changed.
+    Edited {
+        /// The job.
+        job: JobId,
     },
     /// A job will never start, because one that it comes after did not succeed; that it ended follows.
     Orphaned {

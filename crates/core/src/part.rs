@@ -2,6 +2,8 @@
 //! under one lease: the whole job, or some ranks of a gang. Orders may be repeated and news may come again after
 //! a broken connection; both are harmless, because a part is named by its lease and leases only grow.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -217,6 +219,25 @@ pub enum Told {
     Stuck(bool),
     /// It is over here, and its devices are free.
     Ended(Ending),
+}
+
+/// What processes had of their node's memory when the kernel ended them because there was no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starved {
+    /// What they might use, where that was limited.
+    pub limit_mib: Option<u64>,
+    /// The most they used, where that is known.
+    pub used_mib: Option<u64>,
+}
+
+impl fmt::Display for Starved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit_mib {
+            Some(limit) => write!(f, "it ran out of memory at its limit of {limit} MiB")?,
+            None => write!(f, "its node ran out of memory")?,
+        }
+        self.used_mib.map_or(Ok(()), |used| write!(f, " (most used: {used} MiB)"))
+    }
 }
 
 /// How a part ended.

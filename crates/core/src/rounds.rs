@@ -243,8 +243,7 @@ impl<'a> Round<'a> {
             match self.gate.enter(self.nodes, &jobs, option, &placement) {
                 Ok(()) => found = Some(placement),
                 Err(nodes) if !nodes.is_empty() && shut.len() < DETOURS_MAX => {
-                    let all = nodes.iter().map(|id| (*id, self.nodes.get(*id)));
-                    let all = all.map(|(node, of)| Slice { node, mask: of.take(of.free_count()) });
+                    let all = nodes.iter().map(|id| Slice::of(*id, self.nodes.get(*id).take_all()));
                     let closed = Placement(all.collect());
                     self.nodes.promise(&closed);
                     shut.push(closed);
@@ -340,13 +339,14 @@ impl<'a> Round<'a> {
 
     /// Usable devices of a kind that stopping a share would free.
     fn freed(&self, share: ShareId, kind: KindId) -> u32 {
-        let slices = self.placement_of(share).0.iter();
-        slices.filter(|slice| self.nodes.usable(slice.node, kind)).map(|slice| slice.mask.count_ones()).sum()
+        self.placement_of(share).0.iter().map(|slice| self.nodes.usable(slice, kind)).sum()
     }
 
-    /// Whether stopping a share frees any device that `shape` could use.
+    /// Whether stopping a share frees anything that `shape` could use.
     fn helps(&self, share: ShareId, shape: &Shape) -> bool {
-        shape.needs.iter().any(|need| self.freed(share, need.kind) > 0)
+        let makes_room =
+            |slice: &Slice| shape.needs.iter().any(|need| self.nodes.makes_room(slice, need.kind));
+        self.placement_of(share).0.iter().any(makes_room)
     }
 
     fn lease_of(&self, share: ShareId) -> &Lease {

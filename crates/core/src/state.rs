@@ -1,6 +1,7 @@
 //! Everything the engine knows, in one value that serialises with a version.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use thiserror::Error;
 
 use crate::belief::Belief;
 use crate::book::Book;
-use crate::cluster::{Kinds, Nodes};
+use crate::cluster::{Kinds, Nodes, Resources};
 use crate::engine::{After, FirstFits, Stint, Trainee};
 use crate::ids::{JobId, JobIdx, LeaseId, PlanId, ProfileId};
 use crate::job::{JobRun, JobSpec};
@@ -22,7 +23,10 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 8;
+pub const STATE_VERSION: u32 = 9;
+
+/// The versions that can be read: this one and the one before it.
+pub const STATE_VERSIONS: RangeInclusive<u32> = STATE_VERSION - 1..=STATE_VERSION;
 
 /// How the engine is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -146,6 +150,9 @@ pub struct State {
     pub(crate) settings: Settings,
     pub(crate) now: Time,
     pub(crate) kinds: Arc<Kinds>,
+    /// What is counted of hosts.
+    #[serde(default)]
+    pub(crate) resources: Resources,
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) belief: Arc<Belief>,
     /// Stretches of work that are being measured, where the belief learns.
@@ -201,7 +208,11 @@ pub struct State {
 #[derive(Debug, Error, PartialEq)]
 pub enum RestoreError {
     /// It was written by another version.
-    #[error("the saved state has version {found}, this program reads version {STATE_VERSION}")]
+    #[error(
+        "the saved state has version {found}, this program reads versions {} and {}",
+        STATE_VERSIONS.start(),
+        STATE_VERSIONS.end()
+    )]
     Version {
         /// Its version.
         found: u32,
@@ -215,6 +226,7 @@ impl State {
             settings,
             now: Time::ZERO,
             kinds: Arc::new(kinds),
+            resources: Resources::default(),
             nodes: Arc::default(),
             belief: Arc::default(),
             stints: BTreeMap::new(),
@@ -249,6 +261,21 @@ impl State {
         }
     }
 
+    /// A state that an earlier version saved, as this one has it. When nodes had devices of one kind, plans did not say
+    /// which.
+    pub(crate) fn upgraded(mut self) -> Result<State, RestoreError> {
+        if !STATE_VERSIONS.contains(&self.version) {
+            return Err(RestoreError::Version { found: self.version });
+        }
+        let nodes = self.nodes.clone();
+        let spots = self.promises.kept.values_mut().flat_map(|promise| &mut promise.plan.spots);
+        for piece in spots.flatten().filter(|_| self.version < STATE_VERSION) {
+            piece.kind = nodes.get(piece.node).spec.pools[0].kind;
+        }
+        self.version = STATE_VERSION;
+        Ok(self)
+    }
+
     /// The instant it is of.
     pub fn now(&self) -> Time {
         self.now
@@ -262,6 +289,11 @@ impl State {
     /// The kinds.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
+    }
+
+    /// How many jobs are there that are not forgotten.
+    pub fn jobs_len(&self) -> usize {
+        self.rows.len()
     }
 
     /// A row for a new job. In place while no view is alive; else the columns are copied once.

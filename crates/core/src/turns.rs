@@ -79,15 +79,20 @@ impl Turning {
     /// By deadline: when a share should have received one round more than it has, were it served evenly, from now.
     /// A share of all the time is so never passed over for one that merely fell behind a little. Who holds
     /// devices is served as if it had received less, the more so the more a stop costs: turns last longer then.
+    /// Who could only change them for others is served as if it had received more.
     fn owed(&self, book: &Book, wanted: Wanted<'_>) -> Order {
         let round = self.round.secs().max(1.0);
-        let place = |(share, entry): (ShareId, &Entry)| {
-            let grace = if entry.lease.is_some() { grace(entry.restart, round) } else { 0.0 };
-            let due = entry.received - grace + round - entry.promised_by(self.now);
-            Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share)
-        };
+        let (served, mut inertia) = (book.served(), Inertia::new(*self, book));
         let mut group = Group::new(None, book.n_shares());
-        book.iter().filter(|(_, entry)| wanted(entry)).map(place).for_each(|place| group.add(place));
+        for (share, entry) in book.iter().filter(|(_, entry)| wanted(entry)) {
+            let bias = match entry.lease {
+                Some(_) => -grace(entry.restart, round),
+                None if served.has_any(&entry.jobs) => inertia.of(entry),
+                None => 0.0,
+            };
+            let due = entry.received + bias + round - entry.promised_by(self.now);
+            group.add(Place::new([-due / entry.fraction, entry.fraction, 0.0], entry, share));
+        }
         Order { groups: vec![group] }
     }
 
@@ -129,6 +134,42 @@ fn grace(restart: Span, round: f64) -> f64 {
     (restart.secs() / WASTE).clamp(0.1 * round, round)
 }
 
+/// The part of its time so far that a job may have one kind too long, and at most so many rounds. Measured with `max-min`
+/// on Gavel's 9 000 jobs and on eight traces of 96: fewer than half as many moves, shorter completion times, lower `max_rho`.
+const INERTIA: f64 = 0.03;
+const INERTIA_ROUNDS: f64 = 12.0;
+
+/// Seconds that a share must be further behind before its job leaves other devices for it. The longer a job is there, the
+/// less it matters in which order it has its kinds. It is passed over only for jobs that run as well: one that waits finds
+/// it no more than half of this behind.
+struct Inertia<'a> {
+    turning: Turning,
+    book: &'a Book,
+    /// That of shares of one job alone, which all of them have; not a number where nobody asked yet.
+    of_job: Vec<f64>,
+}
+
+impl<'a> Inertia<'a> {
+    fn new(turning: Turning, book: &'a Book) -> Inertia<'a> {
+        Inertia { turning, book, of_job: vec![f64::NAN; book.n_jobs()] }
+    }
+
+    fn of(&mut self, entry: &Entry) -> f64 {
+        let [job] = entry.jobs[..] else { return self.work_out(entry) };
+        if self.of_job[job.index()].is_nan() {
+            self.of_job[job.index()] = self.work_out(entry);
+        }
+        self.of_job[job.index()]
+    }
+
+    fn work_out(&self, entry: &Entry) -> f64 {
+        let Turning { now, round, .. } = self.turning;
+        let shares = entry.jobs.iter().flat_map(|job| self.book.shares_of(*job));
+        let promised: f64 = shares.map(|share| self.book.entry(*share).promised_by(now)).sum();
+        (promised * INERTIA).min(INERTIA_ROUNDS * round.secs())
+    }
+}
+
 /// Shares, first in order first.
 pub(crate) struct Order {
     /// Served from the last to the first.
@@ -140,8 +181,8 @@ struct Group {
     /// The kind that all of these need some of.
     kind: Option<KindId>,
     places: Vec<Place>,
-    /// The first number of each place that is still to come, which decides nearly always, and which place it is.
-    tickets: Vec<(u64, u32)>,
+    /// The first two numbers of each place that is still to come, which decide nearly always, and which place it is.
+    tickets: Vec<(u128, u32)>,
     sorted: usize,
     /// How many are put in order next.
     chunk: usize,
@@ -157,7 +198,8 @@ impl Group {
     }
 
     fn add(&mut self, place: Place) {
-        self.tickets.push((place.numbers[0], self.places.len() as u32));
+        let [first, second, _] = place.numbers.map(u128::from);
+        self.tickets.push((first << 64 | second, self.places.len() as u32));
         self.places.push(place);
     }
 
@@ -169,7 +211,11 @@ impl Group {
         self.tickets.last().map(|(_, at)| self.places[*at as usize].share)
     }
 
-    fn pop(&mut self) -> Option<ShareId> {
+    fn pop(&mut self, is_out: impl Fn(ShareId) -> bool) -> Option<ShareId> {
+        if self.sorted == 0 && self.chunk > CHUNK {
+            let Group { places, tickets, .. } = self;
+            tickets.retain(|(_, at)| !is_out(places[*at as usize].share));
+        }
         let first = self.peek()?;
         self.tickets.pop();
         self.sorted -= 1;
@@ -178,7 +224,7 @@ impl Group {
 
     fn sort_more(&mut self) {
         let Group { places, tickets, .. } = self;
-        let order = |a: &(u64, u32), b: &(u64, u32)| {
+        let order = |a: &(u128, u32), b: &(u128, u32)| {
             a.0.cmp(&b.0).then_with(|| places[a.1 as usize].cmp(&places[b.1 as usize]))
         };
         let rest = tickets.len().saturating_sub(self.chunk);
@@ -196,11 +242,15 @@ impl Order {
         self.groups.iter_mut().rev().find_map(Group::peek)
     }
 
-    /// The next share. Leaves out those of kinds that are full.
-    pub(crate) fn next(&mut self, is_full: impl Fn(KindId) -> bool) -> Option<ShareId> {
+    /// The next share. Leaves out those of kinds that are full, and what is found in time to be out for good.
+    pub(crate) fn next(
+        &mut self,
+        is_full: impl Fn(KindId) -> bool,
+        is_out: impl Fn(ShareId) -> bool,
+    ) -> Option<ShareId> {
         while let Some(group) = self.groups.last_mut() {
             let open = group.kind.is_none_or(|kind| !is_full(kind));
-            if let Some(share) = open.then(|| group.pop()).flatten() {
+            if let Some(share) = open.then(|| group.pop(&is_out)).flatten() {
                 return Some(share);
             }
             self.groups.pop();
@@ -280,8 +330,12 @@ mod tests {
             all.sort_unstable_by(|a, b| b.cmp(a));
             let mut order = Order { groups: vec![group] };
             prop_assert_eq!(order.first(), all.first().map(|place| place.share));
-            let found: Vec<ShareId> = std::iter::from_fn(|| order.next(|_| false)).collect();
-            prop_assert_eq!(found, all.iter().map(|place| place.share).collect::<Vec<_>>());
+            let out = |share: ShareId| share.0 % 3 == 1;
+            let found: Vec<ShareId> = std::iter::from_fn(|| order.next(|_| false, out)).collect();
+            prop_assert!(found.iter().skip(CHUNK).all(|share| !out(*share)));
+            let stays = |share: &ShareId| !out(*share);
+            let wanted: Vec<ShareId> = all.iter().map(|place| place.share).filter(stays).collect();
+            prop_assert_eq!(found.into_iter().filter(stays).collect::<Vec<_>>(), wanted);
         }
     }
 

@@ -186,8 +186,8 @@ impl View {
     /// Memory of each device of a kind, the least of the nodes that take jobs; none where it is not known.
     pub fn memory_mib(&self, kind: KindId) -> Option<u32> {
         let nodes = self.nodes.iter().map(|(_, node)| node);
-        let up = nodes.filter(|node| node.spec.kind == kind && node.state == NodeState::Up);
-        up.map(|node| node.spec.memory_mib).min().flatten()
+        let up = nodes.filter(|node| node.state == NodeState::Up);
+        up.filter_map(|node| node.spec.pool(kind)).map(|(pool, _)| pool.memory_mib).min().flatten()
     }
 
     /// Device-seconds received.

@@ -17,8 +17,8 @@ use crate::clock::{now_us, seconds};
 use crate::entitlements::{Entitlements, Grant};
 use crate::handle::Who;
 use crate::store::certificates::{Barred, Issued};
-use crate::store::tokens::{Audit, Scope, TokenRow, TokenStore, TokensError};
-use crate::views::{NewToken, TokenView};
+use crate::store::tokens::{Audit, AuditFilter, Scope, TokenRow, TokenStore, TokensError};
+use crate::views::{AuditView, NewToken, TokenView};
 
 const PREFIX: &str = "yard_";
 const JOIN_PREFIX: &str = "yard-join_";
@@ -264,6 +264,11 @@ impl Tokens {
     /// Writes down that somebody did something to something.
     pub fn audit(&self, user: &str, what: &str, target: &str) -> Result<(), TokensError> {
         self.store.audit(Audit { time_us: now_us(), user, what, target })
+    }
+
+    /// Who did what, the newest first.
+    pub fn audits(&self, filter: &AuditFilter) -> Result<Vec<AuditView>, TokensError> {
+        self.store.audits(filter)
     }
 
     /// Keeps when tokens were last used. To be called now and then, and at the end.

@@ -59,10 +59,10 @@ impl Board {
         self.nodes.insert(view.name.clone(), Arc::new(view));
     }
 
-    /// Keeps how far a job is, where it says so.
-    pub(crate) fn pace(&mut self, now: Time, job: &JobView) {
+    /// Keeps how far a job is, where it says so, and the loss that it reported since it last did.
+    pub(crate) fn pace(&mut self, now: Time, job: &JobView, loss: Option<f64>) {
         if let Some(step) = job.step.filter(|_| job.starts > 0) {
-            let point = PacePoint { time: now.secs(), step, start: job.starts };
+            let point = PacePoint { time: now.secs(), step, start: job.starts, loss };
             self.paces.entry(job.id).or_default().tell(point);
         }
     }

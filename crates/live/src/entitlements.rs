@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use yard_core::job::Claim;
 
 use crate::request::JobRequest;
+use crate::request::edit::JobEdit;
 use crate::store::tokens::Scope;
 
 /// What a user may ask for.
@@ -51,10 +52,7 @@ impl Entitlements {
     pub fn apply(&self, request: &mut JobRequest) -> Result<(), Excess> {
         self.team(request)?;
         self.weight(request)?;
-        if request.priority > self.priority_max {
-            let (asked, most) = (request.priority, self.priority_max);
-            return excess("priority", format!("{asked} is more than your token allows; at most {most}"));
-        }
+        self.priority(request.priority)?;
         if !self.classes.contains(&request.class) {
             let (asked, allowed) = (class_name(request.class), self.class_names());
             return excess("class", format!("your token does not allow {asked}; it allows {allowed}"));
@@ -79,17 +77,35 @@ impl Entitlements {
 
     fn weight(&self, request: &mut JobRequest) -> Result<(), Excess> {
         match request.weight {
-            Some(asked) if asked <= self.weight_max => Ok(()),
-            Some(asked) => {
-                let most = self.weight_max;
-                excess("weight", format!("{asked} is more than your token allows; at most {most}"))
-            }
+            Some(asked) => self.heavy(asked),
             None if self.weight_max < 1.0 => {
                 request.weight = Some(self.weight_max);
                 Ok(())
             }
             None => Ok(()),
         }
+    }
+
+    fn heavy(&self, asked: f64) -> Result<(), Excess> {
+        let most = self.weight_max;
+        if asked <= most {
+            return Ok(());
+        }
+        excess("weight", format!("{asked} is more than your token allows; at most {most}"))
+    }
+
+    fn priority(&self, asked: i32) -> Result<(), Excess> {
+        let most = self.priority_max;
+        if asked <= most {
+            return Ok(());
+        }
+        excess("priority", format!("{asked} is more than your token allows; at most {most}"))
+    }
+
+    /// Refuses an edit that asks for more than the user may have. What it leaves as it is was allowed before.
+    pub fn allow(&self, edit: &JobEdit) -> Result<(), Excess> {
+        edit.priority.map_or(Ok(()), |priority| self.priority(priority))?;
+        edit.weight.map_or(Ok(()), |weight| self.heavy(weight))
     }
 
     /// The classes, for people.

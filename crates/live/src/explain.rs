@@ -6,6 +6,7 @@ mod ways;
 use std::collections::BTreeMap;
 
 use yard_core::Time;
+use yard_core::cluster::ResourceId;
 use yard_core::explain::{Explained, KindCount, Reason, Remedy};
 use yard_core::ids::{JobId, KindId, NodeId};
 
@@ -17,6 +18,8 @@ pub struct Names<'a> {
     pub kind: &'a dyn Fn(KindId) -> String,
     /// Nodes.
     pub node: &'a dyn Fn(NodeId) -> String,
+    /// What is counted of hosts.
+    pub resource: &'a dyn Fn(ResourceId) -> String,
 }
 
 /// The engine's answer for people. `state` is the job's, as they see it.
@@ -70,6 +73,7 @@ fn word(reason: Reason) -> &'static str {
         Reason::Capacity => "capacity",
         Reason::Gang => "gang",
         Reason::Topology => "topology",
+        Reason::Host => "host",
         Reason::Priority => "priority",
         Reason::Share => "share",
         Reason::Nodes => "nodes",
@@ -89,17 +93,18 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
         Reason::Stopping => "The job was told to stop and is saving its work.".into(),
         Reason::Capacity => format!("Not enough devices are free: {kinds}."),
-        Reason::Gang => format!("All that is up, were it free, would not hold it: {kinds}."),
+        Reason::Gang => format!("Too large for what is up here now, even when that is empty: {kinds}."),
         Reason::Topology => {
             format!("Enough devices are free, but do not lie together as it needs them: {kinds}.")
         }
+        Reason::Host => host(told, &kinds, names),
         Reason::Priority => {
             let ahead = told.n_ahead;
             let jobs = plural(ahead, "job in front holds or gets", "jobs in front hold or get");
             format!("{ahead} {jobs} the devices it could use{}: {kinds}.", urgent(told))
         }
         Reason::Share => format!(
-            "Devices are shared by turns and it is another's; its part is {:.0} % of the time.",
+            "Jobs take turns here, and it is another job's turn; this one has {:.0} % of the time.",
             told.share * 100.0
         ),
         Reason::Deadline => format!(
@@ -107,16 +112,37 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
              them back: {kinds}."
         ),
         Reason::Price => format!("At these prices the devices do more for other jobs: {kinds}."),
-        Reason::Nodes => format!("No node with devices it may use is up: {kinds}."),
+        Reason::Nodes => {
+            let kinds: Vec<_> = told.kinds.iter().map(|kind| (names.kind)(kind.kind)).collect();
+            let kinds = if kinds.is_empty() { "devices it may use".into() } else { kinds.join(" or ") };
+            format!("No node with {kinds} is up.")
+        }
         Reason::Frozen => {
-            "It lies frozen where it ran, and goes on there when others give its devices back; elsewhere it would \
-             have to begin anew."
+            "It is frozen where it ran, and goes on there when others give its devices back; elsewhere it would \
+             have to start again."
                 .into()
         }
         Reason::Policy => {
             "The next decision will see to it: no plan names it yet, or the round has not begun.".into()
         }
     }
+}
+
+/// What hosts are short of.
+fn host(told: &Explained, kinds: &str, names: &Names<'_>) -> String {
+    let Some(short) = told.short else {
+        return format!("Enough devices are free, but their nodes are short of cores or memory: {kinds}.");
+    };
+    let amount = |amount: u32| match short.resource {
+        ResourceId::CORES => format!("{} cores", f64::from(amount) / 1000.0),
+        ResourceId::MEMORY => format!("{:.1} GiB of memory", f64::from(amount) / 1024.0),
+        other => format!("{amount} {}", (names.resource)(other)),
+    };
+    format!(
+        "Enough devices are free, but the job needs {} on a node, and nodes with free devices have at most {} left: {kinds}.",
+        amount(short.needed),
+        amount(short.free)
+    )
 }
 
 /// How many of those in front are there by their priority, where any are.
@@ -130,6 +156,10 @@ fn urgent(told: &Explained) -> String {
 
 fn held(told: &Explained, now: Time) -> String {
     let left = told.until.map_or(0.0, |until| (until.secs() - now.secs()).max(0.0));
+    if left < 1.0 {
+        return "The time until which the job was held back has come: it waits for devices at any moment."
+            .into();
+    }
     format!("The job is held back for another {left:.0} s: until its begin time, or after a failure.")
 }
 
@@ -194,6 +224,7 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use yard_core::cluster::Shortage;
     use yard_core::explain::{Ahead, Way};
 
     fn way(kind: u16, devices: u32, speed: f64, held: bool) -> Way {
@@ -215,6 +246,7 @@ mod tests {
             reason,
             until: Some(Time::from_secs(130.0)),
             awaits: if reason == Reason::Dependency { vec![JobId(4), JobId(5)] } else { Vec::new() },
+            short: Some(Shortage { resource: ResourceId::CORES, needed: 8_000, free: 2_500 }),
             share: 0.25,
             kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
             ahead: vec![Ahead { job: JobId(3), devices: 12, urgent: false }],
@@ -232,7 +264,12 @@ mod tests {
     fn explained(reason: Reason) -> Explanation {
         let kind = |kind: KindId| ["h100", "a100"][kind.index()].to_owned();
         let node = |node: NodeId| format!("node-{node}");
-        words(&told(reason), "pending", Time::from_secs(100.0), &Names { kind: &kind, node: &node })
+        words(
+            &told(reason),
+            "pending",
+            Time::from_secs(100.0),
+            &Names { kind: &kind, node: &node, resource: &|_| "cores".into() },
+        )
     }
 
     #[test]
@@ -244,6 +281,7 @@ mod tests {
             Reason::Held,
             Reason::Gang,
             Reason::Topology,
+            Reason::Host,
             Reason::Dependency,
             Reason::Running,
             Reason::Price,
@@ -253,16 +291,32 @@ mod tests {
         expect![[r#"
             Not enough devices are free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             1 job in front holds or gets the devices it could use: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Devices are shared by turns and it is another's; its part is 25 % of the time.
+            Jobs take turns here, and it is another job's turn; this one has 25 % of the time.
             The job is held back for another 30 s: until its begin time, or after a failure.
-            All that is up, were it free, would not hold it: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Too large for what is up here now, even when that is empty: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             Enough devices are free, but do not lie together as it needs them: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Enough devices are free, but the job needs 8 cores on a node, and nodes with free devices have at most 2.5 cores left: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             It comes after other jobs and starts once jobs 4, 5 succeed.
             The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.
             At these prices the devices do more for other jobs: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             Devices it could use are kept for jobs with deadlines, which must have them before this one could give them back: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
         "#]]
         .assert_eq(&lines);
+    }
+
+    #[test]
+    fn a_time_that_has_come_is_not_said_as_nothing() {
+        let now = Time::from_secs(130.0);
+        let name = |_: KindId| String::new();
+        let node = |_: NodeId| String::new();
+        let text = words(
+            &told(Reason::Held),
+            "pending",
+            now,
+            &Names { kind: &name, node: &node, resource: &|_| "cores".into() },
+        )
+        .text;
+        assert!(text.contains("has come") && !text.contains("0 s"), "{text}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::background::give_way;
 use crate::board::Board;
 use crate::driver::clock::Stopwatch;
 use crate::planner::MakePolicy;
-use crate::views::{EstimateView, IntervalView, UnknownView};
+use crate::views::{EstimateView, IntervalView, JobView, UnknownView};
 
 /// Makes a placer, for each run of a forecast.
 pub type MakePlacer = Arc<dyn Fn() -> Box<dyn Placer> + Send + Sync>;
@@ -221,12 +221,18 @@ fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMa
     let moves = record.moves(now);
     let Board { jobs, changes, .. } = &mut *board;
     changes.begin(now.0);
+    let guessed = guessed_end(jobs, told);
     for (job, estimate) in told {
-        if let Some(view) = jobs.get_mut(&job.0).filter(|view| view.ended_at.is_none()) {
+        if let Some(view) = jobs.get_mut(&job.0).filter(|view| is_foretold(view)) {
             let mut told = seen(now, &moves.moved(now, estimate));
             // Where nothing is known of a length, an interval for the end would be made up.
             if view.length.as_ref().is_some_and(|length| length.seconds.is_none()) {
                 (told.end, told.end_unknown) = (None, Some(UnknownView::Length));
+            }
+            // Nor does a start say anything that may come of the end of such a job.
+            let waits = view.started_at.is_none();
+            if waits && told.start.zip(guessed).is_some_and(|(start, end)| start.mid >= end) {
+                (told.start, told.start_unknown) = (None, Some(UnknownView::Length));
             }
             if view.estimate.is_none_or(|before| before.moved(&told)) {
                 changes.job(job.0);
@@ -235,6 +241,22 @@ fn show(board: &RwLock<Board>, record: &Mutex<Record>, now: Time, told: &BTreeMa
             record.note(now, [(job, estimate)]);
         }
     }
+}
+
+/// Whether it is of use to say when a job will start and end: not where it is over, or held.
+fn is_foretold(view: &JobView) -> bool {
+    view.ended_at.is_none() && view.held_by.is_none()
+}
+
+/// From when on devices fall free, as forecasts have it, of jobs of whose length nothing is known.
+fn guessed_end(jobs: &BTreeMap<u64, Arc<JobView>>, told: &BTreeMap<JobId, Estimate>) -> Option<f64> {
+    let guessed = told.iter().filter(|(job, _)| {
+        let unknown = |view: &Arc<JobView>| {
+            !view.nodes.is_empty() && view.length.as_ref().is_some_and(|length| length.seconds.is_none())
+        };
+        jobs.get(&job.0).is_some_and(unknown)
+    });
+    guessed.filter_map(|(_, estimate)| Some(estimate.end.ok()?.low.secs())).reduce(f64::min)
 }
 
 /// An estimate as people see it.

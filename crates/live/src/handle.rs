@@ -12,6 +12,7 @@ use crate::board::Board;
 use crate::quota::Place;
 use crate::replay::Present;
 use crate::request::JobRequest;
+use crate::request::edit::JobEdit;
 use crate::views::{EventView, Explanation, JobView};
 use crate::what_if::{Question, WhatIf};
 use crate::wire::{FromAgent, Hello, ToAgent};
@@ -56,6 +57,22 @@ pub enum Refusal {
 /// The answer to a request.
 pub type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
+/// What becomes of a job that is not over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Steering {
+    /// It gets no devices until it is released; where it runs, it is paused.
+    Hold {
+        /// What for.
+        reason: Option<String>,
+    },
+    /// It waits for devices again.
+    Release,
+    /// It gives its devices back and starts again from its last checkpoint.
+    Requeue,
+    /// It asks for something else.
+    Edit(Box<JobEdit>),
+}
+
 /// What may be asked of the driver.
 #[derive(Debug)]
 pub enum Ask {
@@ -82,6 +99,17 @@ pub enum Ask {
         reason: Option<String>,
         /// Whether it is killed at once, without time to save.
         force: bool,
+        /// The job as it is then.
+        reply: Reply<JobView>,
+    },
+    /// Hold a job, release it, have it start again, or change what it asks for.
+    Steer {
+        /// Who.
+        who: Who,
+        /// Which.
+        job: JobId,
+        /// What.
+        steering: Steering,
         /// The job as it is then.
         reply: Reply<JobView>,
     },
@@ -208,6 +236,19 @@ pub struct LogStream {
     pub pieces: mpsc::Receiver<Result<String, String>>,
 }
 
+/// Which of the things that a rank writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogOf {
+    /// Standard output and standard error, in order of arrival.
+    #[default]
+    Both,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
 /// Which log, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRequest {
@@ -215,8 +256,8 @@ pub struct LogRequest {
     pub job: JobId,
     /// The rank.
     pub rank: u32,
-    /// Standard error rather than output.
-    pub stderr: bool,
+    /// Which of what it writes.
+    pub of: LogOf,
     /// Only so many of its last lines.
     pub tail: Option<u64>,
     /// Whether to go on with what is written.

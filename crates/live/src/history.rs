@@ -8,6 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use yard_core::ids::JobId;
 use yard_core::units::{Span, Time};
 
+use crate::api::{EventFilter, JobFilter};
+use crate::pattern;
 use crate::request::JobRequest;
 use crate::store::{JobRow, StoreError, job_row, reader};
 use crate::views::{EventView, JobView};
@@ -17,19 +19,6 @@ const IDLE_MAX: usize = 8;
 
 /// Bytes of what was submitted that one question about the past may read.
 pub const RECORDED_BYTES_MAX: usize = 256 << 20;
-
-/// Which jobs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobFilter {
-    /// Only this user's.
-    pub user: Option<String>,
-    /// Only those that ended in this state.
-    pub state: Option<String>,
-    /// Only those after this one; the newest where nothing is said.
-    pub after: Option<u64>,
-    /// At most so many.
-    pub limit: u32,
-}
 
 /// Reads what happened. Cheap to share.
 #[derive(Debug)]
@@ -50,14 +39,31 @@ impl History {
     pub fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, StoreError> {
         let order = if filter.after.is_some() { "ASC" } else { "DESC" };
         let text = format!(
-            "SELECT summary FROM jobs WHERE ended_us IS NOT NULL AND id > :after AND (:user IS NULL OR user = :user)
-             AND (:state IS NULL OR state = :state) ORDER BY id {order} LIMIT :limit"
+            "SELECT CASE WHEN :named THEN json_extract(summary, '$.name') END, summary FROM jobs
+             WHERE ended_us IS NOT NULL AND id > :after AND id < :before AND (:user IS NULL OR user = :user)
+             AND (:state IS NULL OR state = :state) ORDER BY id {order}"
         );
-        let after = filter.after.map_or(-1, |after| after as i64);
         let params = named_params! {
-            ":after": after, ":user": filter.user, ":state": filter.state, ":limit": filter.limit
+            ":named": filter.name.is_some(), ":after": since(filter.after), ":before": until(filter.before),
+            ":user": filter.user, ":state": filter.state
         };
-        let mut jobs = self.list(&text, params, |row| json(&row.get::<_, String>(0)?))?;
+        let wanted = |row: &Row<'_>| -> rusqlite::Result<bool> {
+            let Some(pattern) = &filter.name else { return Ok(true) };
+            Ok(pattern::matches(pattern, &row.get::<_, String>(0)?))
+        };
+        // Names are compared here, row by row: no pattern makes the database take long over one.
+        let mut jobs = self.with(|db| {
+            let (mut query, mut jobs) = (db.prepare_cached(&text)?, Vec::new());
+            let mut rows = query.query(params)?;
+            while jobs.len() < filter.limit
+                && let Some(row) = rows.next()?
+            {
+                if wanted(row)? {
+                    jobs.push(json(&row.get::<_, String>(1)?)?);
+                }
+            }
+            Ok(jobs)
+        })?;
         if filter.after.is_none() {
             jobs.reverse();
         }
@@ -79,39 +85,24 @@ impl History {
         self.with(|db| db.prepare_cached(text)?.query_row([id.0 as i64], read).optional())
     }
 
-    /// Events after one, the oldest of them, or the newest of all; those that a user may see, or all. Oldest first.
-    pub fn events(
-        &self,
-        after: Option<u64>,
-        limit: u32,
-        user: Option<&str>,
-    ) -> Result<Vec<EventView>, StoreError> {
-        let order = if after.is_some() { "ASC" } else { "DESC" };
+    /// Events after one, the oldest of them, or the newest of all; oldest first.
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
+        let order = if filter.after.is_some() { "ASC" } else { "DESC" };
+        let job = if filter.job.is_some() { "job = :job" } else { ":job IS NULL" };
         let text = format!(
             "SELECT id, time_us, event, job, node, detail, user FROM events
-             WHERE id > :after AND (:user IS NULL OR user IS NULL OR user = :user) ORDER BY id {order} LIMIT :limit"
+             WHERE {job} AND id > :after AND id < :before AND (:user IS NULL OR user IS NULL OR user = :user)
+             ORDER BY id {order} LIMIT :limit"
         );
-        let since = after.map_or(-1, |after| after.min(i64::MAX as u64) as i64);
-        let params = named_params! { ":after": since, ":user": user, ":limit": limit };
+        let params = named_params! {
+            ":job": filter.job.map(|job| job.min(i64::MAX as u64) as i64), ":after": since(filter.after),
+            ":before": until(filter.before), ":user": filter.viewer,
+            ":limit": i64::try_from(filter.limit).unwrap_or(i64::MAX)
+        };
         let mut events = self.list(&text, params, event)?;
-        if after.is_none() {
+        if filter.after.is_none() {
             events.reverse();
         }
-        Ok(events)
-    }
-
-    /// Events about one job, the newest of them; oldest first.
-    pub fn job_events(
-        &self,
-        job: JobId,
-        limit: u32,
-        user: Option<&str>,
-    ) -> Result<Vec<EventView>, StoreError> {
-        let text = "SELECT id, time_us, event, job, node, detail, user FROM events
-             WHERE job = :job AND (:user IS NULL OR user = :user) ORDER BY id DESC LIMIT :limit";
-        let params = named_params! { ":job": job.0 as i64, ":user": user, ":limit": limit };
-        let mut events = self.list(text, params, event)?;
-        events.reverse();
         Ok(events)
     }
 
@@ -178,6 +169,16 @@ impl History {
         }
         Ok(answer)
     }
+}
+
+/// The number above which something is wanted, as the database has it.
+fn since(after: Option<u64>) -> i64 {
+    after.map_or(-1, |after| after.min(i64::MAX as u64) as i64)
+}
+
+/// The number below which something is wanted.
+fn until(before: Option<u64>) -> i64 {
+    before.map_or(i64::MAX, |before| before.min(i64::MAX as u64) as i64)
 }
 
 fn micros(time: Time) -> i64 {

@@ -38,6 +38,7 @@ struct Inner {
     idle: Gauge<f64, AtomicU64>,
     set_aside: Gauge,
     idle_held: Gauge,
+    wasted: Gauge<f64, AtomicU64>,
     busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
     memory: Family<OfDevice, Gauge>,
     submissions: Counter,
@@ -100,6 +101,10 @@ impl Meter for Metrics {
         self.0.plans.observe(took.as_secs_f64());
     }
 
+    fn wasted(&self, time: Duration) {
+        self.0.wasted.set(time.as_secs_f64());
+    }
+
     fn commit(&self, took: Duration) {
         self.0.commits.observe(took.as_secs_f64());
     }
@@ -117,6 +122,7 @@ impl Metrics {
             idle: Gauge::default(),
             set_aside: Gauge::default(),
             idle_held: Gauge::default(),
+            wasted: Gauge::default(),
             busy: Family::default(),
             memory: Family::default(),
             submissions: Counter::default(),
@@ -155,6 +161,8 @@ impl Inner {
         registry.register("devices", "Devices by kind: held, free or broken", self.devices.clone());
         let help = "Devices that jobs hold and have not used for a while";
         registry.register("devices_idle_held", help, self.idle_held.clone());
+        let help = "For so long no device has been held though a job that could run waits";
+        registry.register_with_unit("idle_cluster", help, Unit::Seconds, self.wasted.clone());
         let help = "The part of the time in which a device computed of late";
         registry.register("device_busy_ratio", help, self.busy.clone());
         registry.register("device_memory_used_bytes", "Memory of a device in use", self.memory.clone());

@@ -2,8 +2,9 @@
 //! for what no node has is told so at once; whoever asks for what only some kinds have is offered those.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use yard_core::cluster::Kinds;
+use yard_core::cluster::{HostNeed, Kinds, ResourceId, Resources};
 use yard_core::ids::KindId;
 use yard_core::part::Pause;
 
@@ -24,12 +25,16 @@ struct Offer {
 
 /// What can be had. Nothing is refused for a kind of which nothing is known.
 #[derive(Clone, Debug, Default)]
-pub struct Offers(BTreeMap<String, Offer>);
+pub struct Offers {
+    kinds: BTreeMap<String, Offer>,
+    /// What is counted of hosts.
+    resources: Resources,
+}
 
 impl Offers {
     /// Whether a request asks for anything that is found here.
     pub fn matter(request: &JobRequest) -> bool {
-        request.limited_by().is_some() || request.pause == Pause::Freeze
+        request.limited_by().is_some() || request.pause == Pause::Freeze || !request.resources.is_empty()
     }
 
     /// Adds a node's devices of one kind. A node that has not said what it can do may be able to do anything.
@@ -41,7 +46,42 @@ impl Offers {
             freeze: abilities.map_or(Ok(()), |can| cannot(&can.no_freeze)),
             limits: abilities.map_or(Ok(()), |can| cannot(&can.no_limits)),
         };
-        self.0.entry(group.kind.clone()).and_modify(|known| known.better(&here)).or_insert(here);
+        self.kinds.entry(group.kind.clone()).and_modify(|known| known.better(&here)).or_insert(here);
+    }
+
+    /// The same with what is counted of hosts.
+    pub fn counting(self, resources: &Resources) -> Offers {
+        Offers { resources: resources.clone(), ..self }
+    }
+
+    /// What is counted of hosts.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// What a request asks of each of its hosts; nothing where it asks for nothing.
+    pub fn host(&self, request: &JobRequest) -> Result<Option<Arc<HostNeed>>, Refusal> {
+        let mut need = HostNeed::default();
+        if let Some(cpus) = request.cpus {
+            need = need.per_node(ResourceId::CORES, (cpus * 1000.0).ceil() as u32);
+        }
+        if let Some(memory) = request.memory_mib {
+            need = need.per_node(ResourceId::MEMORY, u32::try_from(memory).unwrap_or(u32::MAX));
+        }
+        for (name, amount) in &request.resources {
+            need = need.per_node(self.counted(name)?, *amount);
+        }
+        Ok((need != HostNeed::default()).then(|| Arc::new(need)))
+    }
+
+    fn counted(&self, name: &str) -> Result<ResourceId, Refusal> {
+        let own: Vec<&str> = self.resources.iter().skip(2).map(|(_, name)| name).collect();
+        let known = if own.is_empty() { "none".to_owned() } else { own.join(", ") };
+        let message = format!(
+            "no node counts {name:?}; those that are counted beside cores and memory: {known} (an admin adds one with \
+             yard agent --resource {name}=N)"
+        );
+        self.resources.find(name).ok_or_else(|| invalid("resources", message))
     }
 
     /// Of the kinds that a job may run on, those that can serve it.
@@ -65,7 +105,8 @@ impl Offers {
     }
 
     fn with_memory(&self, mib: u64, allowed: &[KindId], kinds: &Kinds) -> Result<Vec<KindId>, Refusal> {
-        let memory = |kind: &KindId| self.0.get(kinds.name(*kind)).map_or(u64::MAX, |offer| offer.memory_mib);
+        let memory =
+            |kind: &KindId| self.kinds.get(kinds.name(*kind)).map_or(u64::MAX, |offer| offer.memory_mib);
         let enough: Vec<_> = allowed.iter().copied().filter(|kind| memory(kind) >= mib).collect();
         match allowed.iter().max_by_key(|kind| memory(kind)) {
             Some(largest) if enough.is_empty() => {
@@ -87,7 +128,7 @@ impl Offers {
         kinds: &Kinds,
         what: impl Fn(&Offer) -> &Result<(), String>,
     ) -> Result<Vec<KindId>, String> {
-        let why_not = |kind: &KindId| what(self.0.get(kinds.name(*kind))?).clone().err();
+        let why_not = |kind: &KindId| what(self.kinds.get(kinds.name(*kind))?).clone().err();
         let can: Vec<_> = allowed.iter().copied().filter(|kind| why_not(kind).is_none()).collect();
         match allowed.first().and_then(why_not) {
             Some(why) if can.is_empty() => Err(why),

@@ -16,6 +16,9 @@ pub struct PacePoint {
     pub step: u64,
     /// Which of its starts it was: between two of them it did not run.
     pub start: u32,
+    /// The training loss that it reported by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
 }
 
 /// How far a job was when, evenly over the time that is known.
@@ -27,13 +30,16 @@ pub struct Pace {
 
 impl Pace {
     /// It says how far it is. What it said last is always there; what it said before, as often as there is room.
-    pub(crate) fn tell(&mut self, point: PacePoint) {
-        let last = self.points.last().copied();
-        if last.is_some_and(|last| (last.step, last.start) == (point.step, point.start)) {
+    pub(crate) fn tell(&mut self, mut point: PacePoint) {
+        let last = self.points.last_mut();
+        if let Some(last) = last.filter(|last| (last.step, last.start) == (point.step, point.start)) {
+            last.loss = point.loss.or(last.loss);
             return;
         }
         if self.crowded(point) {
-            self.points.pop();
+            let before = self.points.pop();
+            // The loss is reported less often than steps are.
+            point.loss = point.loss.or(before.and_then(|before| before.loss));
         }
         self.points.push(point);
         if self.points.len() > POINTS_MAX {
@@ -69,7 +75,7 @@ mod tests {
 
     fn told(points: impl Iterator<Item = (f64, u64, u32)>) -> Pace {
         let mut pace = Pace::default();
-        points.for_each(|(time, step, start)| pace.tell(PacePoint { time, step, start }));
+        points.for_each(|(time, step, start)| pace.tell(PacePoint { time, step, start, loss: None }));
         pace
     }
 
@@ -92,6 +98,22 @@ mod tests {
         let pace = told(before.chain(after));
         let first = pace.points.iter().position(|point| point.start == 2).unwrap();
         assert!(pace.points[first - 1].time >= 490.0 && pace.points[first].time <= 9_010.0);
+    }
+
+    #[test]
+    fn a_loss_that_is_told_seldom_is_not_lost_among_many_steps() {
+        let mut pace = Pace::default();
+        for at in 0..5_000_u32 {
+            let loss = at.is_multiple_of(10).then_some(5_000.0 - f64::from(at));
+            pace.tell(PacePoint { time: f64::from(at), step: u64::from(at), start: 1, loss });
+        }
+        let losses: Vec<f64> = pace.points.iter().filter_map(|point| point.loss).collect();
+        assert!(losses.len() > POINTS_MAX / 4, "{} of {} points", losses.len(), pace.points.len());
+        assert!(losses.is_sorted_by(|a, b| a > b), "they fall as they were told");
+        let mut pace = Pace::default();
+        pace.tell(PacePoint { time: 1.0, step: 7, start: 1, loss: None });
+        pace.tell(PacePoint { time: 2.0, step: 7, start: 1, loss: Some(2.5) });
+        assert_eq!(pace.points[0].loss, Some(2.5), "it is told after the step");
     }
 
     #[test]

@@ -3,18 +3,16 @@
 use yard_core::ids::JobId;
 use yard_core::units::Time;
 
-use crate::api::{self, EventFilter, TraceFilter};
+use crate::api::{self, EventFilter, JobFilter, TraceFilter};
 use crate::handle::Refusal;
-use crate::history::{History, JobFilter, RECORDED_BYTES_MAX};
+use crate::history::{History, RECORDED_BYTES_MAX};
 use crate::request::JobRequest;
 use crate::store::{JobRow, StoreError};
 use crate::views::{EventView, JobView};
 
 impl api::History for History {
-    fn jobs(&self, filter: &api::JobFilter) -> Result<Vec<JobView>, Refusal> {
-        let api::JobFilter { user, state, after, limit } = filter.clone();
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        History::jobs(self, &JobFilter { user, state, after, limit }).map_err(unreadable)
+    fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, Refusal> {
+        History::jobs(self, filter).map_err(unreadable)
     }
 
     fn job(&self, id: u64) -> Result<Option<JobView>, Refusal> {
@@ -26,13 +24,7 @@ impl api::History for History {
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<EventView>, Refusal> {
-        let limit = u32::try_from(filter.limit).unwrap_or(u32::MAX);
-        let viewer = filter.viewer.as_deref();
-        let found = match filter.job {
-            Some(job) => History::job_events(self, JobId(job), limit, viewer),
-            None => History::events(self, filter.after, limit, viewer),
-        };
-        found.map_err(unreadable)
+        History::events(self, filter).map_err(unreadable)
     }
 
     fn trace(&self, filter: &TraceFilter) -> Result<String, Refusal> {

@@ -61,7 +61,9 @@ pub fn translate(
 ) -> Result<JobSpec, Refusal> {
     let sizes = Sizes::of(request)?;
     let allowed = offers.serving(request, allowed(request, kinds)?, kinds)?;
-    let (shapes, speeds) = ways(request, &sizes, &allowed, kinds, catalog);
+    let (mut shapes, speeds) = ways(request, &sizes, &allowed, kinds, catalog);
+    let host = offers.host(request)?;
+    shapes.iter_mut().for_each(|shape| shape.host.clone_from(&host));
     let deadline = seconds(request.deadline, "deadline", false)?;
     let not_before = seconds(request.begin, "begin", false)?;
     let limit = seconds(request.time_limit_s, "time_limit_s", true)?;
@@ -146,7 +148,18 @@ impl Sizes {
 fn allowed(request: &JobRequest, kinds: &Kinds) -> Result<Vec<KindId>, Refusal> {
     let known = || kinds.ids().map(|kind| kinds.name(kind)).collect::<Vec<_>>().join(", ");
     let find = |name: &str, field| {
-        let message = || format!("no node has devices of kind {name:?}; there are: {}", known());
+        let message = || match name {
+            CPU => format!(
+                "every job needs at least one GPU here, because no node has slots for jobs without (kind cpu): ask for \
+                 --gpus 1 (there are: {}), or have an admin add a node with yard agent --cpu-slots N",
+                known()
+            ),
+            _ => format!(
+                "no node has devices of kind {name:?}; there are: {} (--kind, and --partition and --constraint in a \
+                 script, name kinds of devices; leave them out to run on any)",
+                known()
+            ),
+        };
         kinds.find(name).ok_or_else(|| invalid(field, &message()))
     };
     if kinds.ids().next().is_none() {
@@ -155,7 +168,10 @@ fn allowed(request: &JobRequest, kinds: &Kinds) -> Result<Vec<KindId>, Refusal> 
     }
     if request.gpus == Some(0) {
         if let Some(kind) = request.kinds.iter().find(|kind| *kind != CPU) {
-            let message = format!("a job with 0 gpus runs on a processor slot, not on {kind:?}");
+            let message = format!(
+                "a job without GPUs runs on a CPU slot, not on {kind:?}: ask for GPUs (--gpus 1, or #SBATCH --gpus=1 in a \
+                 script), or leave out the kind (--kind, or --partition and --constraint in a script)"
+            );
             return Err(invalid("kinds", &message));
         }
         return Ok(vec![find(CPU, "gpus")?]);
@@ -319,6 +335,24 @@ mod tests {
     fn zero_devices_are_a_processor_slot() {
         assert_eq!(text(&spec(|job| job.gpus = Some(0)).unwrap()), "cpux1@1");
         assert_eq!(field(spec(|job| (job.gpus, job.kinds) = (Some(0), vec!["a100".into()]))), "kinds");
+    }
+
+    #[test]
+    fn who_asks_for_no_gpu_where_there_are_only_gpus_is_told_what_is_possible() {
+        let mut cards = Kinds::default();
+        cards.intern("h100");
+        let said = |job: &JobRequest, kinds: &Kinds| {
+            translate("ann", job, kinds, &Blank, &Offers::default()).expect_err("it is refused").to_string()
+        };
+        let none = JobRequest { gpus: Some(0), ..request() };
+        let text = said(&none, &cards);
+        assert!(text.contains("ask for --gpus 1") && text.contains("yard agent --cpu-slots"), "{text}");
+        let partition = JobRequest { kinds: vec!["gpu".into()], ..none };
+        let text = said(&partition, &cards);
+        assert!(text.contains("#SBATCH --gpus=1") && text.contains("--partition"), "{text}");
+        let unknown = JobRequest { kinds: vec!["gpu".into()], ..request() };
+        let text = said(&unknown, &cards);
+        assert!(text.contains("there are: h100") && text.contains("--partition"), "{text}");
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct JobView {
     pub state: String,
     /// Why it is in this state, where there is something to say.
     pub reason: Option<String>,
+    /// Who holds it: it gets no devices until it is released.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held_by: Option<String>,
     /// Devices it holds, or asked for.
     pub gpus: u32,
     /// The kind it holds.
@@ -83,6 +86,10 @@ pub struct JobView {
     /// What was submitted; only where one job is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<JobRequest>,
+    /// The last lines that it wrote, output and errors; only where one job is asked for that failed, and its node can be
+    /// asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log_end: Option<String>,
     /// What its policy needs and it does not say; only in the answer to its submission.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
@@ -174,6 +181,12 @@ pub struct IntervalView {
 pub struct JobList {
     /// The jobs.
     pub jobs: Vec<JobView>,
+    /// Whether there are further ones: older than the first, or after the last where `after` is given.
+    #[serde(default)]
+    pub more: bool,
+    /// How many open jobs of other users this token may not see.
+    #[serde(default)]
+    pub hidden: u64,
 }
 
 /// A node as people see it.
@@ -189,8 +202,22 @@ pub struct NodeView {
     pub address: String,
     /// Its devices.
     pub devices: Vec<DeviceView>,
+    /// What there is of its host beside them, where that is counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceView>,
     /// Seconds since it was last heard of.
     pub heard_s: Option<f64>,
+}
+
+/// Something that is counted of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceView {
+    /// Its name: `cores`, `memory` (in MiB), or what the agent calls it.
+    pub name: String,
+    /// How much there is.
+    pub total: f64,
+    /// How much of it is reserved for jobs.
+    pub reserved: f64,
 }
 
 /// A device as people see it.
@@ -306,6 +333,9 @@ pub struct QueueView {
     pub waiting: u64,
     /// The oldest of them, with why.
     pub jobs: Vec<QueuedView>,
+    /// How many waiting jobs of other users this token may not see.
+    #[serde(default)]
+    pub hidden: u64,
 }
 
 /// Why a job waits, in short.
@@ -469,6 +499,12 @@ pub struct WhatIfRow {
     pub rough: bool,
     /// Whether its end is only about right, mostly to within a quarter of the time since its start.
     pub rough_end: bool,
+    /// When it would start at the earliest, where it is not known when it would.
+    #[serde(default)]
+    pub not_before: Option<f64>,
+    /// Whether it is a first answer: what the job would cost others is not in it.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// What a job would cost another.
@@ -529,6 +565,32 @@ pub struct TokenView {
 pub struct TokenList {
     /// The tokens.
     pub tokens: Vec<TokenView>,
+}
+
+/// Something that somebody did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditView {
+    /// Its number: later ones are higher.
+    pub id: i64,
+    /// When: seconds since 1970, UTC.
+    pub time: f64,
+    /// Who.
+    pub user: String,
+    /// What: a few words.
+    pub what: String,
+    /// To what.
+    pub target: String,
+    /// What came of it.
+    pub outcome: String,
+}
+
+/// What people did, the newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditList {
+    /// The entries.
+    pub entries: Vec<AuditView>,
+    /// Whether there are older ones, to be asked for with `before`.
+    pub more: bool,
 }
 
 /// A new token: the only time its secret is shown.

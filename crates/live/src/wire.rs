@@ -11,7 +11,7 @@ use yard_core::part::{Order, PartId, Told};
 use yard_core::training::Batch;
 
 /// The version of this protocol; both ends must agree.
-pub const WIRE_VERSION: u32 = 4;
+pub const WIRE_VERSION: u32 = 5;
 
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;
@@ -130,6 +130,10 @@ pub struct Hello {
     /// machine with one folder.
     #[serde(default)]
     pub host: String,
+    /// What there is of its host by name: `cores` in thousandths, `memory` in MiB, and whatever else is counted. Nothing
+    /// is counted of an agent that does not say.
+    #[serde(default)]
+    pub resources: BTreeMap<String, u32>,
 }
 
 /// What a node can do beyond starting and stopping jobs.
@@ -262,6 +266,9 @@ pub enum ToAgent {
         rank: u32,
         /// Standard error rather than output.
         stderr: bool,
+        /// Both, in order of arrival; servers before it never ask for that.
+        #[serde(default)]
+        both: bool,
         /// Only so many of its last lines.
         tail: Option<u64>,
         /// Whether to go on sending what is written.
@@ -311,6 +318,9 @@ pub struct Task {
     pub memory_mib: Option<u64>,
     /// Processor cores the part may use, where the node can limit it.
     pub cpus: Option<f64>,
+    /// Memory that is set aside for the part, where it did not say how much it needs.
+    #[serde(default)]
+    pub memory_part_mib: Option<u64>,
     /// Kind of the devices held, by group of the order's devices.
     pub kind: String,
     /// What it may take of each card, through MPS; none: it runs without.

@@ -11,15 +11,17 @@
 //! then matched one by one: which jobs queue behind each other on a device is all the same to the sum, but decides
 //! who starts now, and with jobs that never move that tells for weeks.
 //! A gang of s devices counts as s · seconds on one: the same device time. Gangs are then started as far as
-//! devices reach, small ones past large ones, and the optimum is no longer proven.
+//! devices reach, small ones past large ones, and the optimum is no longer proven. One that no kind by itself has room for
+//! starts on several at once, where devices are left.
 //! Reads: steps left, speeds, free devices. Cost: O(n² m) for n waiting jobs and m = Σ_k n / free_k places.
 //! Not to be used for many large gangs: they wait until enough devices happen to be free at once.
 
 use smallvec::smallvec;
 use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::Rank;
+use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
+use yard_core::reach::Reach;
 use yard_core::view::View;
 use yard_solver::assignment::{Costs, assign};
 
@@ -112,13 +114,14 @@ impl Policy for AlloX {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let pin = |job| Some((job, self.pinned(view, job)?));
         let mut starts: Vec<Start> = view.active().filter_map(pin).collect();
-        let free = self.free(view, &starts);
+        let mut free = self.free(view, &starts);
         let jobs = self.waiting(view, free.total());
         let matched = match self.pin {
             Pin::Running => matched(view, &jobs, &free),
             Pin::Allocated => first_by_device(view, &jobs, &free),
         };
-        starts.extend(as_far_as_devices_reach(view, matched, free));
+        starts.extend(as_far_as_devices_reach(view, matched, &mut free));
+        starts.extend(over_several_kinds(view, &jobs, &mut free));
         let whole = |(job, shape): Start| {
             let rank = Rank(f64::from(shape) + 1.0, 0.0);
             Share { jobs: smallvec![job], shape: Some(shape), fraction: 1.0, rank }
@@ -132,7 +135,7 @@ impl Policy for AlloX {
 }
 
 /// Of matched jobs those that are first on some device, and in which shape.
-fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, mut free: Counts) -> Vec<Start> {
+fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, free: &mut Counts) -> Vec<Start> {
     // The larger the position from the end, the earlier; which of the devices of a kind are then left to which
     // of those one behind is all the same to the sum, and the shorter go first.
     matched.sort_by(|a, b| b.position.cmp(&a.position).then(a.seconds.total_cmp(&b.seconds)));
@@ -145,6 +148,20 @@ fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, mut free: Cou
         fits
     });
     matched.into_iter().map(|one| (one.job, one.shape)).collect()
+}
+
+/// Of jobs that no kind by itself has room for, those for which devices of several are left, longest waiting first.
+fn over_several_kinds(view: &View, jobs: &[JobIdx], free: &mut Counts) -> Vec<Start> {
+    let reach = Reach::of(&view.nodes);
+    let unmatched = |job: &&JobIdx| view.kinds.ids().all(|kind| way(view, &reach, **job, kind).is_none());
+    let start = |job: &JobIdx| {
+        let spec = view.spec(*job);
+        let fits = |shape: &Shape| free.fits(shape) && reach.holds(shape);
+        let shape = spec.usable().find(|shape| fits(&spec.shapes[*shape as usize]))?;
+        free.take(&spec.shapes[shape as usize]);
+        Some((*job, shape))
+    };
+    jobs.iter().filter(unmatched).filter_map(start).collect()
 }
 
 /// A job at its place.
@@ -196,8 +213,9 @@ fn match_to(
     places: &[(KindId, usize)],
     room: &[usize],
 ) -> Vec<(usize, Matched)> {
+    let reach = Reach::of(&view.nodes);
     let ways: Vec<Vec<Option<(u16, f64)>>> =
-        jobs.iter().map(|job| view.kinds.ids().map(|kind| way(view, *job, kind)).collect()).collect();
+        jobs.iter().map(|job| view.kinds.ids().map(|kind| way(view, &reach, *job, kind)).collect()).collect();
     let costs = Costs::new(jobs.len(), places.len(), |row, column| {
         let (kind, position) = places[column];
         ways[row][kind.index()].map_or(f64::INFINITY, |(_, seconds)| seconds * position as f64)
@@ -211,10 +229,13 @@ fn match_to(
     columns.iter().enumerate().filter_map(at).collect()
 }
 
-/// The shape in which a job runs on this kind alone, and the device-seconds it has left there.
-fn way(view: &View, job: JobIdx, kind: KindId) -> Option<(u16, f64)> {
+/// The shape in which a job runs on this kind alone, with the nodes that are up, and the device-seconds it has left there.
+fn way(view: &View, reach: &Reach<'_>, job: JobIdx, kind: KindId) -> Option<(u16, f64)> {
     let spec = view.spec(job);
-    let alone = |shape: &u16| matches!(&spec.shapes[*shape as usize].needs[..], [need] if need.kind == kind);
+    let alone = |shape: &u16| {
+        let shape = &spec.shapes[*shape as usize];
+        matches!(&shape.needs[..], [need] if need.kind == kind) && reach.holds(shape)
+    };
     let seconds = |shape: u16| {
         let devices = f64::from(spec.shapes[shape as usize].devices());
         finite(devices * view.steps_left(job) / view.speed(job, shape))
@@ -225,12 +246,16 @@ fn way(view: &View, job: JobIdx, kind: KindId) -> Option<(u16, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
+    use yard_core::allocation::Shares;
     use yard_core::ids::{JobIdx, KindId};
+    use yard_core::job::{Need, Shape};
 
     use super::matched;
     use crate::counts::Counts;
-    use crate::testing::{World, cases, mixed, permutations, run};
+    use crate::testing::{World, cases, mixed, permutations, policy, run};
 
     #[test]
     fn jobs_go_where_the_artifact_puts_them() {
@@ -243,6 +268,28 @@ mod tests {
         let mut world = World::new(&[1]);
         world.submit_all(&[(1, 30.0), (1, 10.0), (1, 20.0)]);
         assert_eq!(run("allox", &mut world), [60.0, 10.0, 30.0]);
+    }
+
+    /// Two kinds with a device each, and one job with these shapes, of which the first is the fastest: the one it starts in.
+    fn started(shapes: [Shape; 2]) -> Vec<Option<u16>> {
+        let mut view = mixed(&[1, 1], &[(1, &[5.0, 1.0])], &[100.0]);
+        let spec = Arc::make_mut(&mut Arc::make_mut(&mut view.specs)[0]);
+        spec.shapes = shapes.into();
+        let Shares::All(shares) = policy("allox").allocate(&view).unwrap().shares else { panic!("all") };
+        shares.iter().map(|share| share.shape).collect()
+    }
+
+    #[test]
+    fn what_no_node_could_hold_is_no_way_to_run() {
+        assert_eq!(started([Shape::of(KindId(0), 2), Shape::of(KindId(1), 1)]), [Some(1)]);
+        assert_eq!(started([Shape::of(KindId(0), 1), Shape::of(KindId(1), 1)]), [Some(0)]);
+    }
+
+    #[test]
+    fn a_job_that_needs_several_kinds_at_once_starts_where_devices_are_left() {
+        let needs = [0, 1].map(|kind| Need { kind: KindId(kind), devices: 1 }).to_vec();
+        let both = Shape { needs, ..Shape::of(KindId(0), 1) };
+        assert_eq!(started([Shape::of(KindId(0), 2), both]), [Some(1)]);
     }
 
     #[test]

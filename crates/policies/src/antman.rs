@@ -26,7 +26,7 @@ use yard_core::view::View;
 
 use crate::Entry;
 use crate::params::{ParamError, Params};
-use crate::seats::{Seat, Seats, fits_nodes};
+use crate::seats::{Seat, Seats};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "antman",
@@ -137,7 +137,7 @@ impl<'v> Plan<'v> {
         }
         let usable = spec.usable().map(|at| &spec.shapes[at as usize]);
         let able: Vec<&Shape> =
-            usable.filter(|shape| fits_nodes(view, shape) && self.has_quota(job, shape)).collect();
+            usable.filter(|shape| self.seats.reach.holds(shape) && self.has_quota(job, shape)).collect();
         let found = able.iter().copied().find(|shape| self.is_left(shape));
         if found.is_none() {
             able.first().into_iter().for_each(|shape| self.take(shape));

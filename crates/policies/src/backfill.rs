@@ -132,13 +132,13 @@ impl<'a> Plan<'a> {
         let held = |job: JobIdx| view.spec(job).shapes.get(view.run(job).shape as usize);
         let running =
             holding(view, ends).filter_map(|(end, job)| Some((believed(view, end, job), held(job)?)));
-        let mut running: Vec<_> = running.collect();
-        if view.lengths.is_some() {
-            running.sort_by_key(|(end, _)| *end);
-        }
+        // Ends as stated keep their order. Learned ones do not, and then all of them are looked at.
+        let running: Box<dyn Iterator<Item = (Time, &'a Shape)> + '_> = match view.lengths {
+            None => Box::new(running),
+            Some(_) => Box::new(sorted(running)),
+        };
         self.started.sort_by_key(|start| start.end);
-        let mut ends =
-            merge(running.into_iter(), self.started.iter().map(|start| (start.end, start.takes))).peekable();
+        let mut ends = merge(running, self.started.iter().map(|start| (start.end, start.takes))).peekable();
         let mut spare = self.free.clone();
         while let Some((at, shape)) = ends.next() {
             spare.give(shape);
@@ -172,6 +172,13 @@ impl Reservation {
         let aside = shapes.iter().any(|shape| free.fits(shape) && self.spare.fits(shape));
         Some(if aside || self.at == Time::NEVER { Span(u64::MAX) } else { self.at - now })
     }
+}
+
+/// Ends in ascending order.
+fn sorted<T>(ends: impl Iterator<Item = (Time, T)>) -> impl Iterator<Item = (Time, T)> {
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_by_key(|(end, _)| *end);
+    ends.into_iter()
 }
 
 /// Two ascending lists as one.

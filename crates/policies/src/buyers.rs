@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use yard_core::allocation::{Allocation, Certificate, Share};
-use yard_core::ids::{JobIdx, KindId};
+use yard_core::ids::{JobIdx, KindId, ProfileId};
 use yard_core::job::{JobSpec, Rank};
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
@@ -103,14 +103,21 @@ impl<'v> Buyers<'v> {
         }
         let market = Market::new(capacity).map_err(Broken)?;
         let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, sight, shapes: Vec::new() };
-        let mut jobs: Vec<JobIdx> = view.active().filter(|job| !view.run(*job).cancelled).collect();
+        let mut jobs: Vec<JobIdx> = Vec::with_capacity(view.runs.len());
+        jobs.extend(view.active().filter(|job| !view.run(*job).cancelled));
         let order = |a: &JobIdx, b: &JobIdx| match rows {
             Rows::Single => a.cmp(b),
             Rows::Alike => order(view, *a, *b),
             Rows::Mates => order(view, *a, *b).then_with(|| likeness(view, *a).cmp(&likeness(view, *b))),
         };
         if rows != Rows::Single {
-            jobs.sort_by(|a, b| order(a, b).then(a.cmp(b)));
+            // By profile, which decides nearly always and need not be looked up each time.
+            let mut keyed: Vec<(ProfileId, JobIdx)> =
+                jobs.iter().map(|job| (view.spec(*job).profile, *job)).collect();
+            keyed.sort_unstable_by(|(profile, a), (other, b)| {
+                profile.cmp(other).then_with(|| order(a, b)).then_with(|| a.cmp(b))
+            });
+            jobs.iter_mut().zip(keyed).for_each(|(job, (_, next))| *job = next);
         }
         let alike = |a: &JobIdx, b: &JobIdx| order(a, b).is_eq();
         for jobs in jobs.chunk_by(alike) {
@@ -123,7 +130,7 @@ impl<'v> Buyers<'v> {
     fn add(&mut self, jobs: &[JobIdx]) -> Result<(), MarketError> {
         let (view, spec) = (self.view, self.view.spec(jobs[0]));
         let fits = |shape: &u16| self.fits(spec, *shape) && view.speed(jobs[0], *shape) > 0.0;
-        let shapes: Vec<u16> = (0..spec.shapes.len() as u16).filter(fits).collect();
+        let shapes: SmallVec<[u16; 8]> = (0..spec.shapes.len() as u16).filter(fits).collect();
         if shapes.is_empty() {
             return Ok(());
         }
@@ -179,7 +186,7 @@ impl<'v> Buyers<'v> {
         if self.sight == Sight::Agnostic {
             return self.market.best(row);
         }
-        let mut best = vec![0.0_f64; self.kinds.len()];
+        let mut best: SmallVec<[f64; 8]> = SmallVec::from_elem(0.0, self.kinds.len());
         for option in self.market.options_of(row) {
             let mut uses = self.market.uses(option);
             if let (Some((kind, _)), None) = (uses.next(), uses.next()) {
@@ -254,7 +261,9 @@ impl<'v> Buyers<'v> {
         rank: impl Fn(usize) -> Rank,
         slivers: impl Fn(usize) -> Parts,
     ) -> Allocation {
-        let mut all = Vec::new();
+        // A share of each shape, or what is left over in its place.
+        let most = |row: &Row| row.jobs.len() * self.view.spec(row.jobs[0]).shapes.len();
+        let mut all = Vec::with_capacity(self.rows.iter().map(most).sum());
         for (row, buyer) in self.rows.iter().enumerate() {
             let mut parts: Parts = self.shares_of(row, &solution.shares).collect();
             parts.extend(slivers(row));

@@ -35,7 +35,7 @@ pub(crate) fn view(case: &Value) -> View {
     for name in ["v100", "p100", "k80"] {
         let kind = kinds.intern(name);
         for at in 0..case["cluster"][name].as_u64().unwrap_or(0) {
-            nodes.add(NodeSpec { name: format!("{name}-{at}"), kind, devices: 1, rack: 0, memory_mib: None });
+            nodes.add(NodeSpec::of(format!("{name}-{at}"), kind, 1));
         }
     }
     let (mut specs, mut runs) = (Vec::new(), Vec::new());

@@ -60,7 +60,9 @@ impl Policy for FinishTime {
         let prices = buyers.last_prices();
         let solved = buyers.market.finish_time(&finish, prices.as_deref(), &Limits::default());
         let mut solution = solved.map_err(Broken)?;
-        let floor: Vec<f64> = (0..steps.len()).map(|row| finish.speed(row, solution.objective)).collect();
+        // Who can no longer be done by then, however fast, keeps what it has.
+        let floor = |row| finish.speed(row, solution.objective).min(f64::MAX);
+        let floor: Vec<f64> = (0..steps.len()).map(floor).collect();
         buyers.give_rest(&mut solution, &floor, self.rest)?;
         Ok(buyers.allocation(&solution, |row| ranks[row]))
     }

@@ -5,7 +5,7 @@
 //! goes where its word of affinity already is, or waits for it. Else, among devices with room whose words of
 //! anti-affinity and exclusion allow it, to the one with least left, argmin_d 1 − Σ_{i on d} r_i − r_j; devices with a
 //! word of affinity only where no other will do, and then the one with most left, to keep room for jobs of that word.
-//! Else to a free device, or it waits for one; jobs of one word of affinity wait together.
+//! Else to a free device, or it waits for one; jobs of one word of affinity wait together, unless it is for more devices than are up.
 //! A job that asks for a whole device has it alone. Limits and memory are enforced by agents, not here.
 //!
 //! Reads: requests, memory, words, leases. Cost: O(waiting jobs · groups). Never stops a job.
@@ -55,9 +55,11 @@ const ROUNDING: f64 = 1e-9;
 
 /// Gives a job its devices; `hopeless` are those sorts, with their requests, that find none.
 fn place<'v>(seats: &mut Seats<'v>, job: JobIdx, hopeless: &mut BTreeSet<(Sort<'v>, u64)>) {
+    // One that waits for devices which nobody has now, because nodes are down, keeps nobody waiting.
+    let there = |seat: &Seat<'_>| seat.placed || seats.reach.holds(seat.shape);
     let same = |seat: &Seat<'_>| {
         let word = &said(seats, job).affinity;
-        word.is_some() && seat.jobs.iter().any(|other| said(seats, *other).affinity == *word)
+        word.is_some() && there(seat) && seat.jobs.iter().any(|other| said(seats, *other).affinity == *word)
     };
     if seats.list.iter().any(same) {
         let found = seats.list.iter().position(|seat| same(seat) && left(seats, seat, job).is_some());
@@ -78,10 +80,11 @@ fn said<'v>(seats: &Seats<'v>, job: JobIdx) -> &'v Sharing {
     seats.view.spec(job).sharing()
 }
 
-/// What would be left of the devices of a seat beside its jobs and this one; none where it may not go there.
+/// What would be left of the devices of a seat beside its jobs and this one, in units of `ROUNDING`, so that equal parts
+/// are equal however they were added up; none where it may not go there.
 fn left(seats: &Seats<'_>, seat: &Seat<'_>, job: JobIdx) -> Option<f64> {
     let asked: f64 = seat.jobs.iter().chain([&job]).map(|job| said(seats, *job).request).sum();
-    (asked <= 1.0 + ROUNDING && seats.may_join(seat, job)).then_some(1.0 - asked)
+    (asked <= 1.0 + ROUNDING && seats.may_join(seat, job)).then(|| ((1.0 - asked) / ROUNDING).round())
 }
 
 /// The seat that a job goes to, of those that have devices.
@@ -153,6 +156,15 @@ mod tests {
         assert_eq!((devices(&world), world.waiting()), (vec![vec![0, 1, 3]], vec![2]));
         let world = live(&[3], &[labelled(0.4, "a"), labelled(0.2, "b"), part(0.2, 10)]);
         assert_eq!(devices(&world), [[0, 1, 2]], "a job of another word uses what there is");
+    }
+
+    #[test]
+    fn who_waits_for_more_devices_than_are_up_keeps_none_of_its_word_waiting() {
+        let mut world = World::with_memory(&[1], MEMORY);
+        let wide = world.submit_sharing(3, 100.0, labelled(0.8, "a"));
+        let small = world.submit_sharing(1, 100.0, labelled(0.8, "a"));
+        world.plan(&mut *policy("kubeshare"));
+        assert_eq!((world.running(), world.waiting()), (vec![small], vec![wide]));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 mod afs;
 mod allox;
 mod antman;
+#[cfg(test)]
+mod area;
 mod backfill;
 mod buyers;
 #[cfg(test)]
@@ -122,6 +124,8 @@ const OTHER: &str = "choose a policy that honours them";
 
 /// Every policy.
 pub const ALL: &[Entry] = &[
+    #[cfg(test)] // The worked example of docs/new-policy.md: in the tests, and in no binary.
+    area::ENTRY,
     fifo::ENTRY,
     fifo_fit::ENTRY,
     backfill::ENTRY,

@@ -56,6 +56,10 @@ impl Policy for Lpjf {
         }
         Ok(Allocation::queue(Shares::All(shares), false))
     }
+
+    fn blocking(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use yard_core::Time;
 use yard_core::allocation::Share;
 use yard_core::ids::{JobIdx, LeaseId};
 use yard_core::job::{Need, Rank, Shape, Spread};
+use yard_core::reach::Reach;
 use yard_core::view::View;
 
 use crate::ranked::class;
@@ -30,6 +31,8 @@ pub(crate) type Sort<'v> = (usize, Likeness<'v>);
 pub(crate) struct Seats<'v> {
     pub(crate) view: &'v View,
     pub(crate) room: Room<'v>,
+    /// What the nodes in service could hold if they were empty.
+    pub(crate) reach: Reach<'v>,
     pub(crate) list: Vec<Seat<'v>>,
     /// Devices that no seat has, by kind.
     free: Vec<u32>,
@@ -49,7 +52,8 @@ impl<'v> Seats<'v> {
         }
         waiting.sort_unstable_by_key(|job| (class(view, *job), view.run(*job).id));
         let free = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
-        let mut seats = Seats { view, room: Room::new(view), list: Vec::new(), free, waiting };
+        let (room, reach) = (Room::new(view), Reach::of(&view.nodes));
+        let mut seats = Seats { view, room, reach, list: Vec::new(), free, waiting };
         leases.into_values().for_each(|jobs| seats.add_held(jobs));
         seats
     }
@@ -99,7 +103,7 @@ impl<'v> Seats<'v> {
     pub(crate) fn free_shape(&self, job: JobIdx) -> Option<&'v Shape> {
         let spec: &'v _ = self.view.spec(job);
         let enough = |need: &Need| self.free.get(need.kind.index()).is_some_and(|free| *free >= need.devices);
-        let fits = |shape: &&Shape| fits_nodes(self.view, shape) && shape.needs.iter().all(enough);
+        let fits = |shape: &&Shape| self.reach.holds(shape) && shape.needs.iter().all(enough);
         spec.usable().map(|shape| &spec.shapes[shape as usize]).find(fits)
     }
 
@@ -122,8 +126,8 @@ impl<'v> Seats<'v> {
 
     /// A seat for which there are no devices yet: in the best liked shape that the nodes in service could hold.
     pub(crate) fn queue(&mut self, job: JobIdx) {
-        let (view, spec) = (self.view, self.view.spec(job));
-        let could = |shape: &&Shape| fits_nodes(view, shape);
+        let spec: &'v _ = self.view.spec(job);
+        let could = |shape: &&Shape| self.reach.holds(shape);
         let usable = || spec.usable().map(|shape| &spec.shapes[shape as usize]);
         let shape = usable().find(could).or_else(|| usable().next()).or(spec.shapes.first());
         self.list.extend(shape.map(|shape| Seat { jobs: vec![job], shape, placed: false }));

@@ -49,7 +49,12 @@ impl<'v> Room<'v> {
         let home = |job: &JobIdx| &self.view.run(*job).home;
         // Who lies frozen goes on there, and where others are is not known here.
         let same_home = jobs.iter().all(|job| home(job) == home(&jobs[0]));
-        same_home && jobs.iter().all(runs_so) && agree(jobs.iter().map(|job| self.view.spec(*job).sharing()))
+        // What a job asks of its hosts it has for itself.
+        let asks = |job: &JobIdx| jobs.len() > 1 && self.view.spec(*job).asks_hosts();
+        same_home
+            && !jobs.iter().any(asks)
+            && jobs.iter().all(runs_so)
+            && agree(jobs.iter().map(|job| self.view.spec(*job).sharing()))
     }
 
     fn memory_fits(&self, jobs: &[JobIdx], shape: &Shape) -> bool {

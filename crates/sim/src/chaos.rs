@@ -15,7 +15,7 @@ use crate::random::Random;
 pub(crate) const NO_SENSE: &str = "no sense today";
 
 /// When all that a scenario has in store is over, and sense may come back.
-const SENSE_FROM: Time = Time(6_000_000_000);
+pub const SENSE_FROM: Time = Time(6_000_000_000);
 
 /// A policy without sense.
 pub struct Chaos {
@@ -51,6 +51,7 @@ impl Chaos {
             share.fraction = 0.1 + 0.9 * self.random.unit();
         }
         let fits = |other: &JobIdx| match share.shape {
+            _ if view.spec(*other).asks_hosts() || view.spec(job).asks_hosts() => false,
             Some(shape) => view.spec(*other).way(&shapes[shape as usize]).is_some(),
             None => view.spec(*other).shapes == *shapes,
         };

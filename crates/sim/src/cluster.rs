@@ -2,25 +2,26 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
 use thiserror::Error;
-use yard_core::cluster::{Kinds, NODE_DEVICES_MAX, NodeSpec};
+use yard_core::cluster::{Kinds, NODE_DEVICES_MAX, NodeSpec, Resources};
 
+use self::group::{File, Group};
 use crate::{memory, trace};
+
+mod group;
 
 /// Most nodes a specification may make; beyond it is a typing error.
 const NODES_MAX: usize = 10_000_000;
 
-/// The most memory that a device may be said to have.
-const MEMORY_GIB_MAX: f64 = 100_000.0;
-
 /// Nodes and kinds, and what a device-hour costs where somebody said so.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterSpec {
     /// As the user wrote it.
     pub text: String,
     /// The kinds.
     pub kinds: Kinds,
+    /// What is counted of hosts.
+    pub resources: Resources,
     /// The nodes, in order.
     pub nodes: Vec<NodeSpec>,
     /// Price of a device-hour by kind; empty where none is known.
@@ -38,13 +39,20 @@ pub struct ClusterError {
 impl ClusterSpec {
     /// Devices in all.
     pub fn devices(&self) -> u32 {
-        self.nodes.iter().map(|node| node.devices).sum()
+        self.nodes.iter().map(NodeSpec::devices).sum()
+    }
+
+    /// The kinds of a node's devices, as `a100+t4`.
+    pub fn kinds_of(&self, node: &NodeSpec) -> String {
+        let names: Vec<_> = node.pools.iter().map(|pool| self.kinds.name(pool.kind)).collect();
+        names.join("+")
     }
 
     /// Devices of each kind.
     pub fn totals(&self) -> Vec<u32> {
         let mut totals = vec![0; self.kinds.ids().count()];
-        self.nodes.iter().for_each(|node| totals[node.kind.index()] += node.devices);
+        let pools = self.nodes.iter().flat_map(|node| &node.pools);
+        pools.for_each(|pool| totals[pool.kind.index()] += pool.devices);
         totals
     }
 
@@ -60,114 +68,38 @@ impl ClusterSpec {
     }
 
     fn made(text: &str, parsed: Result<Parts, String>) -> Result<ClusterSpec, ClusterError> {
-        let spec = parsed.and_then(|(kinds, nodes, prices)| {
-            let spec = ClusterSpec { text: text.to_owned(), kinds, nodes, prices };
+        let spec = parsed.and_then(|Parts { kinds, resources, nodes, prices }| {
+            let spec = ClusterSpec { text: text.to_owned(), kinds, resources, nodes, prices };
             if spec.nodes.is_empty() { Err("it has no nodes".to_owned()) } else { Ok(spec) }
         });
         spec.map_err(|problem| ClusterError { text: text.to_owned(), problem })
     }
 }
 
-type Parts = (Kinds, Vec<NodeSpec>, Vec<f64>);
+/// What a specification says.
+#[derive(Default)]
+struct Parts {
+    kinds: Kinds,
+    resources: Resources,
+    nodes: Vec<NodeSpec>,
+    prices: Vec<f64>,
+}
 
 fn from_text(text: &str, nodes_max: usize) -> Result<Parts, String> {
-    let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
+    let mut parts = Parts::default();
     for part in text.split(',') {
         let (kind, size) = part.split_once(':').ok_or_else(|| {
             format!("{part:?} is neither a file nor `kind:NODESxGPUS`, as in v100:9x4,p100:9x4 or gpu:8x8")
         })?;
         let (count, devices) = size.split_once('x').unwrap_or((size, "1"));
-        let group = Group {
-            kind: kind.trim().to_owned(),
-            nodes: number(count, part)?,
-            gpus: number(devices, part)?,
-            rack: None,
-            nodes_per_rack: None,
-            price_per_hour: None,
-            memory_gib: None,
-        };
-        group.add(nodes_max, &mut kinds, &mut nodes)?;
+        let (nodes, gpus) = (number(count, part)?, number(devices, part)?);
+        Group::of(kind.trim(), nodes, gpus).add(nodes_max, &mut parts)?;
     }
-    Ok((kinds, nodes, Vec::new()))
+    Ok(parts)
 }
 
 fn number(text: &str, part: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("{text:?} in {part:?} is not a whole number above 0"))
-}
-
-/// The TOML form: `[[nodes]]` with kind, nodes, gpus and, if wanted, rack, nodes_per_rack, price and memory.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    nodes: Vec<Group>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Group {
-    kind: String,
-    #[serde(default = "one")]
-    nodes: u32,
-    gpus: u32,
-    rack: Option<u32>,
-    nodes_per_rack: Option<u32>,
-    price_per_hour: Option<f64>,
-    memory_gib: Option<f64>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-impl Group {
-    fn add(&self, nodes_max: usize, kinds: &mut Kinds, nodes: &mut Vec<NodeSpec>) -> Result<(), String> {
-        if self.kind.is_empty() || !self.kind.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
-            return Err(format!("{:?} is no name for a kind; use letters, digits, - _ and .", self.kind));
-        }
-        if self.nodes_per_rack == Some(0) {
-            return Err(format!("{}: nodes_per_rack is 0; a rack has at least one node", self.kind));
-        }
-        if self.nodes == 0 || self.gpus == 0 || self.gpus > NODE_DEVICES_MAX {
-            return Err(format!(
-                "{}: {} nodes of {} devices; a node has 1 to {NODE_DEVICES_MAX}, and there is at least one",
-                self.kind, self.nodes, self.gpus
-            ));
-        }
-        if nodes.len() + self.nodes as usize > nodes_max {
-            return Err(format!("more than {nodes_max} nodes"));
-        }
-        let memory_mib = self.memory_mib()?;
-        let kind = kinds.intern(&self.kind);
-        let before = nodes.iter().filter(|node| node.kind == kind).count() as u32;
-        let next_rack = nodes.iter().map(|node: &NodeSpec| node.rack.saturating_add(1)).max().unwrap_or(0);
-        for at in 0..self.nodes {
-            let rack = match (self.rack, self.nodes_per_rack) {
-                (Some(rack), _) => rack,
-                (None, Some(size)) => next_rack.saturating_add(at / size.max(1)),
-                (None, None) => 0,
-            };
-            nodes.push(NodeSpec {
-                name: format!("{}-{}", self.kind, before + at),
-                kind,
-                devices: self.gpus,
-                rack,
-                memory_mib,
-            });
-        }
-        Ok(())
-    }
-
-    /// Memory of each device: as the file says, else as the kind's name does.
-    fn memory_mib(&self) -> Result<Option<u32>, String> {
-        let Some(gib) = self.memory_gib else { return Ok(memory::of_kind(&self.kind)) };
-        if !(gib > 0.0 && gib <= MEMORY_GIB_MAX) {
-            return Err(format!(
-                "{}: memory_gib = {gib} is not a number above 0 and up to {MEMORY_GIB_MAX}",
-                self.kind
-            ));
-        }
-        Ok(Some((gib * 1024.0).round().max(1.0) as u32))
-    }
 }
 
 fn from_file(path: &Path) -> Result<Parts, String> {
@@ -176,21 +108,11 @@ fn from_file(path: &Path) -> Result<Parts, String> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file: File = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
-    let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
-    let mut prices = Vec::new();
+    let mut parts = Parts::default();
     for group in &file.nodes {
-        group.add(NODES_MAX, &mut kinds, &mut nodes)?;
-        if let Some(price) = group.price_per_hour {
-            if !(0.0..=1e9).contains(&price) {
-                return Err(format!("price_per_hour = {price} is not a number from 0 to 1e9"));
-            }
-            let kind = kinds.intern(&group.kind);
-            prices.resize(prices.len().max(kind.index() + 1), 0.0);
-            prices[kind.index()] = price;
-            kinds.set_dollars(kind, price);
-        }
+        group.add(NODES_MAX, &mut parts)?;
     }
-    Ok((kinds, nodes, prices))
+    Ok(parts)
 }
 
 /// What is wrong with a TOML file and where, as a sentence.
@@ -202,26 +124,49 @@ pub(crate) fn toml_problem(error: &toml::de::Error, text: &str) -> String {
 
 /// Alibaba's node list: one row a node.
 fn from_node_list(path: &Path) -> Result<Parts, String> {
-    let (mut kinds, mut nodes) = (Kinds::default(), Vec::new());
+    let mut parts = Parts::default();
     for (name, kind, devices) in trace::open_nodes(path).map_err(|error| error.to_string())? {
         if devices > NODE_DEVICES_MAX {
             return Err(format!("node {name} has {devices} devices; at most {NODE_DEVICES_MAX} are allowed"));
         }
         let memory_mib = memory::of_kind(&kind);
-        nodes.push(NodeSpec { name, kind: kinds.intern(&kind), devices, rack: 0, memory_mib });
+        let kind = parts.kinds.intern(&kind);
+        parts.nodes.push(NodeSpec::of(name, kind, devices).with_memory(memory_mib));
     }
-    Ok((kinds, nodes, Vec::new()))
+    Ok(parts)
 }
 
 #[cfg(test)]
 mod tests {
+    use yard_core::cluster::ResourceId;
+
     use super::*;
+
+    fn pools(spec: &ClusterSpec) -> Vec<(&str, u32)> {
+        let pools = spec.nodes.iter().flat_map(|node| &node.pools);
+        pools.map(|pool| (spec.kinds.name(pool.kind), pool.devices)).collect()
+    }
+
+    fn parsed(text: &str) -> Result<ClusterSpec, String> {
+        let dir = tempfile(text);
+        let spec = ClusterSpec::parse(dir.to_str().unwrap()).map_err(|error| error.to_string());
+        std::fs::remove_file(dir).unwrap();
+        spec
+    }
+
+    fn tempfile(text: &str) -> std::path::PathBuf {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("yard-cluster-{}-{number}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
 
     #[test]
     fn the_short_form_makes_nodes_of_each_kind() {
         let spec = ClusterSpec::parse("v100:2x4,p100:3").unwrap();
-        let sizes: Vec<_> =
-            spec.nodes.iter().map(|node| (spec.kinds.name(node.kind), node.devices)).collect();
+        let sizes: Vec<_> = pools(&spec);
         assert_eq!(sizes, [("v100", 4), ("v100", 4), ("p100", 1), ("p100", 1), ("p100", 1)]);
         assert_eq!(spec.devices(), 11);
         assert_eq!(ClusterSpec::short("v100:2x4,p100:3", 5).unwrap(), spec);
@@ -246,25 +191,58 @@ mod tests {
 
     #[test]
     fn the_file_form_has_racks_and_prices() {
-        let dir = std::env::temp_dir().join(format!("yard-cluster-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("c.toml");
-        std::fs::write(
-            &path,
-            "[[nodes]]\nkind = 'a100'\nnodes = 4\ngpus = 8\nnodes_per_rack = 2\nprice_per_hour = 2.5\n",
-        )
-        .unwrap();
-        let spec = ClusterSpec::parse(path.to_str().unwrap()).unwrap();
+        let text =
+            "[[nodes]]\nkind = 'a100'\nnodes = 4\ngpus = 8\nnodes_per_rack = 2\nprice_per_hour = 2.5\n";
+        let spec = parsed(text).unwrap();
         assert_eq!(spec.nodes.iter().map(|node| node.rack).collect::<Vec<_>>(), [0, 0, 1, 1]);
         assert_eq!(spec.prices, [2.5]);
-        assert_eq!(spec.nodes[0].memory_mib, Some(40 * 1024), "as its name says");
-        std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 80\n").unwrap();
-        assert_eq!(ClusterSpec::parse(path.to_str().unwrap()).unwrap().nodes[0].memory_mib, Some(81_920));
-        std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 0\n").unwrap();
-        let error = ClusterSpec::parse(path.to_str().unwrap()).unwrap_err().to_string();
+        assert_eq!(spec.nodes[0].pools[0].memory_mib, Some(40 * 1024), "as its name says");
+        let spec = parsed("[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 80\n").unwrap();
+        assert_eq!(spec.nodes[0].pools[0].memory_mib, Some(81_920));
+        let error = parsed("[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 0\n").unwrap_err();
         assert!(error.contains("memory_gib = 0"), "{error}");
-        std::fs::write(&path, "[[nodes]]\nkind = 'a100'\ngpu = 8\n").unwrap();
-        assert!(ClusterSpec::parse(path.to_str().unwrap()).unwrap_err().to_string().contains("gpu"));
-        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(parsed("[[nodes]]\nkind = 'a100'\ngpu = 8\n").unwrap_err().contains("gpu"));
+    }
+
+    #[test]
+    fn a_node_has_several_kinds_and_what_its_host_has() {
+        let text = "
+            [[nodes]]
+            cores = 48
+            host_memory_gib = 256
+            resources = { scratch_gb = 900 }
+            pools = [{ kind = 'a100', gpus = 4 }, { kind = 't4', gpus = 2, memory_gib = 16, cores = 4 }]";
+        let spec = parsed(text).unwrap();
+        assert_eq!(pools(&spec), [("a100", 4), ("t4", 2)]);
+        let node = &spec.nodes[0];
+        let scratch = spec.resources.find("scratch_gb").unwrap();
+        assert_eq!((node.host.get(ResourceId::CORES), node.host.get(scratch)), (48_000, 900));
+        let cores = |at: usize| node.pools[at].part.get(ResourceId::CORES);
+        assert_eq!((cores(0), cores(1)), (10_000, 4_000), "what is left, in equal parts");
+        assert_eq!(
+            node.pools[0].part.get(scratch),
+            0,
+            "what has a name of its own is had by who asks for it"
+        );
+    }
+
+    #[test]
+    fn mistakes_in_a_node_are_named() {
+        for (text, part) in [
+            ("kind = 'a'", "gpus"),
+            ("gpus = 2", "kind"),
+            ("kind = 'a'\ngpus = 2\npools = [{ kind = 'b', gpus = 1 }]", "either kind and gpus, or pools"),
+            ("pools = [{ kind = 'b', gpus = 1 }, { kind = 'b', gpus = 1 }]", "twice"),
+            ("pools = [{ kind = 'b', gpus = 100 }, { kind = 'c', gpus = 100 }]", "1 to 128"),
+            ("kind = 'a'\ngpus = 2\ncores = -1", "cores = -1"),
+            ("kind = 'a'\ngpus = 2\nresources = { cores = 3 }", "cores"),
+            (
+                "cores = 4\npools = [{ kind = 'b', gpus = 2, cores = 3 }]",
+                "6 cores for its devices, and has 4",
+            ),
+        ] {
+            let error = parsed(&format!("[[nodes]]\n{text}\n")).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
     }
 }

@@ -90,6 +90,9 @@ fn write_event(out: &mut Vec<u8>, event: &Event) {
             text(out, "reason", reason);
             earliest.iter().for_each(|time| number(out, "earliest_us", time.0));
         }
+        Event::Held { job } => one_job(out, "held", *job),
+        Event::Released { job } => one_job(out, "released", *job),
+        Event::Edited { job } => one_job(out, "edited", *job),
         Event::Orphaned { job, after } => {
             one_job(out, "orphaned", *job);
             number(out, "after", after.0);
@@ -208,6 +211,8 @@ fn word_of_why(why: Why) -> &'static str {
         Why::Moved => "moved",
         Why::Cancelled => "cancelled",
         Why::Killed => "killed",
+        Why::Held => "held",
+        Why::Requeued => "requeued",
         Why::Drained => "drained",
         Why::Lost => "lost",
     }

@@ -18,6 +18,8 @@ pub struct Faults {
     pub slow_factor: f64,
     /// Mean time between crashes of one running job.
     pub job_mtbf: Option<Span>,
+    /// Whether every second job lies frozen when it is stopped for others: it goes on there, or from its last checkpoint.
+    pub freezing: bool,
 }
 
 impl Faults {

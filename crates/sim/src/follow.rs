@@ -84,21 +84,30 @@ impl Follow {
     pub(crate) fn settle(&mut self, now: Time) {
         let Some(Proposal { full, asks }) = self.proposal.take() else { return };
         // Shares replace those of the jobs they name; an answer in full, those of all.
-        let before = if full { std::mem::take(&mut self.asked) } else { Vec::new() };
-        for job in before.into_iter().chain(asks.iter().map(|ask| ask.0)) {
-            self.accounts(job).iter_mut().for_each(|account| account.ask(now, 0.0));
+        if full {
+            let before = std::mem::take(&mut self.asked);
+            before.iter().for_each(|job| self.ask_nothing(now, *job));
+            self.asked.reserve(asks.len());
+        } else {
+            asks.iter().for_each(|ask| self.ask_nothing(now, ask.0));
         }
         for (job, kind, fraction) in asks {
             let account = self.account(now, job, kind);
             // Several shares may be on one kind: packed, or spread in another way.
             let rate = account.rate + fraction;
             account.ask(now, rate);
-            self.asked.push(job);
+            if self.asked.last() != Some(&job) {
+                self.asked.push(job);
+            }
         }
         if !full {
             self.asked.sort_unstable();
             self.asked.dedup();
         }
+    }
+
+    fn ask_nothing(&mut self, now: Time, job: JobId) {
+        self.accounts(job).iter_mut().for_each(|account| account.ask(now, 0.0));
     }
 
     /// A job got devices of a kind.

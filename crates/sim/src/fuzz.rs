@@ -1,12 +1,16 @@
-//! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains, cancellations and `upsets`. Every invariant
+//! Fuzzing by simulation: a seed makes a cluster, jobs, faults, drains, cancellations, holds and `upsets`. Every invariant
 //! is checked after every step; the journal of inputs, replayed without a policy and across a saved and
-//! restored state, must end in the same state; and every job must end: whatever may run, runs again. What fails can be
-//! made short (`shrink`).
+//! restored state, must end in the same state; and every job must end: whatever may run, runs again, and soon
+//! where nobody else does (`idle`). What fails can be made short (`shrink`).
 
 mod after;
 mod courses;
+mod holding;
+mod idle;
+mod machines;
 mod parts;
 mod promises;
+mod rumours;
 mod sharing;
 mod show;
 mod shrink;
@@ -30,8 +34,10 @@ use crate::course::Course;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
-use crate::run::{Learned, Simulation, Speeds, run};
+use crate::run::{Learned, Outcome, Simulation, Speeds, run};
 use crate::world::Quirks;
+use idle::Idle;
+pub use idle::Sense;
 pub use parts::Part;
 use promises::{Kind, Promises};
 pub use shrink::shrink;
@@ -105,8 +111,10 @@ impl Scenario {
     fn without_promises(seed: u64) -> Scenario {
         let mut random = Random::new(seed ^ 0x5917_c4ac);
         let mut cluster = cluster(&mut random);
+        machines::make(seed, &mut cluster);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
+        machines::ask(seed, &cluster, &mut jobs);
         let mut script = script(&mut random, &cluster, jobs.len() as u64);
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
@@ -117,6 +125,7 @@ impl Scenario {
             slow_nodes: if random.chance(0.3) { 0.3 } else { 0.0 },
             slow_factor: 0.5,
             job_mtbf: random.chance(0.2).then(|| seconds(&mut random, 1_000.0, 9_000.0)),
+            freezing: freezes(seed),
         };
         let round = if random.chance(0.6) { seconds(&mut random, 10.0, 600.0) } else { Span::ZERO };
         let checkpoint_every = if random.chance(0.5) { Span::from_secs(50.0) } else { Span::ZERO };
@@ -131,6 +140,8 @@ impl Scenario {
         script.extend(training::add(seed, &cluster, &mut jobs));
         script.extend(courses::lent(seed, &cluster));
         script.extend(upsetting);
+        script.extend(holding::add(seed, &jobs));
+        script.extend(rumours::add(seed, jobs.len() as u64, &cluster.kinds, learns(seed)));
         let courses = courses::add(seed, &mut jobs);
         if has_open_lengths(seed) {
             leave_open(&mut jobs);
@@ -150,26 +161,26 @@ impl Scenario {
             upsets,
             promises: Promises::default(),
             courses,
-            learns: seed % 3 == 1,
+            learns: learns(seed),
             seed,
         }
     }
 
     /// Runs it under a policy; panics where an invariant is broken, says so where a promise is. With a policy
-    /// that has sense, every job must end.
+    /// that has sense, if late, every job must end, and nobody waits long on an idle cluster.
     pub fn check(
         &self,
         policy: &mut dyn Policy,
-        sense: bool,
+        sense: Option<Sense>,
         placer: &dyn Fn() -> Box<dyn Placer>,
     ) -> Result<Tally, String> {
         let settings = self.settings(policy);
         let mut journal: Vec<(Time, Input)> = Vec::new();
-        let mut last: Option<State> = None;
+        let mut idle = Idle::new(policy, sense);
         let mut probe = |engine: &Engine, now: Time, input: &Input| {
             engine.check();
+            idle.look(engine, now);
             journal.push((now, input.clone()));
-            last = Some(engine.state().clone());
         };
         let jobs: Vec<_> = self.jobs.iter().map(|(time, spec)| (*time, spec)).collect();
         let outcome = run(Simulation {
@@ -198,13 +209,16 @@ impl Scenario {
             stop: None,
             probe: Some(&mut probe),
         });
-        let record = outcome.map_err(|error| error.to_string())?.record;
-        self.replay(settings, &journal, &last.expect("nodes join before anything else"), placer)?;
+        let Outcome { record, state, .. } = outcome.map_err(|error| error.to_string())?;
+        self.replay(settings, &journal, &state, placer)?;
         if let Some(reason) = record.last_failure.as_ref().filter(|reason| *reason != NO_SENSE) {
             return Err(format!("a plan was refused: {reason}"));
         }
+        if let Some(left) = idle.left_waiting() {
+            return Err(left);
+        }
         let open = record.jobs.iter().filter(|job| job.end.is_none()).count();
-        if open > 0 && sense {
+        if open > 0 && sense.is_some() {
             let (jobs, steps) = (record.jobs.len(), journal.len());
             return Err(format!("{open} of {jobs} jobs had not ended after {steps} steps"));
         }
@@ -284,17 +298,26 @@ fn turns(random: &mut Random) -> Turns {
 }
 
 fn cluster(random: &mut Random) -> ClusterSpec {
-    let mut spec =
-        ClusterSpec { text: "fuzz".into(), kinds: Default::default(), nodes: Vec::new(), prices: Vec::new() };
+    let mut spec = ClusterSpec { text: "fuzz".into(), ..ClusterSpec::default() };
     for kind in 0..1 + random.below(3) {
         let kind = spec.kinds.intern(&format!("kind{kind}"));
         for at in 0..1 + random.below(5) {
             let devices = *random.pick(&[1, 2, 4, 8]);
             let name = format!("node{}-{at}", kind.0);
-            spec.nodes.push(NodeSpec { name, kind, devices, rack: random.below(2) as u32, memory_mib: None });
+            spec.nodes.push(NodeSpec::of(name, kind, devices).in_rack(random.below(2) as u32));
         }
     }
     spec
+}
+
+/// Whether jobs that are stopped lie frozen, every second of them.
+fn freezes(seed: u64) -> bool {
+    Random::new(seed ^ 0xf0_02e4).chance(0.2)
+}
+
+/// Whether the engine learns speeds.
+fn learns(seed: u64) -> bool {
+    seed % 3 == 1
 }
 
 /// Whether of some jobs nobody says how long they are.
@@ -374,15 +397,15 @@ fn shapes(random: &mut Random, cluster: &ClusterSpec) -> Arc<[Shape]> {
     let mut shapes = Vec::new();
     for _ in 0..1 + random.below(3) {
         let kind = *random.pick(&kinds);
-        let of_kind = || cluster.nodes.iter().filter(|node| node.kind == kind).map(|node| node.devices);
+        let of_kind = || cluster.nodes.iter().filter_map(|node| Some(node.pool(kind)?.0.devices));
         let spread = *random.pick(&[Spread::Any, Spread::Any, Spread::Node]);
         let most = if spread == Spread::Node { of_kind().max() } else { Some(of_kind().sum()) };
         let devices = 1 + random.below(most.unwrap_or(1).min(9) as u64) as u32;
-        shapes.push(Shape { needs: vec![Need { kind, devices }], spread, batch_size: None });
+        shapes.push(Shape { spread, ..Shape::of(kind, devices) });
     }
     if kinds.len() > 1 && random.chance(0.2) {
         let needs = kinds[..2].iter().map(|kind| Need { kind: *kind, devices: 1 }).collect();
-        shapes.push(Shape { needs, spread: Spread::Any, batch_size: None });
+        shapes.push(Shape::of_needs(needs, Spread::Any));
     }
     shapes.dedup();
     shapes.into()

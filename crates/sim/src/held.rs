@@ -94,7 +94,7 @@ mod tests {
 
     fn from(low: f64, high: f64) -> Interval {
         let at = Time::from_secs;
-        Interval { low: at(low), mid: at((low + high) / 2.0), high: at(high), exact: false }
+        Interval { low: at(low), mid: at((low + high) / 2.0), high: at(high), ..Interval::default() }
     }
 
     #[test]

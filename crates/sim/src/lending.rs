@@ -60,7 +60,7 @@ fn row(line: &str, cluster: &ClusterSpec) -> Result<(Time, Input), String> {
 
 fn of_kind(cluster: &ClusterSpec, kind: KindId) -> Vec<NodeId> {
     let nodes = (0..).map(NodeId).zip(&cluster.nodes);
-    nodes.filter(|(_, node)| node.kind == kind).map(|(id, _)| id).collect()
+    nodes.filter(|(_, node)| node.pool(kind).is_some()).map(|(id, _)| id).collect()
 }
 
 #[cfg(test)]

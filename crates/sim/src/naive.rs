@@ -33,7 +33,7 @@ impl Naive {
             let left = ((mid - now).secs() + FLOOR) * factor - FLOOR;
             now + Span::from_secs(left.max(0.0))
         };
-        Interval { low: at(low), mid, high: at(high), exact: false }
+        Interval { low: at(low), mid, high: at(high), ..Interval::default() }
     }
 }
 

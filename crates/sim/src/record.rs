@@ -1,9 +1,11 @@
 //! What a run leaves behind: one row a job, the load over time, and who held which devices when.
 
+use std::collections::BTreeMap;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use yard_core::cluster::Placement;
+use yard_core::cluster::{Placement, Pool, Slice, kind_of};
 use yard_core::ids::{JobId, KindId, LeaseId};
 use yard_core::job::{JobSpec, JobState, Reward};
 use yard_core::message::{Event, Why};
@@ -120,6 +122,20 @@ impl Holding {
             None => self.lanes.push(Some((job, now))),
         }
     }
+
+    /// Device time since it was last divided goes to those that are on the devices, in equal parts.
+    fn divide(&mut self, now: Time, jobs: &mut [JobRecord]) {
+        let several = self.jobs().count() as f64;
+        if several > 1.0 {
+            let time = (now - self.divided).secs() * self.placement.devices() as f64;
+            for job in self.jobs() {
+                let (row, others) = (&mut jobs[job.index()], 1.0 - 1.0 / several);
+                row.shared += time * others;
+                row.cost -= (now - self.divided).secs() / 3600.0 * row.rate * others;
+            }
+        }
+        self.divided = now;
+    }
 }
 
 /// The load from an instant until the next sample.
@@ -178,6 +194,8 @@ pub struct Record {
     pub bars_cut: bool,
     /// Device-microseconds held, by kind.
     pub used: Vec<u128>,
+    /// Why jobs were refused, and how many for each reason.
+    pub refused: BTreeMap<String, u64>,
     /// Plans that failed, with the last reason.
     pub failed_plans: u64,
     /// Why the last failed plan failed.
@@ -189,7 +207,7 @@ pub struct Record {
     keep: Keep,
     now: Sample,
     open: Table<Holding>,
-    kind_of: Vec<KindId>,
+    pools_of: Vec<SmallVec<[Pool; 1]>>,
     /// What a device costs an hour, by kind; empty where nobody says.
     hourly: Vec<f64>,
     fairness: Fairness,
@@ -199,6 +217,7 @@ impl Record {
     pub(crate) fn new(keep: Keep, cluster: &ClusterSpec, jobs: usize) -> Record {
         let zero = Sample { time: Time::ZERO, queued_jobs: 0, queued_gpus: 0, running_jobs: 0, used_gpus: 0 };
         Record {
+            refused: BTreeMap::new(),
             jobs: Vec::with_capacity(jobs),
             series: Vec::new(),
             bars: Vec::new(),
@@ -211,7 +230,7 @@ impl Record {
             keep,
             now: zero,
             open: Table::new(),
-            kind_of: cluster.nodes.iter().map(|node| node.kind).collect(),
+            pools_of: cluster.nodes.iter().map(|node| node.pools.clone()).collect(),
             hourly: cluster.prices.clone(),
             fairness: Fairness::new(cluster.devices()),
         }
@@ -244,10 +263,15 @@ impl Record {
             Event::Stopping { job, why, .. } => match why {
                 Why::Preempted => self.jobs[job.index()].preemptions += 1,
                 Why::Moved => self.jobs[job.index()].migrations += 1,
-                Why::Cancelled | Why::Killed | Why::Drained | Why::Lost => {}
+                Why::Cancelled | Why::Killed | Why::Held | Why::Requeued | Why::Drained | Why::Lost => {}
             },
             Event::Stopped { job, .. } => self.stopped(now, *job),
-            Event::Rejected { job, .. } => self.ended_job(now, *job, JobState::Rejected, ideal(*job)),
+            Event::Rejected { job, reason, .. } => {
+                // What comes after that is about this job alone, such as the earliest deadline that it could have.
+                let cause = reason.split(';').next().unwrap_or_default();
+                *self.refused.entry(cause.to_owned()).or_default() += 1;
+                self.ended_job(now, *job, JobState::Rejected, ideal(*job));
+            }
             Event::Ended { job, state } => self.ended_job(now, *job, *state, ideal(*job)),
             Event::PlanFailed { reason, .. } => {
                 self.failed_plans += 1;
@@ -255,8 +279,11 @@ impl Record {
             }
             Event::Planned { certificate, .. } => self.prices.planned(now, certificate, self.keep.series),
             Event::Promised { job, by, .. } => self.jobs[job.index()].promise = Some(*by),
+            Event::Held { job } => self.jobs[job.index()].promise = None,
             Event::AtRisk { job, .. } => _ = self.jobs[job.index()].at_risk.get_or_insert(now),
             Event::Submitted { .. }
+            | Event::Released { .. }
+            | Event::Edited { .. }
             | Event::Orphaned { .. }
             | Event::Unpromised { .. }
             | Event::Started { .. }
@@ -266,7 +293,7 @@ impl Record {
     }
 
     fn granted(&mut self, now: Time, lease: LeaseId, jobs: &[JobId], placement: &Placement) {
-        let kind = placement.0.first().and_then(|slice| self.kind_of.get(slice.node.index()).copied());
+        let kind = placement.0.first().and_then(|slice| self.kind_of(slice));
         let rate = self.rate(placement);
         for job in jobs {
             kind.into_iter().for_each(|kind| self.follow.hold(now, *job, kind));
@@ -281,63 +308,67 @@ impl Record {
                 sample.running_jobs += 1;
             });
         }
-        if !self.open.contains_key(&lease) {
-            self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
-            let (lanes, placement) = (SmallVec::new(), placement.clone());
-            self.open.insert(lease, Holding { start: now, lanes, divided: now, placement });
+        match self.open.get_mut(&lease) {
+            Some(holding) => {
+                holding.divide(now, &mut self.jobs);
+                jobs.iter().for_each(|job| holding.join(*job, now));
+            }
+            None => {
+                self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
+                let lanes = jobs.iter().map(|job| Some((*job, now))).collect();
+                let placement = placement.clone();
+                self.open.insert(lease, Holding { start: now, lanes, divided: now, placement });
+            }
         }
-        self.divide(now, lease);
-        let holding = self.open.get_mut(&lease).expect("it is there or was just added");
-        jobs.iter().for_each(|job| holding.join(*job, now));
+    }
+
+    fn kind_of(&self, slice: &Slice) -> Option<KindId> {
+        let pools = self.pools_of.get(slice.node.index())?;
+        // Most nodes have one kind.
+        if let [only] = pools.as_slice() {
+            return Some(only.kind);
+        }
+        kind_of(pools, slice.mask.trailing_zeros())
     }
 
     /// What devices cost an hour.
     fn rate(&self, placement: &Placement) -> f64 {
+        if self.hourly.is_empty() {
+            return 0.0;
+        }
         let price = |kind: KindId| self.hourly.get(kind.index()).copied().unwrap_or(0.0);
         let each = placement.0.iter().map(|slice| {
-            let kind = self.kind_of.get(slice.node.index()).copied();
+            let kind = self.kind_of(slice);
             kind.map_or(0.0, price) * f64::from(slice.mask.count_ones())
         });
         each.sum()
     }
 
-    /// Device time since it was last divided goes to those that are on the devices, in equal parts.
-    fn divide(&mut self, now: Time, lease: LeaseId) {
-        let Some(holding) = self.open.get_mut(&lease) else { return };
-        let several = holding.jobs().count() as f64;
-        if several > 1.0 {
-            let time = (now - holding.divided).secs() * holding.placement.devices() as f64;
-            for job in holding.jobs() {
-                let (row, others) = (&mut self.jobs[job.index()], 1.0 - 1.0 / several);
-                row.shared += time * others;
-                row.cost -= (now - holding.divided).secs() / 3600.0 * row.rate * others;
-            }
-        }
-        holding.divided = now;
-    }
-
     fn freed(&mut self, now: Time, lease: LeaseId, placement: &Placement) {
         let devices = placement.devices() as u64;
         self.change(now, |sample| sample.used_gpus -= devices);
+        let mut holding = self.open.remove(&lease).expect("a lease is freed after it is granted");
         // Devices are freed just before the last of their jobs is heard of again.
-        self.leave_last(now, lease);
-        let start = self.open.remove(&lease).expect("a lease is freed after it is granted").start;
+        let last: SmallVec<[JobId; 2]> = holding.jobs().collect();
+        last.into_iter().for_each(|job| self.let_go(now, &mut holding, job));
         for slice in &placement.0 {
-            let used = (now - start).0 as u128 * slice.mask.count_ones() as u128;
-            self.used[self.kind_of[slice.node.index()].index()] += used;
+            let used = (now - holding.start).0 as u128 * slice.mask.count_ones() as u128;
+            let kind = self.kind_of(slice).expect("what is freed was granted on a node of the cluster");
+            self.used[kind.index()] += used;
         }
     }
 
-    /// The jobs that are still on a lease's devices have had them until now.
-    fn leave_last(&mut self, now: Time, lease: LeaseId) {
-        let last: SmallVec<[JobId; 2]> = self.open.get(&lease).into_iter().flat_map(Holding::jobs).collect();
-        last.into_iter().for_each(|job| self.leave(now, lease, job));
+    /// A job leaves the devices of a lease before others do.
+    fn leave(&mut self, now: Time, lease: LeaseId, job: JobId) {
+        if let Some(mut holding) = self.open.remove(&lease) {
+            self.let_go(now, &mut holding, job);
+            self.open.insert(lease, holding);
+        }
     }
 
-    /// A job leaves the devices of a lease: its bars end, and device time is divided among those that were there.
-    fn leave(&mut self, now: Time, lease: LeaseId, job: JobId) {
-        self.divide(now, lease);
-        let Some(holding) = self.open.get_mut(&lease) else { return };
+    /// The bars of a job on devices end, and device time is divided among those that were there.
+    fn let_go(&mut self, now: Time, holding: &mut Holding, job: JobId) {
+        holding.divide(now, &mut self.jobs);
         let held = |lane: &Option<(JobId, Time)>| lane.is_some_and(|(member, _)| member == job);
         let Some(lane) = holding.lanes.iter().position(held) else { return };
         let start = holding.lanes[lane].take().map_or(now, |(_, start)| start);

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use yard_core::belief::Belief;
-use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::cluster::Kinds;
 use yard_core::ids::JobId;
 use yard_core::job::{Costs, JobSpec, JobState, Length};
 use yard_core::message::{Effect, Event, Input, News, NodeChange, Report};
 use yard_core::policy::{Placer, Policy};
 use yard_core::state::Ledger;
 use yard_core::view::{Changed, View};
-use yard_core::{Engine, Settings, Span, Time};
+use yard_core::{Engine, Settings, Span, State, Time};
 
 use crate::cluster::ClusterSpec;
 use crate::course::Course;
@@ -115,6 +115,8 @@ pub struct Outcome {
     pub events_sha256: String,
     /// When the last thing happened.
     pub end: Time,
+    /// What the engine knew then.
+    pub state: State,
     /// Mean relative error of believed speeds over all starts, where the belief is learned.
     pub belief_error: Option<f64>,
 }
@@ -228,11 +230,14 @@ impl<'a> Run<'a> {
         if belief.learns() || !belief.is_empty() {
             run.step(Input::Believe(Box::new(belief)));
         }
+        for (_, name) in cluster.resources.iter() {
+            run.step(Input::Resource(name.to_owned()));
+        }
         // Where no job says what memory it takes, that of devices decides nothing.
         let said = jobs.iter().any(|(_, spec)| says_memory(spec));
         for node in &cluster.nodes {
-            let memory_mib = node.memory_mib.filter(|_| said);
-            run.step(Input::Node(NodeChange::Join(NodeSpec { memory_mib, ..node.clone() })));
+            let node = if said { node.clone() } else { node.clone().with_memory(None) };
+            run.step(Input::Node(NodeChange::Join(node)));
         }
         run
     }
@@ -256,7 +261,9 @@ impl<'a> Run<'a> {
             self.hear();
             let Some(input) = input else { continue };
             let started = match &input {
-                Input::Report(Report { job, news: News::Started, .. }) => Some(*job),
+                Input::Report(Report { job, news: News::Started, .. }) if self.guesses.is_some() => {
+                    Some(*job)
+                }
                 _ => None,
             };
             self.step(input);
@@ -360,8 +367,9 @@ impl<'a> Run<'a> {
                     let course = courses.get(job.index()).and_then(Option::as_ref);
                     course.map_or_else(|| ideal(jobs[job.index()].1), |course| course.ideal_s)
                 });
-                if let Some(progress) = &self.progress {
-                    progress.fetch_add((self.record.ended() - before) as u64, Ordering::Relaxed);
+                let ended = self.record.ended() - before;
+                if let Some(progress) = self.progress.as_ref().filter(|_| ended > 0) {
+                    progress.fetch_add(ended as u64, Ordering::Relaxed);
                 }
             }
         }
@@ -373,8 +381,8 @@ impl<'a> Run<'a> {
         let ledger = self.engine.ledger().clone();
         let Errors { sum, starts } = self.errors;
         let belief_error = self.guesses.filter(|_| starts > 0).map(|_| sum / starts as f64);
-        let (record, end) = (self.record, self.now);
-        Ok(Outcome { record, ledger, events_sha256: self.log.finish()?, end, belief_error })
+        let (record, end, state) = (self.record, self.now, self.engine.into_state());
+        Ok(Outcome { record, ledger, events_sha256: self.log.finish()?, end, state, belief_error })
     }
 }
 

@@ -7,6 +7,7 @@
 //! has one that goes through regimes (`regimes`).
 
 mod error;
+mod hosts;
 mod regimes;
 mod sizes;
 mod trained;
@@ -154,7 +155,8 @@ impl Workload {
         let mut trainings = Trainings::default();
         let (mut specs, mut courses) = (Vec::with_capacity(trace.jobs.len()), Vec::new());
         for job in &trace.jobs {
-            let made = site.make(job, &mut trainings)?;
+            let mut made = site.make(job, &mut trainings)?;
+            hosts::ask(&mut made.ways.0, job, &site)?;
             let profile = if made.profiled { profiles.number(job) } else { ProfileId::default() };
             courses.push(made.course.clone());
             let after = numbers.after(job)?;
@@ -231,8 +233,10 @@ impl<'a> Site<'a> {
         let totals = cluster.totals();
         let mut largest = vec![0; totals.len()];
         cluster.nodes.iter().for_each(|node| {
-            let most: &mut u32 = &mut largest[node.kind.index()];
-            *most = node.devices.max(*most);
+            for pool in &node.pools {
+                let most: &mut u32 = &mut largest[pool.kind.index()];
+                *most = pool.devices.max(*most);
+            }
         });
         let needs = |parts: Vec<(&str, u32)>| -> Option<Vec<Need>> {
             let need = |(kind, devices)| Some(Need { kind: cluster.kinds.find(kind)?, devices });
@@ -296,7 +300,7 @@ impl<'a> Site<'a> {
             if let Some(speed) =
                 self.speed(job, job.gpus, name).filter(|_| matches!(job.work, Work::Steps(_)))
             {
-                ways.push((Shape { needs: needs.clone(), spread: Spread::Any, batch_size: None }, speed));
+                ways.push((Shape::of_needs(needs.clone(), Spread::Any), speed));
             }
         }
         if ways.is_empty() {

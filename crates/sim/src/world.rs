@@ -104,6 +104,8 @@ struct Truth {
     speed: f64,
     shape: u16,
     lease: LeaseId,
+    /// Where it lies frozen, or would if it were stopped for others; none where it does not freeze.
+    home: Option<Box<Placement>>,
     /// When it will be done as things are, and in which turn at that time.
     due: (Time, Turn),
     /// When it is next asked: where it is due later, it is asked again then. So there is one question for each job
@@ -231,6 +233,7 @@ impl World {
             speed: 0.0,
             shape: 0,
             lease: LeaseId::default(),
+            home: None,
             due: (Time::NEVER, Turn::default()),
             asked: Time::NEVER,
             turn: 0,
@@ -267,7 +270,12 @@ impl World {
     ) {
         // A gang goes at the pace of its slowest node.
         let pace = placement.0.iter().map(|slice| self.node_speeds[slice.node.index()]).fold(1.0, f64::min);
+        let freezes = self.freezes(id);
         let job = &mut self.jobs[id.index()];
+        if freezes && job.home.as_deref() != Some(placement) {
+            // What it had on other devices is gone.
+            (job.done, job.home) = (job.safe, Some(Box::new(placement.clone())));
+        }
         let load = if job.done > 0.0 { job.costs.load } else { Span::ZERO };
         // Muri's simulator takes the start-up time at the next decision instead.
         let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
@@ -288,22 +296,29 @@ impl World {
     fn stop(&mut self, now: Time, id: JobId, why: Why) {
         self.settle(now, id);
         self.running.retain(|other| *other != id);
+        let freezes = self.freezes(id);
         let job = &mut self.jobs[id.index()];
         job.turn += 1;
         job.due.0 = Time::NEVER;
         let worked = std::mem::take(&mut job.working);
         let (delay, outcome) = match why {
             Why::Lost => (Span::ZERO, Outcome::Lost),
+            Why::Preempted if worked && freezes => (job.costs.save, Outcome::Frozen),
             _ if worked && !self.quirks.toll => (job.costs.save, Outcome::Saved),
             _ => (Span::ZERO, Outcome::Saved),
         };
-        if outcome == Outcome::Saved {
-            job.safe = job.done;
-        } else {
-            job.done = job.safe;
+        match outcome {
+            Outcome::Saved => job.safe = job.done,
+            Outcome::Frozen => {}
+            _ => job.done = job.safe,
         }
         self.coming.push(now + delay, Coming::Down(id, job.turn, outcome));
         self.leave_group(now, id);
+    }
+
+    /// Whether a job lies frozen when it is stopped for others.
+    fn freezes(&self, id: JobId) -> bool {
+        self.faults.freezing && id.0.is_multiple_of(2)
     }
 
     /// Its steps are of another size from now on.

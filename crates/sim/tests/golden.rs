@@ -38,10 +38,10 @@ impl Placer for Lowest {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let [need] = shape.needs[..] else { return None };
         let mut placement = Placement::default();
-        for (node, state) in nodes.iter().filter(|(_, node)| node.spec.kind == need.kind) {
-            let take = (need.devices - placement.devices()).min(state.free_count());
+        for (node, state) in nodes.iter() {
+            let take = (need.devices - placement.devices()).min(state.free_count(need.kind));
             if take > 0 {
-                placement.0.push(Slice { node, mask: state.take(take) });
+                placement.0.push(Slice::of(node, state.take(need.kind, take)));
             }
         }
         (placement.devices() == need.devices).then_some(placement)

@@ -34,11 +34,9 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let need = shape.needs[0];
-        let fits = |node: &yard_core::cluster::Node| {
-            node.spec.kind == need.kind && node.free_count() >= need.devices
-        };
+        let fits = |node: &yard_core::cluster::Node| node.free_count(need.kind) >= need.devices;
         let (id, node) = nodes.iter().find(|(_, node)| fits(node))?;
-        Some(Placement([Slice { node: id, mask: node.take(need.devices) }].into_iter().collect()))
+        Some(Placement([Slice::of(id, node.take(need.kind, need.devices))].into_iter().collect()))
     }
 }
 

@@ -7,7 +7,7 @@ use yard_core::job::{Rank, Shape, Spread};
 use yard_core::policy::{Cadence, Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_sim::chaos::Chaos;
-use yard_sim::fuzz::Scenario;
+use yard_sim::fuzz::{Scenario, Sense};
 
 /// Seeds for each order.
 const SEEDS: u64 = 60;
@@ -22,17 +22,16 @@ impl Placer for Plain {
         let mut placement = Placement::default();
         for need in &shape.needs {
             let least = if shape.spread == Spread::Node { need.devices } else { 1 };
-            let able =
-                nodes.iter().filter(|(_, node)| node.spec.kind == need.kind && node.free_count() >= least);
+            let able = nodes.iter().filter(|(_, node)| node.free_count(need.kind) >= least);
             let mut able: Vec<_> = able.collect();
             if self.last {
                 able.reverse();
             }
             let mut left = need.devices;
             for (node, state) in able {
-                let take = left.min(state.free_count());
+                let take = left.min(state.free_count(need.kind));
                 if take > 0 {
-                    placement.0.push(Slice { node, mask: state.take(take) });
+                    placement.0.push(Slice::of(node, state.take(need.kind, take)));
                 }
                 left -= take;
             }
@@ -82,7 +81,7 @@ impl Policy for Order {
 fn promised(make: &dyn Fn(u64) -> Box<dyn Policy>, sense: bool) -> usize {
     let one = |seed: u64| {
         let placer = || Box::new(Plain { last: seed % 2 == 1 }) as Box<dyn Placer>;
-        let tally = Scenario::calm(seed).check(&mut *make(seed), sense, &placer);
+        let tally = Scenario::calm(seed).check(&mut *make(seed), sense.then(Sense::default), &placer);
         tally.unwrap_or_else(|broken| panic!("seed {seed}: {broken}")).promised
     };
     (0..SEEDS).map(one).sum()
@@ -117,7 +116,7 @@ fn where_nothing_makes_sense() {
 fn where_things_go_wrong_it_is_said_before_a_promise_is_broken() {
     for seed in 0..SEEDS {
         let placer = || Box::new(Plain { last: seed % 2 == 1 }) as Box<dyn Placer>;
-        let kept = Scenario::rough(seed).check(&mut Order::Shortest, true, &placer);
+        let kept = Scenario::rough(seed).check(&mut Order::Shortest, Some(Sense::default()), &placer);
         kept.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
 }

@@ -35,13 +35,13 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let need = shape.needs[0];
-        let able = |(_, node): &(_, &yard_core::cluster::Node)| node.free_count() >= need.devices;
+        let able = |(_, node): &(_, &yard_core::cluster::Node)| node.free_count(need.kind) >= need.devices;
         if let Some((id, node)) = nodes.iter().find(able) {
-            return Some(Placement(SmallVec::from_iter([Slice { node: id, mask: node.take(need.devices) }])));
+            return Some(Placement(SmallVec::from_iter([Slice::of(id, node.take(need.kind, need.devices))])));
         }
-        let one = nodes.iter().filter(|(_, node)| node.free_count() > 0);
+        let one = nodes.iter().filter(|(_, node)| node.free_count(need.kind) > 0);
         let slices: SmallVec<[Slice; 1]> = one
-            .map(|(id, node)| Slice { node: id, mask: node.take(1) })
+            .map(|(id, node)| Slice::of(id, node.take(need.kind, 1)))
             .take(need.devices as usize)
             .collect();
         (slices.len() == need.devices as usize).then_some(Placement(slices))

@@ -45,13 +45,14 @@ struct Emptiest;
 impl Placer for Emptiest {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let [need] = shape.needs[..] else { return None };
-        let mut of_kind: Vec<_> = nodes.iter().filter(|(_, node)| node.spec.kind == need.kind).collect();
-        of_kind.sort_by_key(|(id, node)| (std::cmp::Reverse(node.free_count()), *id));
+        let mut of_kind: Vec<_> =
+            nodes.iter().filter(|(_, node)| node.spec.pool(need.kind).is_some()).collect();
+        of_kind.sort_by_key(|(id, node)| (std::cmp::Reverse(node.free_count(need.kind)), *id));
         let mut placement = Placement::default();
         for (node, state) in of_kind {
-            let take = (need.devices - placement.devices()).min(state.free_count());
+            let take = (need.devices - placement.devices()).min(state.free_count(need.kind));
             if take > 0 {
-                placement.0.push(Slice { node, mask: state.take(take) });
+                placement.0.push(Slice::of(node, state.take(need.kind, take)));
             }
         }
         let fits = placement.devices() == need.devices;

@@ -1,6 +1,7 @@
 //! The command line's end of the API: one blocking request at a time, and for each way it can go wrong one sentence
 //! that says what to do. The token is never printed.
 
+mod pages;
 mod place;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use ureq::{Agent, Body, RequestBuilder};
 use yard_live::request::JobRequest;
 use yard_live::views::{ErrorView, JobView};
 
+pub(crate) use pages::WhichJobs;
 pub(crate) use place::{Place, ServerArgs};
 
 /// Largest answer that is read: a hundred thousand jobs.
@@ -35,6 +37,9 @@ const RETRIES: [Duration; 6] = [
 
 /// A submission that came too soon is sent again by itself where it need not wait for longer.
 const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The longest pause that is made between two of many requests.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Why there is no answer to use.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ impl std::str::FromStr for JobRef {
             number => number
                 .parse()
                 .map(JobRef::Id)
-                .map_err(|_| format!("{text:?} is neither a job's number nor last")),
+                .map_err(|_| format!("{text:?} is neither a job's number nor last; yard jobs --name {text:?} finds jobs by name")),
         }
     }
 }
@@ -138,6 +143,19 @@ impl Client {
     /// Changes something; the answer is what it is then.
     pub(crate) fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Answer<T> {
         self.decode(self.posted(path).send_json(body))
+    }
+
+    /// The same, among many: where the server wants a pause, it is made.
+    pub(crate) fn post_patiently<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Answer<T> {
+        let mut answer = self.post(path, body);
+        for _ in 0..RETRIES.len() {
+            match &answer {
+                Err(Failure { wait: Some(wait), .. }) if *wait <= PAUSE_MAX => std::thread::sleep(*wait),
+                _ => break,
+            }
+            answer = self.post(path, body);
+        }
+        answer
     }
 
     /// Changes something, and that is all.

@@ -1,5 +1,6 @@
-//! Which server to ask, and as whom. What is said on the command line comes before the environment, that before the
-//! nearest `.yard` folder, that before the user's own settings. A token found in a folder is only ever sent to the
+//! Which server to ask, and as whom. What is said on the command line comes before the environment (an address in
+//! `YARD_SERVER`, then a server's data folder in `YARD_DATA`), that before the nearest `.yard` folder, that before the
+//! user's own settings. A token found in a folder is only ever sent to the
 //! server that the same folder names.
 
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ pub(super) const TOKEN_REMEDY: &str =
 /// Which server to ask.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ServerArgs {
-    /// The server [default: $YARD_SERVER, or the nearest .yard/server.json, or ~/.config/yard/server.json]
+    /// The server [default: $YARD_SERVER, or server.json in $YARD_DATA, in the nearest .yard or in ~/.config/yard]
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub(crate) server: Option<String>,
     /// A file with the token [default: $YARD_TOKEN, or the file token beside server.json]
@@ -59,7 +60,18 @@ impl Place {
     }
 
     fn search(args: &ServerArgs, around: &Surroundings<'_>) -> anyhow::Result<Place> {
-        let found = around.folders.iter().find(|folder| folder.join("server.json").is_file());
+        let data = (around.variable)("YARD_DATA").map(PathBuf::from);
+        if let Some(data) = &data {
+            ensure!(
+                data.join("server.json").is_file(),
+                "YARD_DATA is {}, and no server has written its server.json there; start one with: yard up --data {}",
+                data.display(),
+                data.display()
+            );
+        }
+        let found = data
+            .as_ref()
+            .or_else(|| around.folders.iter().find(|folder| folder.join("server.json").is_file()));
         let named = found.map(|folder| read_named(folder)).transpose()?;
         let said = args.server.clone().map(|url| (url, "--server".to_owned()));
         let said =
@@ -68,8 +80,9 @@ impl Place {
         let from_folder = named.as_ref().map(|named| named.url.clone()).zip(beside);
         let Some((url, url_from)) = said.or(from_folder) else {
             bail!(
-                "no server is known: there is no .yard/server.json here or above, and neither --server nor YARD_SERVER is \
-                 given; start one with: yard up"
+                "no server is known: there is no .yard/server.json here or above, and neither --server, YARD_SERVER nor \
+                 YARD_DATA is given; start one with: yard up, or name the data folder of one that runs: export \
+                 YARD_DATA=DIR"
             );
         };
         let url = checked_url(&url).with_context(|| format!("the server's address, from {url_from}"))?;
@@ -217,6 +230,18 @@ mod tests {
             ServerArgs { server: Some("https://flag".into()), token_file: Some(folder.0.join("token")) };
         let place = search(&args, &variables, &[&folder]).unwrap();
         assert_eq!((place.url.as_str(), place.token.as_deref()), ("https://flag", Some("yard_folder")));
+    }
+
+    #[test]
+    fn a_data_folder_names_server_and_token_before_the_nearest_one() {
+        let (near, data) = (Folder::new("closer"), Folder::new("data"));
+        let text = data.0.display().to_string();
+        let place = search(&ServerArgs::default(), &[("YARD_DATA", &text)], &[&near]).unwrap();
+        assert!(place.url_from.contains("data") && place.token_from.contains("data"), "{}", place.url_from);
+        let none = [("YARD_DATA", "/nowhere")];
+        let said =
+            format!("{:#}", search(&ServerArgs::default(), &none, &[&near]).err().expect("it is refused"));
+        assert!(said.contains("yard up --data /nowhere"), "{said}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use yard_live::agent::{JobMemory, JobVariable, MIN_UID};
-use yard_live::request::amounts::memory;
+use yard_live::request::amounts::{memory, resource};
 
 const AGENT_EXAMPLES: &str = "Examples:
   yard agent --server https://head:7411 --join-token join-token
@@ -44,7 +44,14 @@ pub(crate) struct DeviceOptions {
     /// Offer pretend devices instead of the real ones, as h100:8,a100:4
     #[arg(long, value_name = "KIND:N[,…]", value_delimiter = ',', help_heading = "Devices")]
     pub(crate) fake: Vec<FakeGroup>,
-    /// Slots for jobs that need no accelerator [default: one for each core, where there is no accelerator]
+    /// Offer no GPUs, though there may be some
+    #[arg(long, conflicts_with = "fake", help_heading = "Devices")]
+    pub(crate) no_gpus: bool,
+    /// What else there is on this machine for jobs that ask for it, as scratch_gb=900; cores=N and memory=SIZE in place of
+    /// what is found. Repeatable
+    #[arg(long, value_name = "NAME=N", value_parser = resource, help_heading = "Devices")]
+    pub(crate) resource: Vec<(String, u32)>,
+    /// Slots for jobs that need no GPU [default: one for each core where there are no GPUs, else none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024), help_heading = "Devices")]
     pub(crate) cpu_slots: Option<u32>,
     /// Memory of this machine that frozen jobs may hold, as 64GiB [default: half of what is free at the start]

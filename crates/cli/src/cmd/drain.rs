@@ -53,7 +53,7 @@ pub(crate) fn drain(args: &DrainArgs, out: &mut dyn Write) -> anyhow::Result<()>
         None => drain_some(args, &client)?,
     };
     for node in nodes {
-        writeln!(out, "{node} takes no new jobs; let it with: yard resume {node}")?;
+        writeln!(out, "{node} takes no new jobs; undo with: yard resume {node}")?;
     }
     Ok(())
 }

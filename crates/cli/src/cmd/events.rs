@@ -1,5 +1,6 @@
 //! `yard events`: what happened, and what happens.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub(crate) struct EventsArgs {
     /// Only those after the one with this number
     #[arg(long, value_name = "ID")]
     after: Option<u64>,
+    /// At most so many, the newest [default: 1000; with --job or --after all]
+    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "after"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    limit: Option<u64>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -44,23 +48,83 @@ struct Events {
     events: Vec<EventView>,
 }
 
+/// Events that are asked for at once.
+const PAGE: u64 = 5_000;
+
+/// Events that are printed where nothing else is said.
+const SHOWN: u64 = 1_000;
+
 pub(crate) fn run(args: &EventsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
     if args.follow {
         return follow(args, &client, out);
     }
-    let after = args.after.map(|id| ("after", id.to_string()));
-    let query: Vec<_> = [Some(("follow", "false".to_owned())), after].into_iter().flatten().collect();
-    let Events { events } = client.get("/v1/events", &query)?;
-    events.iter().try_for_each(|event| print(args, event, out))
+    // From a number on, or of one job, all there are; otherwise the newest.
+    match args.after.or(args.job.filter(|_| args.limit.is_none()).map(|_| 0)) {
+        Some(after) => print_after(args, &client, after, out),
+        None => print_newest(args, &client, out),
+    }
+}
+
+/// All events after a number, page by page.
+fn print_after(
+    args: &EventsArgs,
+    client: &Client,
+    mut after: u64,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    loop {
+        let from = ("after", after.to_string());
+        let Events { events } = client.get("/v1/events", &query(args, PAGE, Some(from)))?;
+        events.iter().try_for_each(|event| print(args, event, out))?;
+        match events.last() {
+            Some(last) if events.len() as u64 >= PAGE && last.id > after => after = last.id,
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The newest events; where older ones are left out, that is said.
+fn print_newest(args: &EventsArgs, client: &Client, out: &mut dyn Write) -> anyhow::Result<()> {
+    let limit = args.limit.unwrap_or(SHOWN) as usize;
+    let (mut found, mut before) = (VecDeque::new(), None);
+    // One more than is shown tells whether there are more.
+    while found.len() <= limit {
+        let asked = (limit + 1 - found.len()).min(PAGE as usize);
+        let Events { events } = client.get("/v1/events", &query(args, asked as u64, before))?;
+        before = events.first().map(|event| ("before", event.id.to_string()));
+        let whole = events.len() >= asked;
+        events.into_iter().rev().for_each(|event| found.push_front(event));
+        if !whole {
+            break;
+        }
+    }
+    if found.len() > limit {
+        found.drain(..found.len() - limit);
+        output::note(&format!(
+            "these are the newest {limit}; older ones are left out: give a larger --limit"
+        ));
+    }
+    found.iter().try_for_each(|event| print(args, event, out))
+}
+
+fn query(
+    args: &EventsArgs,
+    limit: u64,
+    bound: Option<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let job = args.job.map(|job| ("job", job.to_string()));
+    let always = [("follow", "false".to_owned()), ("limit", limit.to_string())];
+    always.into_iter().chain(job).chain(bound).collect()
 }
 
 /// Prints events as they come. A server that restarts is asked for what came after the last that was seen.
 fn follow(args: &EventsArgs, client: &Client, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut last = args.after;
     let mut tries = RETRIES.iter();
+    let job: Vec<_> = args.job.map(|job| ("job", job.to_string())).into_iter().collect();
     loop {
-        match client.stream("/v1/events", &[], last) {
+        match client.stream("/v1/events", &job, last) {
             Ok(stream) => {
                 let before = last;
                 read(stream, |event| {
@@ -107,6 +171,7 @@ fn read(stream: impl Read, mut each: impl FnMut(EventView) -> anyhow::Result<()>
 }
 
 fn print(args: &EventsArgs, event: &EventView, out: &mut dyn Write) -> anyhow::Result<()> {
+    // An older server follows all jobs.
     if args.job.is_some() && args.job != event.job {
         return Ok(());
     }

@@ -43,20 +43,22 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
     writeln!(out, "job {} is {} ({}): {}", told.job, told.state, told.reason, output::plain(&told.text))?;
     if let Some(estimate) = &told.estimate {
         if told.state == "pending" {
-            writeln!(out, "starts {}", within(estimate.start, estimate.start_unknown, now))?;
+            let why = jobs::start_unknown(estimate.start_unknown);
+            writeln!(out, "starts {}", within(estimate.start, why, now))?;
         }
-        writeln!(out, "ends {}", within(estimate.end, estimate.end_unknown, now))?;
+        writeln!(out, "ends {}", within(estimate.end, jobs::unknown(estimate.end_unknown), now))?;
+    }
+    if told.estimate.is_none() && told.state == "pending" && told.reason != "held" {
+        writeln!(out, "starts: no estimate yet")?;
     }
     if let Some(length) = &told.length {
         writeln!(out, "length: {}", jobs::length(length))?;
     }
-    for (name, value) in &told.numbers {
-        writeln!(out, "  {:20} {}", output::plain(name), number(*value))?;
-    }
+    counts(told).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     if !told.prices.is_empty() {
         let prices: Vec<_> =
             told.prices.iter().map(|(kind, price)| format!("{kind} {}", number(*price))).collect();
-        writeln!(out, "prices: {}", output::plain(&prices.join(", ")))?;
+        writeln!(out, "price of a device for all of the time: {}", output::plain(&prices.join(", ")))?;
     }
     if told.ways.len() > 1 {
         writeln!(out, "ways to run, fastest first:")?;
@@ -72,6 +74,30 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
         told.remedies.iter().try_for_each(|remedy| writeln!(out, "  - {}", output::plain(remedy)))?;
     }
     Ok(())
+}
+
+/// The numbers, with what they count. Those that the sentence or the lists below have are not said twice.
+fn counts(told: &Explanation) -> Vec<String> {
+    let count = |name: &str| told.numbers.get(name).copied();
+    let devices = (|| {
+        let (needed, free) = (count("needed")?, count("free")?);
+        let (up, total) = (count("up")?, count("total")?);
+        let out = if up < total { format!(", {} out of service", number(total - up)) } else { String::new() };
+        Some(format!(
+            "devices it can use: {} of {} are free{out}; it needs at least {}",
+            number(free),
+            number(up),
+            number(needed)
+        ))
+    })();
+    let part = count("share").filter(|part| *part > 0.0 && *part < 1.0);
+    let part = part.map(|part| {
+        format!("part of the time that the policy gives it: {}", format_args!("{:.0} %", part * 100.0))
+    });
+    let urgent = count("urgent").filter(|jobs| *jobs > 0.0);
+    let urgent = urgent.map(|jobs| format!("jobs ahead of it by a larger priority: {}", number(jobs)));
+    let waits = matches!(told.state.as_str(), "pending" | "suspended");
+    devices.filter(|_| waits).into_iter().chain(part).chain(urgent).collect()
 }
 
 fn line(way: &WayView) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use yard_live::views::{IntervalView, JobList, JobView, LengthView, UnknownView};
 
-use crate::client::{Client, ServerArgs};
+use crate::client::{Client, ServerArgs, WhichJobs};
 use crate::clock;
 use crate::output::{self, Listing};
 
@@ -14,13 +14,18 @@ const EXAMPLES: &str = "Examples:
   yard jobs --mine --watch
   yard jobs --all -o wide
   yard jobs --state pending -o json | jq '.jobs[].id'
+  yard jobs --all --user me --name 'sweep*' --limit 5000
 
 States: pending, starting, running, suspending, suspended, succeeded, failed, cancelled, rejected.";
 
 /// Seconds from one look to the next.
 const WATCH: Duration = Duration::from_secs(2);
 
-const STATES: [&str; 9] = [
+/// Jobs that are shown where those that are over are asked for and no limit is given.
+const PAST_SHOWN: u64 = 1_000;
+
+/// The states of jobs.
+pub(super) const STATES: [&str; 9] = [
     "pending",
     "starting",
     "running",
@@ -31,6 +36,9 @@ const STATES: [&str; 9] = [
     "cancelled",
     "rejected",
 ];
+
+/// Those of jobs that are over.
+const OVER: [&str; 4] = ["succeeded", "failed", "cancelled", "rejected"];
 
 /// Which jobs.
 #[derive(clap::Args, Debug)]
@@ -45,12 +53,18 @@ pub(crate) struct JobsArgs {
     /// Only those in this state
     #[arg(long, value_name = "STATE", value_parser = STATES)]
     state: Option<String>,
-    /// Only those of this user
+    /// Only those of this user; me is you
     #[arg(long, value_name = "NAME", conflicts_with = "mine")]
     user: Option<String>,
-    /// At most so many, the newest
-    #[arg(long, value_name = "N")]
+    /// Only those with a name like this: * stands for any characters, ? for one
+    #[arg(long, value_name = "GLOB")]
+    name: Option<String>,
+    /// At most so many, the newest [default: all that are not over; 1000 with --all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
+    /// Only those older than the job with this number
+    #[arg(long, value_name = "ID")]
+    before: Option<u64>,
     /// Look again every two seconds
     #[arg(short, long)]
     watch: bool,
@@ -66,9 +80,9 @@ pub(crate) struct JobsArgs {
 
 pub(crate) fn run(args: &JobsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
-    let query = query(args);
+    let which = which(args);
     loop {
-        let list: JobList = client.get("/v1/jobs", &query)?;
+        let list = client.jobs(&which)?;
         if args.watch && std::io::stdout().is_terminal() {
             write!(out, "\u{1b}[H\u{1b}[2J")?;
         }
@@ -81,16 +95,18 @@ pub(crate) fn run(args: &JobsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-fn query(args: &JobsArgs) -> Vec<(&'static str, String)> {
-    let yes = |name, given: bool| given.then(|| (name, "true".to_owned()));
-    let state = args.state.clone().map(|state| ("state", state));
-    let user = args.user.clone().map(|user| ("user", user));
-    let limit = args.limit.map(|limit| ("limit", limit.to_string()));
-    [yes("mine", args.mine), yes("all", args.all), state, user, limit].into_iter().flatten().collect()
+fn which(args: &JobsArgs) -> WhichJobs {
+    let over = args.state.as_ref().is_some_and(|state| OVER.contains(&state.as_str()));
+    let limit = args.limit.or((args.all || over).then_some(PAST_SHOWN));
+    let (state, name) = (args.state.clone(), args.name.clone());
+    let which =
+        WhichJobs { mine: args.mine, all: args.all, state, name, before: args.before, limit, user: None };
+    if args.mine { which } else { which.of_user(args.user.as_deref()) }
 }
 
 fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.output == Listing::Json {
+        older(list).iter().for_each(|said| output::note(said));
         return output::json(list, out);
     }
     let wide = args.output == Listing::Wide;
@@ -103,11 +119,34 @@ fn print(args: &JobsArgs, list: &JobList, out: &mut dyn Write) -> anyhow::Result
     }
     writeln!(out, "{table}")?;
     if list.jobs.is_empty() && !args.watch {
-        output::note(
-            "no jobs; yard jobs --all shows those that are over, and yard submit --help how to submit one",
-        );
+        output::note(&nothing(args, list.hidden));
     }
+    let mine = args.mine || args.user.is_some();
+    let others = of_others(list.hidden).filter(|_| !mine && !args.watch);
+    older(list).iter().chain(&others).for_each(|said| output::note(said));
     Ok(())
+}
+
+/// Why there is nothing to show.
+fn nothing(args: &JobsArgs, hidden: u64) -> String {
+    let filtered = args.state.is_some() || args.user.is_some() || args.name.is_some();
+    let what = if filtered { "no such jobs" } else { "no jobs" };
+    let what = if hidden > 0 { format!("{what} of yours") } else { what.to_owned() };
+    let more = if args.all { "" } else { "yard jobs --all shows those that are over, and " };
+    format!("{what}; {more}yard submit --help how to submit one")
+}
+
+/// Where older jobs are left out, how to see them.
+fn older(list: &JobList) -> Option<String> {
+    let oldest = list.jobs.first().filter(|_| list.more)?;
+    let (count, id) = (list.jobs.len(), oldest.id);
+    Some(format!("these are the newest {count}; for older ones: --before {id}, or a larger --limit"))
+}
+
+/// Jobs that may not be seen.
+fn of_others(hidden: u64) -> Option<String> {
+    let (jobs, run) = if hidden == 1 { ("job", "runs or waits") } else { ("jobs", "run or wait") };
+    (hidden > 0).then(|| format!("you see only your own jobs; {hidden} {jobs} of others {run} too"))
 }
 
 const COLUMNS: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
@@ -154,8 +193,8 @@ fn row(job: &JobView, wide: bool, due: bool, now: f64) -> Vec<String> {
             job.priority.to_string(),
             clock::written(job.submitted_at),
             job.deadline.map_or_else(String::new, clock::written),
-            will_start(job),
-            will_end(job),
+            will_start(job, now),
+            will_end(job, now),
             job.starts.to_string(),
             job.preemptions.to_string(),
             job.migrations.to_string(),
@@ -179,15 +218,17 @@ pub(super) fn stands(job: &JobView, now: f64) -> String {
 }
 
 /// When a job that waits will probably start.
-pub(super) fn will_start(job: &JobView) -> String {
+pub(super) fn will_start(job: &JobView, now: f64) -> String {
     let waits = job.started_at.is_none() && job.ended_at.is_none();
-    job.estimate.filter(|_| waits).map_or_else(String::new, |told| about(told.start, told.start_unknown))
+    let told = job.estimate.filter(|_| waits);
+    told.map_or_else(String::new, |told| about(told.start, start_unknown(told.start_unknown), now))
 }
 
 /// When a job that is not over will probably be.
-pub(super) fn will_end(job: &JobView) -> String {
+pub(super) fn will_end(job: &JobView, now: f64) -> String {
     let lives = job.ended_at.is_none();
-    job.estimate.filter(|_| lives).map_or_else(String::new, |told| about(told.end, told.end_unknown))
+    let told = job.estimate.filter(|_| lives);
+    told.map_or_else(String::new, |told| about(told.end, unknown(told.end_unknown), now))
 }
 
 /// How long a job is of which nobody said so, and by what that is known.
@@ -203,10 +244,24 @@ pub(super) fn length(length: &LengthView) -> String {
     format!("not stated; about {} by {n} past {jobs}{alike}", output::brief(seconds))
 }
 
+/// What is said of a time that was expected by now.
+const DUE_NOW: &str = "at any moment";
+
+/// Whether a time is so near, or so long past, that no span says anything.
+fn is_due(time: f64, now: f64) -> bool {
+    time - now < 1.0
+}
+
 /// The same from now on: `in about 12min (4min to 40min, 90 %)`.
-pub(super) fn within(when: Option<IntervalView>, why: Option<UnknownView>, now: f64) -> String {
-    let Some(IntervalView { low, mid, high }) = when else { return unknown(why).into() };
+pub(super) fn within(when: Option<IntervalView>, why: &str, now: f64) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return why.into() };
     let left = |time: f64| output::brief((time - now).max(0.0));
+    if is_due(mid, now) {
+        return match high.filter(|high| !is_due(*high, now)) {
+            Some(high) => format!("at any moment, within {} (90 %)", left(high)),
+            None => DUE_NOW.into(),
+        };
+    }
     if high.is_some_and(|high| high - low < 1.0) {
         return format!("in {}", left(mid));
     }
@@ -215,8 +270,11 @@ pub(super) fn within(when: Option<IntervalView>, why: Option<UnknownView>, now: 
 }
 
 /// An estimate, and between which times it lies nine times in ten.
-fn about(when: Option<IntervalView>, why: Option<UnknownView>) -> String {
-    let Some(IntervalView { low, mid, high }) = when else { return unknown(why).into() };
+fn about(when: Option<IntervalView>, why: &str, now: f64) -> String {
+    let Some(IntervalView { low, mid, high }) = when else { return why.into() };
+    if is_due(high.unwrap_or(mid), now) {
+        return DUE_NOW.into();
+    }
     let high = high.map_or_else(|| "…".to_owned(), clock::written);
     format!("{} ({} – {high})", clock::written(mid), clock::written(low))
 }
@@ -224,6 +282,14 @@ fn about(when: Option<IntervalView>, why: Option<UnknownView>) -> String {
 /// Why nothing is said.
 pub(super) fn unknown(why: Option<UnknownView>) -> &'static str {
     why.unwrap_or(UnknownView::Beyond).text()
+}
+
+/// Why nothing is said of a start: where a length is unknown, it is that of a job that has the devices.
+pub(super) fn start_unknown(why: Option<UnknownView>) -> &'static str {
+    match why {
+        Some(UnknownView::Length) => "no estimate yet: nobody said how long the running jobs take",
+        why => unknown(why),
+    }
 }
 
 /// Where a job runs.

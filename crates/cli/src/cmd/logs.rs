@@ -1,13 +1,20 @@
 //! `yard logs`: what a rank of a job wrote.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
-use crate::client::{Client, JobRef, ServerArgs};
+use yard_live::views::JobView;
+
+use crate::client::{Answer, Client, JobRef, ServerArgs};
+use crate::output;
+
+/// How often to look whether a job has started.
+const LOOKS: Duration = Duration::from_millis(500);
 
 /// Which log.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard logs last\n  yard logs -f 12\n  yard logs --rank 3 --stderr --tail 50 12"
+    after_help = "Examples:\n  yard logs last\n  yard logs -f 12\n  yard logs --rank 3 --tail 50 12\n  yard logs --stdout 12 > result.txt\n\nOutput and errors come in order of arrival; --stdout and --stderr give one of the two."
 )]
 pub(crate) struct LogsArgs {
     /// The job: its number, or last
@@ -19,10 +26,13 @@ pub(crate) struct LogsArgs {
     /// Which of its processes
     #[arg(long, value_name = "R", default_value_t = 0)]
     rank: u32,
-    /// Standard error rather than output
+    /// Only standard output
+    #[arg(long, conflicts_with = "stderr")]
+    stdout: bool,
+    /// Only standard error
     #[arg(long)]
     stderr: bool,
-    /// Only so many of the last lines
+    /// Show only the last N lines
     #[arg(long, value_name = "N")]
     tail: Option<u64>,
     #[command(flatten)]
@@ -31,13 +41,34 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(args: &LogsArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
-    let path = format!("/v1/jobs/{}/logs", client.job_id(args.job)?);
+    let id = client.job_id(args.job)?;
+    if args.follow {
+        until_started(&client, id)?;
+    }
+    let path = format!("/v1/jobs/{id}/logs");
     let yes = |name, given: bool| given.then(|| (name, "true".to_owned()));
     let tail = args.tail.map(|lines| ("tail", lines.to_string()));
     let rank = Some(("rank", args.rank.to_string()));
-    let query: Vec<_> =
-        [rank, yes("stderr", args.stderr), tail, yes("follow", args.follow)].into_iter().flatten().collect();
+    let only = |name: &str, given: bool| given.then(|| ("stream", name.to_owned()));
+    let stream = only("stdout", args.stdout).or(only("stderr", args.stderr));
+    let query: Vec<_> = [rank, stream, tail, yes("follow", args.follow)].into_iter().flatten().collect();
     copy(&mut client.stream(&path, &query, None)?, out)
+}
+
+/// Waits for the first start of a job: until then there is nothing to follow.
+fn until_started(client: &Client, id: u64) -> Answer<()> {
+    let mut told = false;
+    while waits(&client.get(&format!("/v1/jobs/{id}"), &[])?) {
+        if !std::mem::replace(&mut told, true) {
+            output::note(&format!("job {id} has not started yet; waiting for it"));
+        }
+        std::thread::sleep(LOOKS);
+    }
+    Ok(())
+}
+
+fn waits(job: &JobView) -> bool {
+    (job.state == "pending" && job.starts == 0) || (job.state == "starting" && job.starts <= 1)
 }
 
 /// Passes on what comes as soon as it comes.

@@ -1,16 +1,22 @@
 //! The commands, one a file.
 
 pub(crate) mod agent;
+pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod bundle;
 pub(crate) mod cancel;
+mod chosen;
 pub(crate) mod drain;
+pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod fuzz;
+pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod plan;
+pub(crate) mod plot;
 pub(crate) mod policies;
 pub(crate) mod repair;
 pub(crate) mod secret;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use yard_live::views::{DeviceView, NodeList, NodeView};
+use yard_live::views::{DeviceView, NodeList, NodeView, ResourceView};
 
 use crate::client::{self, Client, ServerArgs};
 use crate::output::{self, Listing};
@@ -66,6 +66,9 @@ struct RevokeArgs {
 
 const COLUMNS: [&str; 8] = ["node", "state", "devices", "held", "busy", "jobs", "heard", "why"];
 
+/// Where the column about hosts stands, if there is any.
+const HOST_COLUMN: usize = 4;
+
 const DEVICE_COLUMNS: [&str; 9] =
     ["node", "state", "device", "what", "busy", "memory", "heat", "jobs", "why"];
 
@@ -107,13 +110,21 @@ fn list(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         return output::json(&list, out);
     }
     let by_device = args.devices || args.output == Listing::Wide;
-    let header = if by_device { DEVICE_COLUMNS.as_slice() } else { &COLUMNS };
-    let mut table = output::table(if args.no_header { &[] } else { header }, header.len());
+    let counted = !by_device && list.nodes.iter().any(|node| !node.resources.is_empty());
+    let mut header = if by_device { DEVICE_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
+    if counted {
+        header.insert(HOST_COLUMN, "host");
+    }
+    let mut table = output::table(if args.no_header { &[] } else { &header }, header.len());
     for node in &list.nodes {
         if by_device {
             table.add_rows(node.devices.iter().map(|device| device_row(node, device)));
         } else {
-            table.add_row(row(node));
+            let mut row = row(node);
+            if counted {
+                row.insert(HOST_COLUMN, output::plain(&host(node)));
+            }
+            table.add_row(row);
         }
     }
     writeln!(out, "{table}")?;
@@ -138,6 +149,15 @@ fn row(node: &NodeView) -> Vec<String> {
         heard,
         output::plain(&why(node)),
     ]
+}
+
+/// What is reserved of its host, and what there is.
+fn host(node: &NodeView) -> String {
+    let of = |resource: &ResourceView| match resource.name.as_str() {
+        "memory" => format!("memory {:.0}/{:.0}G", resource.reserved / 1024.0, resource.total / 1024.0),
+        name => format!("{name} {}/{}", resource.reserved, resource.total),
+    };
+    node.resources.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 fn device_row(node: &NodeView, device: &DeviceView) -> Vec<String> {

@@ -32,7 +32,7 @@ pub(crate) struct ServerOptions {
     /// Other names of this machine, for its certificate; may be given several times
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
-    /// Who decides; NAME:key=value sets parameters (see yard policies --params)
+    /// Who decides; NAME:key=value sets parameters (see yard policies --params); exec:FILE is a program of your own (docs/exec-policies.md)
     #[arg(long, value_name = "NAME[:k=v]", default_value = "market")]
     pub(crate) policy: String,
     /// Length of a round

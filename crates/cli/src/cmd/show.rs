@@ -32,7 +32,17 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for (key, value) in facts(&job).into_iter().filter(|(_, value)| !value.is_empty()) {
         writeln!(out, "{key:13} {}", output::plain(&value))?;
     }
+    if let Some(end) = &job.log_end {
+        writeln!(out, "end of its log (all of it: yard logs {}):", job.id)?;
+        last_lines(end).try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
     Ok(())
+}
+
+/// Lines as a terminal would show them: of a progress bar, what it came to.
+fn last_lines(text: &str) -> impl Iterator<Item = String> {
+    let seen = |line: &str| line.trim_end_matches('\r').rsplit('\r').next().map(output::plain);
+    text.lines().filter_map(seen).collect::<Vec<_>>().into_iter()
 }
 
 fn name(job: JobRef) -> String {
@@ -43,6 +53,7 @@ fn name(job: JobRef) -> String {
 }
 
 fn facts(job: &JobView) -> Vec<(&'static str, String)> {
+    let now = clock::seconds_now();
     let moment = |at: Option<f64>| at.map_or_else(String::new, clock::written);
     let command = job.request.as_ref().map(|request| request.command.join(" "));
     let workdir = job.request.as_ref().and_then(|request| request.workdir.as_ref());
@@ -60,7 +71,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("progress", jobs::progress(job)),
         ("checkpointed", job.checkpointed.map_or_else(String::new, |step| format!("step {step}"))),
         ("rate", job.rate.map_or_else(String::new, |rate| format!("{rate:.3} steps/s"))),
-        ("time", jobs::time(job, clock::seconds_now())),
+        ("time", jobs::time(job, now)),
         ("executed", output::human(Some(job.executed_s))),
         ("not used", job.idle_s.map_or_else(String::new, |idle| output::human(Some(idle)))),
         ("priority", job.priority.to_string()),
@@ -68,11 +79,11 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at)),
         ("length", job.length.as_ref().map_or_else(String::new, jobs::length)),
-        ("will start", jobs::will_start(job)),
-        ("will end", jobs::will_end(job)),
+        ("will start", jobs::will_start(job, now)),
+        ("will end", jobs::will_end(job, now)),
         ("deadline", moment(job.deadline)),
         ("promised by", moment(job.promise)),
-        ("stands", jobs::stands(job, clock::seconds_now())),
+        ("stands", jobs::stands(job, now)),
         ("earliest deadline", moment(job.earliest)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),

@@ -12,26 +12,30 @@ use yard_sim::lengths::Lengths;
 use crate::output::{self, Format};
 use crate::results;
 use crate::runner::{self, Plan};
+use crate::study::sweep::Sweep;
+use crate::study::{self, bundle};
 
 const EXAMPLES: &str = "Examples:
   yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,srtf,tiresias --html report.html
   yard sim --trace 60_job.csv --cluster gpu:2x4 --policy fjf,shortest,dlas-gpu --compat tiresias
   yard sim --trace raw-traces.tar.gz#cluster04 --cluster gpu:40x8 --policy tiresias --round 360s
+  yard sim --trace gen:philly:jobs=500:rate=60 --cluster gpu:16x8 --policy fifo,srtf --seeds 10 --sweep load=0.5..1.1
+  yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,exec:./mine.py
   yard sim --trace day.csv --cluster v100:9x4,p100:9x4 --policy tiresias:thresholds=3600/36000:promote=8
 
 A run is fixed by its inputs and its seed: events_sha256 is the same on every machine.";
 
 /// What to simulate.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
-    /// The trace; FILE.tar.gz#MEMBER picks one cluster of an archive
+    /// The trace; FILE.tar.gz#MEMBER picks one cluster of an archive. Or gen:PRESET:jobs=N:rate=PER_HOUR, which draws the jobs from the run's seed (presets: see yard trace gen)
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: String,
     /// The cluster: kind:NODESxGPUS[,…], kind:GPUS for one-GPU nodes, a TOML file, or a CSV of nodes
     #[arg(long, value_name = "SPEC")]
     pub(crate) cluster: String,
-    /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`)
+    /// The policies, separated by commas; NAME:key=value sets parameters (see `yard policies --params`). exec:./mine.py is a program of your own (docs/exec-policies.md)
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
     pub(crate) policy: Vec<String>,
     /// The trace's format: yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios or pai; auto: by its header
@@ -83,6 +87,21 @@ pub(crate) struct SimArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Run so many seeds, from --seed on, and show means with 95 % confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Studies")]
+    pub(crate) seeds: u32,
+    /// Run with each value of a setting: KEY=A,B,C, KEY=FROM..TO or KEY=FROM..TO:STEP. Keys: load, round, cluster, placer, overheads, lengths, profiled, node-mtbf, repair, slow-nodes, slow-factor, or POLICY:PARAMETER. Repeatable: all combinations
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "Studies")]
+    pub(crate) sweep: Vec<Sweep>,
+    /// Stretch or squeeze the time between arrivals, so that jobs ask for this part of the cluster's device time, as 0.9
+    #[arg(long, value_name = "FRACTION", help_heading = "Studies")]
+    pub(crate) load: Option<f64>,
+    /// Write how many jobs run and wait, and devices used and asked for, over time
+    #[arg(long, value_name = "FILE.csv", help_heading = "Studies")]
+    pub(crate) series: Option<PathBuf>,
+    /// Make a folder that reproduces the result: inputs with hashes, command, build, results, figures. yard bundle DIR runs it again
+    #[arg(long, value_name = "DIR", help_heading = "Studies")]
+    pub(crate) bundle: Option<PathBuf>,
     /// Statistics over jobs A..B by arrival only, as papers do
     #[arg(long, value_name = "A..B")]
     pub(crate) jobs: Option<JobRange>,
@@ -116,6 +135,10 @@ pub(crate) struct SimArgs {
 }
 
 pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    args.bundle.as_deref().map_or(Ok(()), bundle::check_target)?;
+    if args.seeds > 1 || !args.sweep.is_empty() {
+        return study::run(args, out);
+    }
     let plan = Plan::new(args)?;
     plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
     let runs = runner::run_all(&plan, args)?;
@@ -139,6 +162,15 @@ pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(path) = &args.per_job {
         output::write_whole(path, results::per_job(&plan, &runs).as_bytes())?;
     }
+    if let Some(path) = &args.series {
+        output::write_whole(path, results::series(&plan, &runs).as_bytes())?;
+    }
+    if let Some(folder) = &args.bundle {
+        let files =
+            [("jobs.csv", results::per_job(&plan, &runs)), ("series.csv", results::series(&plan, &runs))];
+        bundle::write(folder, &results::to_json(&plan, &runs), &files)?;
+        output::note(&format!("bundle: {}", folder.display()));
+    }
     if let Some(path) = &args.html {
         output::write_whole(path, results::html(&plan, &runs).as_bytes())?;
         output::note(&format!("report: {}", path.display()));
@@ -160,6 +192,7 @@ impl SimArgs {
             slow_nodes: self.slow_nodes,
             slow_factor: self.slow_factor,
             job_mtbf: None,
+            freezing: false,
         })
     }
 }

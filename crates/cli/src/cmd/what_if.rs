@@ -165,7 +165,8 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
 }
 
 fn within(quiet: Option<f64>, interval: Option<IntervalView>, now: f64, none: &str) -> String {
-    let left = |time: f64| output::brief((time - now).max(0.0));
+    // What has come by now has no span before it.
+    let left = |time: f64| if time - now < 1.0 { "now".into() } else { output::brief(time - now) };
     let middle = quiet.map_or_else(|| none.into(), left);
     let Some(IntervalView { low, high, .. }) = interval else { return middle };
     // What is exact lies within.
@@ -252,7 +253,7 @@ mod tests {
         expect![[r#"
                    way       where         starts in        ends in                       others
                    as asked  n1[0,1] h100  12m (4m to 40m)  2h11m (1h55m to …), too late  3 jobs later by 1h23m in all, 1 job stopped
-             best  1 device                0s               10m                           none
+             best  1 device                now              10m                           none
                    on v100                 refused                                        none
             on v100: refused: no
             job 7 (bert) ends 1h00m later, stopped 2 more times, after its deadline

@@ -4,7 +4,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Confinement, Dial, Fakes, LOOK, Offer, Server};
+use yard_live::agent::{AgentConfig, Confinement, Dial, Fakes, LOOK, Offer, Server, resources};
 
 use crate::cmd::agent::{AgentArgs, ConfinementOptions, DeviceOptions, Enforced, JobOptions};
 
@@ -32,6 +32,8 @@ pub(super) fn config(
         data,
         name,
         address,
+        cpu_slots: devices.cpu_slots,
+        resources: resources(&offer, &devices.resource),
         offer,
         server,
         keeper,
@@ -57,12 +59,11 @@ fn confinement(options: &ConfinementOptions) -> Confinement {
 }
 
 fn offer(devices: &DeviceOptions) -> Offer {
-    match devices.cpu_slots {
-        _ if !devices.fake.is_empty() => {
-            Offer::Fake(Fakes(devices.fake.iter().map(|group| (group.kind.clone(), group.count)).collect()))
-        }
-        Some(count) => Offer::CpuSlots(count),
-        None => Offer::Found,
+    let fakes = devices.fake.iter().map(|group| (group.kind.clone(), group.count));
+    match devices.no_gpus {
+        _ if !devices.fake.is_empty() => Offer::Fake(Fakes(fakes.collect())),
+        true => Offer::NoCards,
+        false => Offer::Found,
     }
 }
 

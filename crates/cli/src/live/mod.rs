@@ -110,13 +110,14 @@ fn start_log(level: &str) -> anyhow::Result<()> {
 fn greet(running: &Running, data: &Path) {
     note(&format!(
         "Switchyard is up at {}  (policy {}, data in {})\n\
-         Open it in a browser and log in with the token in {}; the command line finds it by itself from this folder.\n\
+         Open it in a browser and log in with the token in {}.\n{}\n\
          Try:  yard submit -- sleep 30      yard jobs      yard top      yard explain last\n\
          Ctrl-C stops it tidily; the next start finds everything as it was.",
         running.url,
         running.policy,
         data.display(),
         data.join("token").display(),
+        how_to_find(data),
     ));
     if running.set_aside() > 0 {
         note(&format!(
@@ -125,6 +126,19 @@ fn greet(running: &Running, data: &Path) {
             data.display()
         ));
     }
+}
+
+/// How the command line finds a server with this data folder.
+fn how_to_find(data: &Path) -> String {
+    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+    let here = std::env::current_dir().unwrap_or_default();
+    let found = |folder: &Path| data.parent().is_some_and(|parent| folder.starts_with(parent));
+    if data.ends_with(".yard") && found(&here) {
+        return "The command line finds it by itself from this folder.".into();
+    }
+    let text = data.display().to_string();
+    let quoted = if text.contains([' ', '\'']) { format!("'{}'", text.replace('\'', r"'\''")) } else { text };
+    format!("The command line finds it with:  export YARD_DATA={quoted}")
 }
 
 /// Waits until somebody wants it to stop, or the agent breaks down.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use yard_core::cluster::NodeSpec;
 use yard_core::ids::JobId;
 use yard_core::job::{Costs, JobSpec};
 use yard_core::policy::{Policy, Priorities};
@@ -18,6 +19,8 @@ use yard_sim::record::{JobRecord, Keep};
 use yard_sim::summary::{self, Summary};
 use yard_sim::{Outcome, Quirks, Simulation, Speeds};
 
+use crate::policy::{Chosen, PREFIX};
+
 /// Steps of the engine after which a run is given up.
 const STEPS_MAX: u64 = 1_000_000;
 const STEPS_PER_JOB: u64 = 5_000;
@@ -29,7 +32,10 @@ const RHO_LEAST_S: f64 = 1.0;
 const BARS_MAX: usize = 50_000;
 
 /// The simulator.
-pub(super) struct Simulator;
+pub(super) struct Simulator {
+    /// The policy that the server decides by.
+    pub(super) present: Chosen,
+}
 
 impl Replayer for Simulator {
     /// What was measured on one H200. The first start of a job is part of the time that was recorded of it.
@@ -43,18 +49,21 @@ impl Replayer for Simulator {
     }
 
     fn priorities(&self, spec: &str) -> Priorities {
+        if spec.starts_with(PREFIX) {
+            return self.present.priority;
+        }
         let entry = yard_policies::find(spec.split(':').next().unwrap_or_default());
         entry.map_or(Priorities::Classes, |entry| entry.priority)
     }
 
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
         let parsed = ClusterSpec::short(spec, NODES_MAX).map_err(|error| error.to_string())?;
-        let nodes = parsed.nodes.iter();
-        Ok(nodes.map(|node| (parsed.kinds.name(node.kind).to_owned(), node.devices)).collect())
+        let pools = parsed.nodes.iter().flat_map(|node| &node.pools);
+        Ok(pools.map(|pool| (parsed.kinds.name(pool.kind).to_owned(), pool.devices)).collect())
     }
 
     fn recorded(&self, jobs: &[Recorded], scene: &Scene, groups: &Groups) -> Vec<Figures> {
-        let devices = scene.nodes.iter().map(|node| node.devices).sum();
+        let devices = scene.nodes.iter().map(NodeSpec::devices).sum();
         let happened: Vec<_> =
             jobs.iter().zip(&scene.jobs).map(|(job, made)| happened(job, made, scene)).collect();
         figures(&happened::rows(devices, &happened), scene, groups)
@@ -64,6 +73,7 @@ impl Replayer for Simulator {
         let cluster = ClusterSpec {
             text: String::new(),
             kinds: scene.kinds.clone(),
+            resources: scene.resources.clone(),
             nodes: scene.nodes.clone(),
             prices: scene.prices.clone(),
         };
@@ -274,9 +284,7 @@ fn told(
         series: series.collect(),
         bars: bars.collect(),
         bars_cut: record.bars_cut,
-        nodes: nodes
-            .map(|node| (node.name.clone(), cluster.kinds.name(node.kind).to_owned(), node.devices))
-            .collect(),
+        nodes: nodes.map(|node| (node.name.clone(), cluster.kinds_of(node), node.devices())).collect(),
     }
 }
 
@@ -285,11 +293,24 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use yard_core::Settings;
+    use yard_core::cluster::Resources;
     use yard_core::cluster::{Kinds, NodeSpec};
     use yard_core::ids::{KindId, ProfileId};
     use yard_core::job::{Late, Shape};
 
     use super::*;
+    use crate::policy::Uses;
+
+    fn simulator() -> Simulator {
+        Simulator { present: Chosen::find("fifo", &Arc::from([]), Uses::Server).expect("it is in the table") }
+    }
+
+    #[test]
+    fn nobody_names_a_program_but_the_administrator() {
+        let refused = simulator().policy("exec:/bin/true").err().unwrap_or_default();
+        assert!(refused.contains("command line only"), "{refused}");
+        assert!(simulator().policy("srtf").is_ok());
+    }
 
     fn spec(seconds: f64, kinds: &[u16], after: &[u64]) -> JobSpec {
         let shapes: Vec<_> = kinds.iter().map(|kind| Shape::of(KindId(*kind), 1)).collect();
@@ -321,8 +342,7 @@ mod tests {
     /// One device of each of two kinds, at one and at two dollars an hour, under fifo.
     fn scene(jobs: Vec<Option<JobSpec>>) -> Scene {
         let mut kinds = Kinds::default();
-        let node =
-            |name: &str, kind| NodeSpec { name: name.into(), kind, devices: 1, rack: 0, memory_mib: None };
+        let node = |name: &str, kind| NodeSpec::of(name, kind, 1);
         let nodes = ["a", "b"].map(|name| node(name, kinds.intern(name))).into();
         let job = |(at, spec): (u64, Option<JobSpec>)| SceneJob {
             id: 10 + at,
@@ -335,6 +355,7 @@ mod tests {
             spec,
         };
         Scene {
+            resources: Resources::default(),
             base: Time::ZERO,
             kinds,
             nodes,
@@ -357,7 +378,7 @@ mod tests {
             Some(spec(hour, &[1], &[0])),
         ]);
         let groups = [vec![0, 1, 2, 3], vec![3]];
-        let ran = Simulator.run(&scene, &groups, true, &Watch::default()).expect("it can be simulated");
+        let ran = simulator().run(&scene, &groups, true, &Watch::default()).expect("it can be simulated");
         let [all, last] = &ran.figures[..] else { panic!("{ran:?}") };
         assert_eq!((all.jobs, all.finished, all.makespan_s), (4, 2, Some(2.0 * hour)));
         assert_eq!(
@@ -378,10 +399,10 @@ mod tests {
         let scene = scene(vec![Some(spec(60.0, &[0], &[]))]);
         let watch = Watch::default();
         watch.stop.store(true, Ordering::Relaxed);
-        let ran = Simulator.run(&scene, &[vec![0]], false, &watch).expect("it ends");
+        let ran = simulator().run(&scene, &[vec![0]], false, &watch).expect("it ends");
         assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (0, 0));
         let watch = Watch::default();
-        let ran = Simulator.run(&scene, &[vec![0]], false, &watch).expect("it ends");
+        let ran = simulator().run(&scene, &[vec![0]], false, &watch).expect("it ends");
         assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (1, 1));
     }
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use yard_core::policy::{Policy, Priorities};
+use yard_core::policy::{Knowledge, Priorities};
 use yard_core::units::Span;
 use yard_live::api::{self, Site};
 use yard_live::auth::Tokens;
@@ -25,11 +25,11 @@ use yard_live::secrets::Secrets;
 use yard_live::store::certificates::Barred;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
-use yard_policies::Entry;
 
 use super::catalog::Table;
 use super::replay::Simulator;
 use crate::cmd::server::{Believed, Promises, ServerOptions, Sharing};
+use crate::policy::{Chosen, PREFIX, Uses};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
 const STALL: Duration = Duration::from_secs(15);
@@ -60,10 +60,12 @@ pub(super) struct Running {
 pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyhow::Result<Running> {
     let metrics = Metrics::new();
     yard_policies::placer(&options.placer)?;
-    let (make, placer) = (policy(&options.policy)?, placer(&options.placer));
+    let chosen = Chosen::find(&options.policy, &Arc::from([]), Uses::Server)?;
+    let (make, placer) = (maker(chosen.clone()), placer(&options.placer));
     let mut config = config(options, &metrics)?;
-    let entry = yard_policies::find(options.policy.split(':').next().unwrap_or_default())?;
-    (config.priorities, config.needs) = (entry.priority, entry.needs);
+    // Once in the life of the process.
+    let needs: &'static [Knowledge] = Box::leak(chosen.needs.clone().into_boxed_slice());
+    (config.priorities, config.needs) = (chosen.priority, needs);
     let round = config.settings.round;
     let listener = TcpListener::bind(options.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", options.listen))?;
@@ -93,7 +95,7 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
             token_requests: options.token_requests,
             ..QuotaLimits::default()
         }),
-        replayer: Arc::new(Simulator),
+        replayer: Arc::new(Simulator { present: chosen.clone() }),
         stop: stop.clone(),
     };
     let site = Arc::new(site);
@@ -101,8 +103,11 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     let router = api::router(site);
     tasks.spawn(listen::serve(listener, acceptor, router, listen::Limits::for_process(), stop.clone()));
     let policy = options.policy.clone();
-    let warnings = yard_live::warnings::of_policy(&policy, entry.needs);
-    warnings.into_iter().chain(unheeded(&handle, entry)).for_each(|warning| tracing::warn!("{warning}"));
+    if let Some(file) = chosen.file() {
+        tracing::info!(program = %file.display(), "a program decides");
+    }
+    let warnings = yard_live::warnings::of_policy(&policy, needs);
+    warnings.into_iter().chain(unheeded(&handle, &chosen)).for_each(|warning| tracing::warn!("{warning}"));
     Ok(Running { handle, address, url, policy, driver, stop, tasks, tokens })
 }
 
@@ -177,11 +182,11 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
 }
 
 /// Jobs from before whose priorities do not count under this policy, where there are any.
-fn unheeded(handle: &Handle, entry: &Entry) -> Option<String> {
+fn unheeded(handle: &Handle, policy: &Chosen) -> Option<String> {
     let board = handle.board.read().unwrap_or_else(PoisonError::into_inner);
     let live = board.jobs.values().filter(|job| job.priority != 0 && job.ended_at.is_none()).count();
-    let refused = matches!(entry.priority, Priorities::Refused(_)) && live > 0;
-    let name = entry.name;
+    let refused = matches!(policy.priority, Priorities::Refused(_)) && live > 0;
+    let name = &policy.name;
     refused.then(|| format!("policy {name} does not honour priorities: those of {live} jobs do not count"))
 }
 
@@ -191,14 +196,19 @@ fn placer(name: &str) -> MakePlacer {
     Arc::new(move || yard_policies::placer(&name).expect("it was made once already"))
 }
 
-/// Makes the policy anew whenever one is wanted; what is wrong with its name is said now.
+/// Makes a new policy whenever one is wanted.
+fn maker(policy: Chosen) -> MakePolicy {
+    Arc::new(move || policy.make())
+}
+
+/// The same for one of the table that users ask about. They name no programs: only whoever starts the server does.
 pub(super) fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
-    yard_policies::make(spec, Arc::from([]))?;
-    let spec = spec.to_owned();
-    let make = move || -> Box<dyn Policy> {
-        yard_policies::make(&spec, Arc::from([])).expect("it was made once already").1
-    };
-    Ok(Arc::new(make))
+    if spec.starts_with(PREFIX) {
+        anyhow::bail!(
+            "{spec}: a program is named on the server's command line only; name a policy of the table"
+        );
+    }
+    Ok(maker(Chosen::find(spec, &Arc::from([]), Uses::Server)?))
 }
 
 /// The names by which agents and people reach this machine.

@@ -146,3 +146,34 @@ fn a_waiting_job_is_told_why_and_what_would_help() {
     assert!(json["reason"] == "priority" || json["reason"] == "capacity", "{json:#}");
     assert_eq!(json["ahead"][0].as_u64(), Some(first));
 }
+
+/// A job that takes long to make its first step, and says before that how far it is.
+const SLOW_TO_BEGIN: &str = r#"
+import sys, time
+import switchyard
+
+switchyard.progress(0, 20)
+print("begun", flush=True)
+time.sleep(float(sys.argv[1]))
+for step in range(20):
+    if switchyard.should_stop(step):
+        sys.exit(0)
+    switchyard.progress(step + 1, 20)
+"#;
+
+/// What was measured of it then is no speed, and leaves neither it nor the next of its kind without a way to run.
+#[test]
+fn a_job_that_is_stopped_before_its_first_step_runs_again() {
+    let cluster = Cluster::up("--fake h100:2 --round 1s --policy las");
+    cluster.folder.write("slow.py", SLOW_TO_BEGIN);
+    let slow = || cluster.python("--gpus 2 --model slow --grace 60s", "slow.py", &["3"]);
+    let first = slow();
+    cluster.until("it has begun", || cluster.log(first).contains("begun"));
+    let second = cluster.submit("--gpus 2", &["sleep", "2"]);
+    cluster.wait(second, "succeeded");
+    let job = cluster.wait(first, "succeeded");
+    assert!(job["preemptions"].as_u64() > Some(0), "it was stopped in between: {job:#}");
+    let events = cluster.yard(&format!("events --job {first}")).ok();
+    assert!(events.contains("steps=0"), "before its first step: {events}");
+    cluster.wait(slow(), "succeeded");
+}

@@ -23,6 +23,9 @@ impl Entry {
 
     /// Brings its account up to date.
     pub(super) fn account(&mut self, jobs: &Jobs<'_>) {
+        if self.accounted == jobs.now {
+            return;
+        }
         let seconds = (jobs.now - self.accounted).secs();
         self.promised = self.promised_by(jobs.now);
         self.accounted = jobs.now;

@@ -16,19 +16,35 @@ pub(crate) fn check(allocation: &Allocation, specs: &[Arc<JobSpec>], runs: &[Job
         }
     }
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
-    let mut sums: Vec<(JobIdx, f64)> = Vec::with_capacity(shares.len());
-    for share in shares {
-        check_share(share, specs)?;
-        sums.extend(share.jobs.iter().map(|job| (*job, share.fraction)));
-    }
-    sums.sort_unstable_by_key(|(job, _)| *job);
-    for same in sums.chunk_by(|a, b| a.0 == b.0) {
-        let sum: f64 = same.iter().map(|(_, fraction)| fraction).sum();
-        if sum > 1.0 + 1e-6 {
-            return Err(format!("the shares of job {} add up to {sum}, above 1", runs[same[0].0.index()].id));
+    shares.iter().try_for_each(|share| check_share(share, specs))?;
+    let most = match &allocation.shares {
+        Shares::All(_) => in_all(shares, specs.len()),
+        Shares::Changed(_) => in_few(shares),
+    };
+    match most.into_iter().find(|(_, sum)| *sum > 1.0 + 1e-6) {
+        Some((job, sum)) => {
+            Err(format!("the shares of job {} add up to {sum}, above 1", runs[job.index()].id))
         }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// What the shares of each job add up to, where an answer is for all of them.
+fn in_all(shares: &[Share], jobs: usize) -> Vec<(JobIdx, f64)> {
+    let mut sums: Vec<(JobIdx, f64)> = (0..jobs as u32).map(|job| (JobIdx(job), 0.0)).collect();
+    for share in shares {
+        share.jobs.iter().for_each(|job| sums[job.index()].1 += share.fraction);
+    }
+    sums
+}
+
+/// The same for an answer about some jobs, at a cost that does not depend on how many others there are.
+fn in_few(shares: &[Share]) -> Vec<(JobIdx, f64)> {
+    let parts = shares.iter().flat_map(|share| share.jobs.iter().map(|job| (*job, share.fraction)));
+    let mut parts: Vec<(JobIdx, f64)> = parts.collect();
+    parts.sort_unstable_by_key(|(job, _)| *job);
+    let sum = |same: &[(JobIdx, f64)]| (same[0].0, same.iter().map(|(_, part)| part).sum());
+    parts.chunk_by(|a, b| a.0 == b.0).map(sum).collect()
 }
 
 fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
@@ -38,6 +54,9 @@ fn check_share(share: &Share, specs: &[Arc<JobSpec>]) -> Result<(), String> {
     }
     if share.jobs.iter().any(|job| job.index() >= specs.len()) {
         return Err(format!("a share names row {lead}, which does not exist"));
+    }
+    if share.jobs.len() > 1 && share.jobs.iter().any(|job| specs[job.index()].asks_hosts()) {
+        return Err("a group with a job that asks for amounts of its hosts, which are not shared".into());
     }
     if !(share.fraction > 0.0 && share.fraction <= 1.0 + 1e-6) {
         return Err(format!("a share's fraction is {}, not in (0, 1]", share.fraction));

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::belief::Belief;
 use crate::ids::{JobIdx, LeaseId, ProfileId};
-use crate::job::{JobSpec, JobState, Shape, Usage, lying};
+use crate::job::{JobSpec, JobState, Length, Shape, Usage, lying};
 use crate::state::State;
 use crate::units::{Span, Time};
 
@@ -107,10 +107,12 @@ impl State {
 
     /// A job is known to have done so many steps by now: learns how fast it was since it was last heard of.
     pub(super) fn measure(&mut self, job: JobIdx, steps: f64) {
-        let now = self.now;
-        if !self.belief.measures() || self.specs[job.index()].training.is_some() {
+        let (now, spec) = (self.now, &self.specs[job.index()]);
+        if !self.belief.measures() || spec.training.is_some() {
             return;
         }
+        // Nobody makes more steps than there are: one that says so would teach all of its profile a speed that is none.
+        let steps = if spec.length == Length::Stated { steps.min(spec.steps) } else { steps };
         let fresh = || Stint { since: now, steps, company: SmallVec::new(), until: None };
         let stint = self.stints.entry(job).or_insert_with(fresh);
         let (span, made) = (stint.until.unwrap_or(now) - stint.since, steps - stint.steps);

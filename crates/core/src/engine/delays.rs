@@ -1,5 +1,5 @@
 //! Jobs that are held back until a time: their user's, or one that comes after a failure; for ever, if they wait for
-//! other jobs (`after`). Meanwhile they ask for nothing: no share names them, and a policy sees them as ended and
+//! other jobs (`after`) or are held (`holding`). Meanwhile they ask for nothing: no share names them, and a policy sees them as ended and
 //! later as new.
 
 use super::Engine;
@@ -19,7 +19,7 @@ impl Engine {
         while let Some((time, job)) = state.delayed.first().copied().filter(|(time, _)| *time <= state.now) {
             state.delayed.remove(&(time, job));
             state.run_mut(job).held_until = None;
-            state.enter(job);
+            state.enter_or_hold(job, None);
         }
     }
 }
@@ -32,8 +32,11 @@ impl State {
         (self.dirty, self.loose) = (true, true);
     }
 
-    /// A job asks for devices from its user's time on.
+    /// A job asks for devices from its user's time on, and not while it is held.
     pub(super) fn enter_or_hold(&mut self, job: JobIdx, not_before: Option<Time>) {
+        if self.run(job).held {
+            return self.hold_back(job, Time::NEVER);
+        }
         match not_before.filter(|time| *time > self.now) {
             Some(time) => self.hold_back(job, time),
             None => self.enter(job),

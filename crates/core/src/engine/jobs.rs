@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use super::promises::Answer;
-use crate::cluster::{Kinds, Nodes};
+use crate::cluster::{ResourceId, Resources, Shortage};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx, LeaseId};
 use crate::job::{JobRun, JobSpec, JobState, Length, Shape, Spread};
@@ -18,7 +18,7 @@ impl Engine {
     pub(super) fn submit(&mut self, mut spec: JobSpec, out: &mut Vec<Effect>) {
         let state = &mut self.state;
         let id = JobId(state.ledger.submitted);
-        let admitted = admit(&spec, &state.nodes, &state.kinds).and_then(|()| state.awaited(&spec));
+        let admitted = admit(&spec, state).and_then(|()| state.awaited(&spec));
         state.ledger.submitted += 1;
         let awaited = match admitted {
             Ok(awaited) => awaited,
@@ -129,7 +129,8 @@ impl State {
 }
 
 /// Whether a job can ever run here, and if not, why. An empty cluster takes any.
-fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
+fn admit(spec: &JobSpec, state: &State) -> Result<(), String> {
+    let (nodes, kinds, resources) = (&state.nodes, &*state.kinds, &state.resources);
     if spec.shapes.is_empty() || spec.speeds.len() != spec.shapes.len() {
         return Err("a job needs at least one shape, and one speed for each".into());
     }
@@ -139,6 +140,12 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
     if !spec.shapes.iter().all(is_sound) {
         return Err(
             "each shape needs devices, at least one of each kind it names, and names a kind once".into()
+        );
+    }
+    if spec.shapes.iter().any(|shape| shape.needs.len() > 1 && shape.host.is_some()) {
+        return Err(
+            "a shape of several kinds has what belongs to its devices, and cannot ask for amounts of hosts"
+                .into(),
         );
     }
     if spec.shapes.iter().flat_map(|shape| &shape.needs).any(|need| kinds.get(need.kind).is_none()) {
@@ -152,12 +159,29 @@ fn admit(spec: &JobSpec, nodes: &Nodes, kinds: &Kinds) -> Result<(), String> {
         return Ok(());
     }
     let smallest = spec.shapes.iter().min_by_key(|shape| shape.devices()).expect("it has a shape");
+    if let Some(short) = nodes.never_enough(smallest) {
+        return Err(too_little(short, resources));
+    }
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
         let (kind, have) =
             (kinds.get(need.kind).unwrap_or("an unknown kind"), nodes.most(smallest, need.kind));
         let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))
+}
+
+/// What hosts have too little of, in the words of people.
+fn too_little(short: Shortage, resources: &Resources) -> String {
+    let amount = |amount: u32| match short.resource {
+        ResourceId::CORES => format!("{} cores", f64::from(amount) / 1000.0),
+        ResourceId::MEMORY => format!("{amount} MiB of memory"),
+        other => format!("{amount} {}", resources.name(other)),
+    };
+    format!(
+        "it asks for {} on a node, and no node it may use has more than {}",
+        amount(short.needed),
+        amount(short.free)
+    )
 }
 
 fn is_sound(shape: &Shape) -> bool {

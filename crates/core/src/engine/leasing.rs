@@ -142,19 +142,18 @@ impl Engine {
             (run.done, run.as_of, run.speed) = (run.done_at(now), now, 0.0);
             run.become_state(now, JobState::Suspending);
             run.stopping = Some(why);
-            if let Some(stint) = self.state.stints.get_mut(job) {
-                stint.until = Some(now);
-            }
-            let run = self.state.run_mut(*job);
             match why {
                 Why::Preempted => run.preemptions += 1,
                 Why::Moved => run.migrations += 1,
-                Why::Cancelled | Why::Killed | Why::Drained | Why::Lost => {}
+                Why::Cancelled | Why::Killed | Why::Held | Why::Requeued | Why::Drained | Why::Lost => {}
             }
-            told.push(run.id);
+            let id = run.id;
+            told.push(id);
+            if let Some(stint) = self.state.stints.get_mut(job) {
+                stint.until = Some(now);
+            }
             self.state.changed.touched.push(*job);
-            let run = self.state.run(*job);
-            out.push(Effect::Publish(Event::Stopping { job: run.id, why, to: to.clone() }));
+            out.push(Effect::Publish(Event::Stopping { job: id, why, to: to.clone() }));
         }
         self.state.set_paces(lease);
         if !told.is_empty() {

@@ -6,7 +6,10 @@ mod after;
 mod beginning;
 mod believing;
 mod delays;
+mod fallback;
 mod held;
+mod holding;
+mod idling;
 mod jobs;
 mod leasing;
 mod nodes;
@@ -23,14 +26,14 @@ pub use held::{Held, HeldJob};
 pub(crate) use promises::{Gate, check as check_promises};
 pub(crate) use training::{FirstFits, Trainee};
 
-use crate::cluster::{Kinds, Nodes};
+use crate::cluster::{Kinds, Nodes, Resources};
 use crate::ids::{JobId, JobIdx};
 use crate::invariants;
 use crate::job::{JobRun, JobSpec, Length};
 use crate::lengths::Predicted;
 use crate::message::{Effect, Input, Why};
 use crate::policy::Placer;
-use crate::state::{Ledger, RestoreError, STATE_VERSION, Settings, State};
+use crate::state::{Ledger, RestoreError, Settings, State};
 use crate::units::Time;
 
 /// The scheduler.
@@ -55,10 +58,7 @@ impl Engine {
 
     /// An engine that goes on from a saved state, to which the rest of the journal is then applied.
     pub fn restore(state: State, placer: Box<dyn Placer>) -> Result<Engine, RestoreError> {
-        if state.version != STATE_VERSION {
-            return Err(RestoreError::Version { found: state.version });
-        }
-        let mut engine = Engine { state, placer, unchecked: 0 };
+        let mut engine = Engine { state: state.upgraded()?, placer, unchecked: 0 };
         engine.state.book.line_up();
         invariants::check(&engine.state);
         Ok(engine)
@@ -67,6 +67,11 @@ impl Engine {
     /// Everything it knows, to be saved or compared.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Everything it knew at its end.
+    pub fn into_state(self) -> State {
+        self.state
     }
 
     /// The instant of its last step.
@@ -87,6 +92,11 @@ impl Engine {
     /// The kinds' names.
     pub fn kinds(&self) -> &Kinds {
         &self.state.kinds
+    }
+
+    /// What is counted of hosts.
+    pub fn resources(&self) -> &Resources {
+        &self.state.resources
     }
 
     /// How it is run.
@@ -149,9 +159,14 @@ impl Engine {
         match input {
             Input::Begin(settings) => self.begin(*settings),
             Input::Kind(name) => self.kind(&name),
+            Input::Resource(name) => _ = self.state.resources.intern(&name),
             Input::Submit(spec) => self.submit(*spec, out),
             Input::Cancel(job) => self.cancel(job, Why::Cancelled, out),
             Input::Kill(job) => self.cancel(job, Why::Killed, out),
+            Input::Hold(job) => self.hold(job, out),
+            Input::Release(job) => self.release_held(job, out),
+            Input::Requeue(job) => self.requeue(job, out),
+            Input::Edit(edit) => self.edit(*edit, out),
             Input::Node(change) => self.node(change, out),
             Input::Report(report) => self.report(report, out),
             Input::Planned { plan, answer } => self.planned(plan, answer, out),

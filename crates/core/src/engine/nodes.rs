@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Engine;
-use crate::cluster::{Mask, NODE_DEVICES_MAX, NodeSpec, NodeState, Placement, Slice};
+use crate::cluster::{Mask, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
 use crate::job::{Need, Shape, Spread};
 use crate::leases::LeaseState;
@@ -32,9 +32,13 @@ impl Engine {
                 self.set_health(node, bad, out);
                 (node, NodeNews::Health)
             }
+            NodeChange::Counted { node, host, parts } => {
+                self.state.nodes_mut().set_host(node, host, &parts);
+                (node, NodeNews::Counted)
+            }
         };
         match news {
-            NodeNews::Joined | NodeNews::Health => {}
+            NodeNews::Joined | NodeNews::Health | NodeNews::Counted => {}
             NodeNews::Resumed => self.state.nodes_mut().set_state(node, NodeState::Up),
             NodeNews::Draining => self.state.nodes_mut().set_state(node, NodeState::Draining),
             NodeNews::Left => self.clear_node(node, Why::Drained, out),
@@ -57,13 +61,21 @@ impl Engine {
         let nodes = &self.state.nodes;
         match change {
             NodeChange::Join(spec) => {
-                spec.devices <= NODE_DEVICES_MAX && self.state.kinds.get(spec.kind).is_some()
+                spec.is_sound() && spec.pools.iter().all(|pool| self.state.kinds.get(pool.kind).is_some())
             }
             NodeChange::Drain(node)
             | NodeChange::Resume(node)
             | NodeChange::Leave(node)
             | NodeChange::Fail(node) => node.index() < nodes.len(),
             NodeChange::Lent { among, .. } => among.iter().all(|node| node.index() < nodes.len()),
+            NodeChange::Counted { node, host, parts } => {
+                let known = (node.index() < nodes.len()).then(|| &nodes.get(*node).spec);
+                known.is_some_and(|spec| {
+                    let same = spec.host == *host
+                        && spec.pools.iter().map(|pool| pool.part).eq(parts.iter().copied());
+                    spec.pools.len() == parts.len() && !same
+                })
+            }
             NodeChange::Health { node, bad } => {
                 node.index() < nodes.len() && nodes.get(*node).bad != bad & nodes.get(*node).all()
             }
@@ -121,10 +133,11 @@ impl Engine {
     fn scales_in(&self, job: JobIdx, placement: &Placement, lent: &[NodeId]) -> bool {
         let own: Vec<&Slice> = placement.0.iter().filter(|slice| !lent.contains(&slice.node)).collect();
         let spec = &self.state.specs[job.index()];
-        let of_kind = |slice: &&&Slice, need: &Need| self.state.nodes.get(slice.node).spec.kind == need.kind;
+        let of_kind = |slice: &Slice, need: &Need| {
+            (slice.mask & self.state.nodes.get(slice.node).of_kind(need.kind)).count_ones()
+        };
         let enough = |shape: &Shape, need: &Need| {
-            let devices =
-                own.iter().filter(|slice| of_kind(slice, need)).map(|slice| slice.mask.count_ones());
+            let devices = own.iter().map(|slice| of_kind(slice, need)).filter(|devices| *devices > 0);
             let most = if shape.spread == Spread::Node { devices.max() } else { Some(devices.sum()) };
             most.is_some_and(|most| most >= need.devices)
         };

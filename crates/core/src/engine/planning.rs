@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::fallback;
 use super::leasing::Stop;
 use super::takers::Takers;
 use crate::allocation::{Allocation, Mode};
@@ -125,7 +126,10 @@ impl Engine {
         state.plan = None;
         let checked = answer.and_then(|plan| book::check(&plan, &state.specs, &state.runs).map(|()| plan));
         match checked {
-            Ok(allocation) => self.apply(plan, allocation, out),
+            Ok(mut allocation) => {
+                fallback::make_room(&mut allocation.shares, &state.nodes, &state.specs, &state.runs);
+                self.apply(plan, allocation, out);
+            }
             Err(reason) => {
                 // What the plan was about is still to be answered, even if nothing else happens.
                 state.replan_at = Some(state.now + RETRY);

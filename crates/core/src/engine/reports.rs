@@ -9,15 +9,19 @@ use crate::cluster::{NodeState, Placement};
 use crate::ids::{JobIdx, LeaseId};
 use crate::job::{Costs, JobRun, JobSpec, JobState, Usage};
 use crate::leases::LeaseState;
-use crate::message::{Effect, Event, News, Outcome, Report};
+use crate::message::{Effect, Event, News, Outcome, Report, Why};
 use crate::state::State;
 use crate::units::{Span, Time};
 
 impl Engine {
     pub(super) fn report(&mut self, report: Report, out: &mut Vec<Effect>) {
         let Report { lease, job, news } = report;
-        let row = self.state.rows.get(&job).copied();
-        let Some(row) = row.filter(|row| self.state.run(*row).lease == Some(lease)) else {
+        let holds = |row: &JobIdx| {
+            let run = self.state.run(*row);
+            run.id == job && run.lease == Some(lease)
+        };
+        let held = self.state.leases.get(lease);
+        let Some(row) = held.and_then(|held| held.jobs.iter().copied().find(holds)) else {
             return out.push(Effect::Publish(Event::Stale { lease, job }));
         };
         match news {
@@ -82,9 +86,13 @@ impl Engine {
     }
 
     fn cost(&mut self, job: JobIdx, costs: Costs) {
+        let before = self.state.is_binding(job);
         self.state.change_spec(job, |spec| spec.costs = costs);
         self.state.book.set_restart(job, costs.restart());
         self.state.changed.touched.push(job);
+        if self.state.is_binding(job) != before {
+            self.state.rebind(job);
+        }
     }
 
     fn stopped(&mut self, job: JobIdx, lease: LeaseId, steps: f64, outcome: Outcome, out: &mut Vec<Effect>) {
@@ -103,22 +111,27 @@ impl Engine {
         self.state.set_stuck(job, false);
         self.state.settle_home(job, lease, outcome);
         let told = self.state.run(job).state == JobState::Suspending;
+        // No plan asked for that stop, and the last one may have counted on the devices, or left the job out.
+        self.state.dirty |= self.state.run(job).stopping.is_some_and(is_unplanned);
         let freed = self.put_down(job, lease, out);
         let shares = self.state.book.shares_of(job).iter();
         let own: SmallVec<[LeaseId; 4]> =
             shares.filter_map(|share| self.state.book.entry(*share).lease).collect();
+        let failures_max = self.state.specs[job.index()].failures_max;
         let run = self.state.run_mut(job);
         if steps.is_finite() {
             run.done = steps;
         }
         (run.as_of, run.speed) = (now, 0.0);
         run.failures += (outcome == Outcome::Crashed) as u32;
-        let (id, given_up) = (run.id, run.failures > self.state.specs[job.index()].failures_max);
-        let next = after_stop(self.state.run(job), outcome, given_up);
+        let id = run.id;
+        let next = after_stop(run, outcome, run.failures > failures_max);
+        if !next.is_final() {
+            run.become_state(now, next);
+        }
         if next.is_final() {
             self.end_job(job, next, out);
         } else {
-            self.state.run_mut(job).become_state(now, next);
             self.state.wait_again(job, lease, outcome, told);
             out.push(Effect::Publish(Event::Stopped { job: id, steps, outcome }));
         }
@@ -141,8 +154,10 @@ impl Engine {
         held.drop_job(job, &state.specs);
         let (empty, devices) = (held.jobs.is_empty(), held.placement.devices());
         let (share, ending) = (held.share, held.state == LeaseState::Ending);
-        state.ledger.leased += (now - state.run(job).held_since).0 * devices as u64;
-        state.run_mut(job).lay_down(now);
+        let run = state.run_mut(job);
+        let leased = (now - run.held_since).0 * devices as u64;
+        run.lay_down(now);
+        state.ledger.leased += leased;
         if !empty {
             state.end_if_deserted(lease);
             state.set_paces(lease);
@@ -177,7 +192,9 @@ impl State {
         if home.is_some() {
             self.resting.insert(job);
         }
-        self.run_mut(job).home = home;
+        if self.run(job).home != home {
+            self.run_mut(job).home = home;
+        }
     }
 
     /// A lease that only jobs hold which are about to leave it is over for those that wait to join.
@@ -220,6 +237,7 @@ impl State {
             self.change_spec(job, |spec| spec.pausable = !stuck);
             self.changed.touched.push(job);
             self.dirty = true;
+            self.rebind(job);
         }
     }
 
@@ -227,6 +245,10 @@ impl State {
     fn wait_again(&mut self, job: JobIdx, lease: LeaseId, outcome: Outcome, told: bool) {
         let failures = self.run(job).failures;
         let hold = self.settings.hold_after(failures);
+        if self.run(job).held {
+            self.withdraw(job);
+            return self.set_aside(job);
+        }
         if outcome == Outcome::Crashed && hold > Span::ZERO {
             self.withdraw(job);
             return self.hold_back(job, self.now + hold);
@@ -251,6 +273,11 @@ impl JobRun {
         self.executed += span;
         (self.lease, self.devices, self.last_stop, self.stopping) = (None, 0, Some(now), None);
     }
+}
+
+/// Whether a stop was no plan's.
+fn is_unplanned(why: Why) -> bool {
+    matches!(why, Why::Held | Why::Requeued | Why::Drained | Why::Lost)
 }
 
 /// What becomes of a job that gave its devices back.

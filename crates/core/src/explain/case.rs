@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{Ahead, Held, KindCount, NODES_TRIED_MAX, Reason, Remedy, Standing};
 use crate::allocation::Mode;
-use crate::cluster::{Node, NodeState, Nodes};
+use crate::cluster::{Node, NodeState, Nodes, Placement, Shortage};
 use crate::ids::{JobId, JobIdx, KindId, NodeId};
 use crate::job::{JobState, Need, Shape};
 use crate::turns::ordered;
@@ -45,11 +45,13 @@ impl<'a> Case<'a> {
         (Reverse(self.priority(job)), ordered(run.rank.0), ordered(run.rank.1), run.id)
     }
 
-    /// Whether another goes first. Where time is shared that changes by the round, so that anybody may.
+    /// Whether another goes first. Where time is shared that changes by the round, so that anybody may; a job that no plan
+    /// names comes behind all who have devices.
     fn is_in_front(&self, other: JobIdx) -> bool {
         let orderly = !self.standing.mode.takes_turns();
+        let has = || self.share(self.row) == 0.0 && self.view.run(other).holds();
         other != self.row
-            && self.share(other) > 0.0
+            && (self.share(other) > 0.0 || has())
             && !(orderly && self.place(other) > self.place(self.row) && self.share(self.row) > 0.0)
     }
 
@@ -59,6 +61,7 @@ impl<'a> Case<'a> {
             JobState::Running => Reason::Running,
             JobState::Starting => Reason::Starting,
             JobState::Suspending => Reason::Stopping,
+            _ if run.held => Reason::Held,
             _ if !self.view.awaits(self.row).is_empty() => Reason::Dependency,
             _ if run.held_until.is_some() => Reason::Held,
             _ if self.standing.promised => Reason::Starting,
@@ -75,8 +78,10 @@ impl<'a> Case<'a> {
             Reason::Nodes
         } else if !self.fits(&nodes.emptied()) {
             Reason::Gang
-        } else if self.share(self.row) == 0.0 {
-            if self.is_priced_out() { Reason::Price } else { Reason::Policy }
+        } else if self.is_priced_out() {
+            Reason::Price
+        } else if self.share(self.row) == 0.0 && !self.is_crowded_out() {
+            Reason::Policy
         } else if self.fits(nodes) && self.standing.barred {
             Reason::Deadline
         } else if self.fits(nodes) {
@@ -86,7 +91,7 @@ impl<'a> Case<'a> {
                 Mode::Ordered { .. } => Reason::Policy,
             }
         } else if has(&|need| nodes.free(need.kind) >= need.devices) {
-            Reason::Topology
+            if self.fits(&nodes.without_hosts()) { Reason::Host } else { Reason::Topology }
         } else if fractions {
             Reason::Share
         } else if self.fits(&self.without_those_in_front()) {
@@ -106,15 +111,34 @@ impl<'a> Case<'a> {
         nodes
     }
 
+    /// Whether no plan names it and too few devices are free: the last plan left it out for that, or the next one could not
+    /// start it because nobody is stopped for another.
+    fn is_crowded_out(&self) -> bool {
+        let (passed_over, mode) = (self.standing.passed_over, self.standing.mode);
+        let stops = !matches!(mode, Mode::Ordered { preempt: false, .. });
+        (passed_over || !stops) && !mode.takes_turns() && !self.fits(&self.view.nodes)
+    }
+
+    /// What hosts are short of for the first of its shapes that would fit without.
+    pub(super) fn short(&self) -> Option<Shortage> {
+        self.shapes.iter().find_map(|shape| self.view.nodes.short_of(shape))
+    }
+
     /// Whether a plan that has prices left it out.
     fn is_priced_out(&self) -> bool {
-        self.standing.passed_over
+        self.share(self.row) == 0.0
+            && self.standing.passed_over
             && self.kinds().iter().any(|kind| kind.price.is_some_and(|price| price > 0.0))
+    }
+
+    /// Where a shape could lie on what is free there.
+    fn lay(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
+        nodes.furnish(self.standing.placer.place(nodes, shape)?, shape)
     }
 
     /// Whether it could be placed on what is free there.
     fn fits(&self, nodes: &Nodes) -> bool {
-        self.shapes.iter().any(|shape| self.standing.placer.place(nodes, shape).is_some())
+        self.shapes.iter().any(|shape| self.lay(nodes, shape).is_some())
     }
 
     /// How many devices of this kind will do, at least.
@@ -187,7 +211,7 @@ impl<'a> Case<'a> {
         let nodes = &self.view.nodes;
         let remedies = self.nodes_back();
         let Some(left) = self.after_line(nodes, self.skips()) else { return remedies };
-        let starts = |shape: &Shape| self.standing.placer.place(&left, shape).is_some();
+        let starts = |shape: &Shape| self.lay(&left, shape).is_some();
         let others = self.other_kinds(&starts);
         self.fewer(&starts).into_iter().chain(others).chain(remedies).collect()
     }
@@ -207,7 +231,7 @@ impl<'a> Case<'a> {
             if closed.contains(&shapes) {
                 continue;
             }
-            match shapes.iter().find_map(|shape| self.standing.placer.place(&left, shape)) {
+            match shapes.iter().find_map(|shape| self.lay(&left, shape)) {
                 Some(placement) => left.promise(&placement),
                 None if skip => closed.push(shapes),
                 None => return None,
@@ -248,7 +272,8 @@ impl<'a> Case<'a> {
 
     /// The nodes with which it would start, if they took jobs again or had all their devices.
     fn nodes_back(&self) -> Vec<Remedy> {
-        let useful = |(_, node): &(NodeId, &Node)| self.needed(node.spec.kind).is_some();
+        let useful =
+            |(_, node): &(NodeId, &Node)| node.spec.pools.iter().any(|pool| self.needed(pool.kind).is_some());
         let remedy = |(node, is): (NodeId, &Node)| match is.state {
             NodeState::Draining => Some(Remedy::Resume { node }),
             NodeState::Up if is.bad != 0 => Some(Remedy::Repair { node }),

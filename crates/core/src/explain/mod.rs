@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use self::case::Case;
 pub use self::ways::Way;
 use crate::allocation::Mode;
-use crate::cluster::Placement;
+use crate::cluster::{Placement, Shortage};
 use crate::engine::Engine;
 use crate::ids::{JobId, JobIdx, KindId, LeaseId, NodeId};
 use crate::leases::{Lease, LeaseState};
@@ -38,6 +38,8 @@ pub enum Reason {
     Gang,
     /// Enough devices are free, and they do not lie together as it must have them.
     Topology,
+    /// Enough devices are free, and their hosts are short of something that it needs with them.
+    Host,
     /// Devices that it could use are held by jobs in front of it, or go to those first.
     Priority,
     /// Time is shared, and it is another's turn.
@@ -65,6 +67,8 @@ pub struct Explained {
     pub until: Option<Time>,
     /// The jobs that it waits for to succeed.
     pub awaits: Vec<JobId>,
+    /// What hosts are short of, where that is the reason.
+    pub short: Option<Shortage>,
     /// The part of the time that it should have devices; 0: no plan names it.
     pub share: f64,
     /// The kinds that it may use.
@@ -232,6 +236,7 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
         awaits,
         share,
         kinds: case.kinds(),
+        short: case.short().filter(|_| reason == Reason::Host),
         ahead,
         n_ahead,
         n_urgent,

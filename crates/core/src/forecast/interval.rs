@@ -15,7 +15,7 @@ use crate::units::{Span, Time};
 pub const RUNS: usize = 19;
 
 /// When something happens, probably.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
     /// Hardly earlier.
     pub low: Time,
@@ -25,6 +25,8 @@ pub struct Interval {
     pub high: Time,
     /// Whether it is a point that claims to be exact: no run saw it otherwise.
     pub exact: bool,
+    /// Whether most runs agree about the middle, so that it is likely to the second.
+    pub settled: bool,
 }
 
 /// Why there is no interval.
@@ -96,7 +98,10 @@ fn interval(mut times: Vec<Time>) -> Foretold {
     // Where all but one agree, that one is what may happen otherwise.
     let inner = Some(last - place(2)).filter(|inner| bounded && apart(*inner));
     let high = times[inner.unwrap_or(last - place(1))];
-    let found = Interval { low: times[place(1)], mid: times[last / 2], high, exact: !apart(last) };
+    let mid = times[last / 2];
+    let agree = times.iter().filter(|time| time.0.abs_diff(mid.0) <= SURE.0).count();
+    let settled = agree > times.len() / 2;
+    let found = Interval { low: times[place(1)], mid, high, exact: !apart(last), settled };
     (found.mid < Time::NEVER).then_some(found).ok_or(Unknown::Beyond)
 }
 
@@ -129,10 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn a_middle_is_settled_where_most_runs_agree() {
+        let settled = |agree: u64| {
+            let times = (0..19)
+                .map(|run: u64| Time::ZERO + Span::from_whole_secs(if run < agree { 9 } else { 100 * run }));
+            interval(times.collect()).expect("one").settled
+        };
+        assert_eq!([9, 10, 19].map(settled), [false, true, true]);
+    }
+
+    #[test]
     fn what_no_forecast_reached_is_not_known() {
         let of = |times: &[Time]| interval(times.to_vec());
         let [one, two, never] = [Time(1), Time(2), Time::NEVER];
-        let found = Interval { low: one, mid: two, high: never, exact: false };
+        let found = Interval { low: one, mid: two, high: never, exact: false, settled: true };
         assert_eq!(of(&[one, two, two, never]), Ok(found));
         assert_eq!(found.useful(Time::ZERO), Err(Unknown::Beyond));
         assert_eq!(of(&[one, never, never]), Err(Unknown::Beyond));
@@ -141,8 +156,12 @@ mod tests {
     #[test]
     fn what_is_ten_times_as_long_as_the_time_left_is_of_no_use() {
         let at = Time::from_secs;
-        let from =
-            |mid: f64, high: f64| Interval { low: at(100.0), mid: at(mid), high: at(high), exact: false };
+        let from = |mid: f64, high: f64| Interval {
+            low: at(100.0),
+            mid: at(mid),
+            high: at(high),
+            ..Interval::default()
+        };
         assert!(from(200.0, 1_100.0).useful(at(100.0)).is_ok());
         assert_eq!(from(200.0, 1_101.0).useful(at(100.0)), Err(Unknown::Scattered));
         assert!(from(101.0, 700.0).useful(at(100.0)).is_ok(), "a second counts for a minute");

@@ -18,7 +18,7 @@ mod rough;
 pub mod what_if;
 mod world;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::Engine;
@@ -115,6 +115,8 @@ pub struct Forecast {
     pub rough_from: Option<Time>,
     /// From when on they have, and it is about right.
     pub grown_from: Option<Time>,
+    /// How far it came: what has not happened by then happens later, if at all.
+    pub reached: Time,
 }
 
 /// What would become of a job that is asked about, beside its outlook.
@@ -138,7 +140,8 @@ fn work_of(answer: &Allocation) -> u64 {
     shares.len() as u64 / SHARES * if answer.certificate.is_some() { SOLVED } else { 1 }
 }
 
-/// Instants between two looks at whether to stop: a look at a clock costs as much as a step.
+/// Instants between two looks at whether to stop: a look at a clock costs as much as a step. A plan may cost more than
+/// all steps together, so that there is a look after each, too.
 const STOP_EVERY: u32 = 32;
 
 /// Rounds in a row that start nobody while nobody runs and nobody comes, after which those that are left stay.
@@ -175,15 +178,17 @@ pub fn run_until(
     let settings = run.engine.settings().clone();
     run.step(Input::Begin(Box::new(settings)));
     scenario.asked.iter().for_each(|(spec, steps)| run.ask(spec, *steps));
-    let (mut stopped, mut instants) = (stop(), 0u32);
+    let (mut stopped, mut instants, mut plans) = (stop(), 0u32, run.plans);
     while let Some(now) = run.next_time().filter(|_| !stopped) {
         run.happen(now);
         instants = instants.wrapping_add(1);
-        stopped = instants.is_multiple_of(STOP_EVERY) && stop();
+        stopped = (instants.is_multiple_of(STOP_EVERY) || run.plans > plans) && stop();
+        plans = run.plans;
     }
     let cut = run.open > 0 && !run.told() && (stopped || run.goes_on());
     let (rough_from, grown_from) = (run.rough.from(), run.rough.grown());
-    Ok(Forecast { outlooks: run.outlooks, asked: run.asked, cut, work: run.work, rough_from, grown_from })
+    let Run { outlooks, asked, work, now: reached, .. } = run;
+    Ok(Forecast { outlooks, asked, cut, work, rough_from, grown_from, reached })
 }
 
 struct Run<'a> {
@@ -195,7 +200,9 @@ struct Run<'a> {
     outlooks: BTreeMap<JobId, Outlook>,
     asked: Option<Asked>,
     only_asked: bool,
-    /// Jobs of the state that are not over.
+    /// Jobs that nobody waits for, because they are held.
+    idle: BTreeSet<JobId>,
+    /// The other jobs of the state that are not over.
     open: usize,
     now: Time,
     until: Time,
@@ -210,6 +217,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(engine: Engine, policy: &'a mut dyn Policy, scenario: &'a Scenario, limits: Limits) -> Run<'a> {
         let world = World::new(&engine, scenario);
+        let idle = held(engine.state());
         let jobs = engine.state().rows.iter();
         let outlook = |row| Outlook { start: engine.state().run(row).first_start, ..Outlook::default() };
         let outlooks: BTreeMap<_, _> = jobs.map(|(id, row)| (*id, outlook(*row))).collect();
@@ -219,7 +227,8 @@ impl<'a> Run<'a> {
             world,
             arrivals: &scenario.arrivals,
             nodes: &scenario.nodes,
-            open: outlooks.len(),
+            open: outlooks.len() - idle.len(),
+            idle,
             outlooks,
             asked: None,
             only_asked: scenario.only_asked,
@@ -356,12 +365,25 @@ impl<'a> Run<'a> {
             Event::Ended { job, .. } => {
                 if let Some(outlook) = self.outlooks.get_mut(job) {
                     outlook.end = Some(self.now);
-                    self.open -= 1;
+                    self.open -= usize::from(!self.idle.contains(job));
                 }
             }
             _ => {}
         }
     }
+}
+
+/// Jobs that are held, and those that come after them: nobody knows when they will start.
+fn held(state: &State) -> BTreeSet<JobId> {
+    let mut held = BTreeSet::new();
+    // A job comes after earlier ones.
+    for (id, row) in state.rows.iter() {
+        let follows = || state.specs[row.index()].after.iter().any(|job| held.contains(job));
+        if state.run(*row).held || follows() {
+            held.insert(*id);
+        }
+    }
+    held
 }
 
 #[cfg(test)]

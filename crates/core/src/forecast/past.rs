@@ -2,17 +2,23 @@
 //! what they said. Who draws numbers is handed in.
 //!
 //! Who comes is drawn in stretches of the past, one after another, so that what came in bursts does again (the moving
-//! block bootstrap: Künsch, Annals of Statistics, 1989). A scenario has a few of them, which it repeats for as long as the
-//! past was: how often jobs come is known no better than that, and so each scenario is busier or quieter than the past.
+//! block bootstrap: Künsch, Annals of Statistics, 1989). A scenario has a few of them, which it repeats: how often jobs come
+//! is known no better than that, and so each scenario is busier or quieter than the past. Nor is it known how long they go on
+//! coming: in each scenario for a part of the time that they have come so far, any part as likely. Without that, a busy hour
+//! is taken for busy weeks, in which who is served last never ends.
 //!
-//! How long a job takes is drawn from those that said nearly the same. Who says much has rather said too much and who says
-//! little too little, which decides how much work is expected: what is left of that trend among them is taken out.
+//! How long a job takes is drawn from how far jobs that are over were from what they said, rather so that it becomes as long
+//! as many are: who says much has rather said too much and who says little too little. How many are how long is known from
+//! those that are over and from those that are not, which have taken at least so long: long jobs are the last to be over, and
+//! a past without them would have short ones only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Scenario;
-use crate::job::JobSpec;
+use crate::ids::JobIdx;
+use crate::job::{JobSpec, Length};
+use crate::lengths::{Rates, STEPS, Sums, anybodys, place};
 use crate::state::State;
 use crate::units::{Span, Time};
 
@@ -26,10 +32,7 @@ const BLOCKS_MAX: usize = 1_000;
 /// Jobs of the same owner, or of the same owner and size, that say enough of the next one; with fewer all jobs do.
 const ALIKE_MIN: usize = 20;
 
-/// Of those, the nearest in what they said are drawn from: so many, or this part of them.
-const NEAREST_MIN: usize = 20;
-const NEAREST_PART: usize = 5;
-/// With fewer that could be true of a job that runs, those of a wider range are asked.
+/// With fewer that could be true of a job that runs, all jobs are asked, not only those like it.
 const POSSIBLE_MIN: usize = 5;
 
 /// While fewer jobs are over than are enough, lengths may be off by up to so many times as far as anybody knows.
@@ -69,52 +72,109 @@ pub struct Past {
     pub ratios: Option<Vec<Ratio>>,
 }
 
-/// What a job said and how far it was from that, as logarithms.
-type Point = (f64, f64);
+/// Jobs that have something in common.
+#[derive(Default)]
+struct Alike {
+    /// What those that are over said, and how far they were from it, in steps of lengths.
+    over: Vec<(f64, f64)>,
+    lengths: Sums,
+    /// How much likelier a job is to end in one step than in another, for all that it says.
+    parts: Vec<f64>,
+}
 
-/// How far jobs were from what they said, ascending in what they said: all, those of an owner, and those of an owner and
-/// a size.
+impl Alike {
+    fn add(&mut self, ratio: &Ratio, over: bool) {
+        let point = over.then(|| (step_of(ratio.said.max(1.0)), step_of(ratio.ratio)));
+        self.over.extend(point);
+        self.lengths.add(ratio.said * ratio.ratio, over);
+    }
+
+    fn settle(&mut self, wider: impl Fn(usize) -> f64) -> Rates {
+        let rates = self.lengths.rates(wider);
+        let chance = self.chance();
+        self.parts = rates.parts().into_iter().map(|part| libm::pow(part, chance)).collect();
+        rates
+    }
+
+    /// What part of how far jobs were off is chance, which strikes long ones as it does short ones: then who says much has
+    /// rather said too much. The rest goes with how long jobs are, as where all say the same, and is no reason to doubt it.
+    fn chance(&self) -> f64 {
+        let count = self.over.len().max(1) as f64;
+        let (x, y) = self.over.iter().fold((0.0, 0.0), |sum, (said, off)| (sum.0 + said, sum.1 + off));
+        let (x, y) = (x / count, y / count);
+        let (mut both, mut spread) = (0.0, 0.0);
+        for (said, off) in &self.over {
+            both += (said - x) * (off - y);
+            spread += (off - y) * (off - y);
+        }
+        if spread > 0.0 { (-both / spread).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// How many times as long as it said a job takes that takes more than `least` times as long: as one of these, each
+    /// the likelier the more jobs are as long as that. None where too few of them were so far off.
+    fn times(&self, said: f64, least: f64, draw: Draw<'_>) -> Option<f64> {
+        let (said, least) = (step_of(said.max(1.0)), if least > 0.0 { step_of(least) } else { f64::MIN });
+        let possible = || self.over.iter().map(|(_, off)| *off).filter(|off| *off > least);
+        if possible().count() < POSSIBLE_MIN.min(self.over.len()) {
+            return None;
+        }
+        let part = |off: f64| self.parts[place(said + off)];
+        let mut left = unit(draw) * possible().map(part).sum::<f64>();
+        let found = possible().find(|off| {
+            left -= part(*off);
+            left < 0.0
+        });
+        found.or(possible().next_back()).map(|off| libm::exp2(off / STEPS))
+    }
+}
+
+/// How far jobs were from what they said: all, those of an owner, and those of an owner and a size.
 #[derive(Default)]
 struct Ratios {
-    all: Vec<Point>,
-    owners: BTreeMap<Option<Arc<str>>, Vec<Point>>,
-    alike: BTreeMap<(Option<Arc<str>>, u32), Vec<Point>>,
+    all: Alike,
+    owners: BTreeMap<Option<Arc<str>>, Alike>,
+    alike: BTreeMap<(Option<Arc<str>>, u32), Alike>,
     /// To which side lengths lean of which nothing is known, from -1 to 1.
     lean: f64,
 }
 
 impl Ratios {
-    /// As many as there are, each drawn anew: another past would have had others.
-    fn drawn_from(past: &[Ratio], draw: Draw<'_>) -> Ratios {
+    /// As many as there are, each drawn anew: another past would have had others. Of jobs that are not over it is known
+    /// that they are longer than what they have done.
+    fn drawn_from(past: &[Ratio], state: &State, draw: Draw<'_>) -> Ratios {
         let mut ratios = Ratios { lean: 2.0 * unit(draw) - 1.0, ..Ratios::default() };
-        for _ in past {
-            let Ratio { like, said, ratio } = &past[draw(past.len() as u64) as usize];
-            if *ratio <= 0.0 {
-                continue;
+        let (over, open) = (past.iter().map(|ratio| (ratio, true)), open(state));
+        let mut jobs: Vec<_> = over.chain(open.iter().map(|ratio| (ratio, false))).collect();
+        jobs.retain(|(ratio, _)| ratio.ratio > 0.0 && ratio.ratio.is_finite());
+        for _ in 0..jobs.len() {
+            let (ratio, over) = jobs[draw(jobs.len() as u64) as usize];
+            let Ratios { all, owners, alike, .. } = &mut ratios;
+            let (owner, alike) = (owners.entry(ratio.like.0.clone()), alike.entry(ratio.like.clone()));
+            for list in [all, owner.or_default(), alike.or_default()] {
+                list.add(ratio, over);
             }
-            let point = (libm::log(said.max(1.0)), libm::log(*ratio));
-            ratios.all.push(point);
-            ratios.owners.entry(like.0.clone()).or_default().push(point);
-            ratios.alike.entry(like.clone()).or_default().push(point);
         }
+        let wider = ratios.all.settle(anybodys);
         let lists = ratios.owners.values_mut().chain(ratios.alike.values_mut());
-        lists.chain([&mut ratios.all]).for_each(|list| list.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        lists
+            .filter(|list| list.over.len() >= ALIKE_MIN)
+            .for_each(|list| _ = list.settle(|at| wider.rate(at)));
         ratios
     }
 
     /// Those of the jobs that are most like this one, where they are enough.
-    fn like(&self, spec: &JobSpec) -> &[Point] {
+    fn like(&self, spec: &JobSpec) -> &Alike {
         let alike = self.alike.get(&(spec.user.clone(), size(spec)));
         let lists = [alike, self.owners.get(&spec.user)];
-        lists.into_iter().flatten().find(|list| list.len() >= ALIKE_MIN).unwrap_or(&self.all)
+        lists.into_iter().flatten().find(|list| list.over.len() >= ALIKE_MIN).unwrap_or(&self.all)
     }
 
     /// What a job has to do in all that has done `done`, as one of the past of which that could be true.
     fn steps(&self, spec: &JobSpec, done: f64, draw: Draw<'_>) -> f64 {
-        let (ratios, least) = (self.like(spec), done / spec.steps);
-        let known = draw(ALIKE_MIN as u64) < ratios.len() as u64;
-        let ratio =
-            if known { like_those(ratios, libm::log(said(spec).max(1.0)), least, draw) } else { None };
+        let (list, least) = (self.like(spec), done / spec.steps);
+        let known = draw(ALIKE_MIN as u64) < list.over.len() as u64;
+        let like = |list: &Alike, draw: Draw<'_>| list.times(said(spec), least, draw);
+        let ratio = if known { like(list, draw).or_else(|| like(&self.all, draw)) } else { None };
         spec.steps * ratio.unwrap_or_else(|| self.usual(least, draw))
     }
 
@@ -126,43 +186,19 @@ impl Ratios {
     }
 }
 
-/// How far a job was from what it said that said nearly as much, and was off by more than `least`.
-fn like_those(ratios: &[Point], said: f64, least: f64, draw: Draw<'_>) -> Option<f64> {
-    let mut wanted = NEAREST_MIN.max(ratios.len() / NEAREST_PART);
-    loop {
-        let near = nearest(ratios, said, wanted);
-        let slope = slope(near);
-        let moved = |(other, ratio): &Point| libm::exp(ratio + slope * (said - other));
-        if least <= 0.0 {
-            return Some(moved(&near[draw(near.len() as u64) as usize]));
-        }
-        let possible: Vec<f64> = near.iter().map(moved).filter(|ratio| *ratio > least).collect();
-        if possible.len() >= POSSIBLE_MIN || wanted >= ratios.len() {
-            return (!possible.is_empty()).then(|| possible[draw(possible.len() as u64) as usize]);
-        }
-        wanted *= 2;
-    }
+/// Jobs that have begun and are not over: what they have done, beside what they said.
+fn open(state: &State) -> Vec<Ratio> {
+    let of = |row: &JobIdx| {
+        let spec = &state.specs[row.index()];
+        let stated = spec.length == Length::Stated || !state.settings.learns_lengths;
+        stated.then(|| Ratio::of(spec, state.run(*row).done_at(state.now) / spec.steps))
+    };
+    state.rows.values().filter_map(of).collect()
 }
 
-/// So many of them around one that said as much.
-fn nearest(ratios: &[Point], said: f64, wanted: usize) -> &[Point] {
-    let wanted = wanted.min(ratios.len());
-    let middle = ratios.partition_point(|(other, _)| *other < said);
-    let from = middle.saturating_sub(wanted / 2).min(ratios.len() - wanted);
-    &ratios[from..from + wanted]
-}
-
-/// How ratios fall with what jobs said: who says more takes longer, but not more than in proportion.
-fn slope(near: &[Point]) -> f64 {
-    let count = near.len() as f64;
-    let (x, y) =
-        near.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0 / count, sum.1 + point.1 / count));
-    let (mut both, mut spread) = (0.0, 0.0);
-    for (said, ratio) in near {
-        both += (said - x) * (ratio - y);
-        spread += (said - x) * (said - x);
-    }
-    if spread > 0.0 { (both / spread).clamp(-1.0, 0.0) } else { 0.0 }
+/// How many steps of lengths a factor is.
+fn step_of(factor: f64) -> f64 {
+    STEPS * libm::log2(factor)
 }
 
 /// A number from 0 to 1.
@@ -178,7 +214,7 @@ impl Past {
     /// (none has less than it has done); stretches of the past come once more.
     /// In the first of several nobody comes: that may always be.
     pub fn scenario(&self, nth: usize, state: &State, horizon: Span, draw: Draw<'_>) -> Scenario {
-        let ratios = self.ratios.as_deref().map(|past| Ratios::drawn_from(past, draw));
+        let ratios = self.ratios.as_deref().map(|past| Ratios::drawn_from(past, state, draw));
         let mut steps = BTreeMap::new();
         if let Some(ratios) = &ratios {
             for (job, row) in state.rows.iter() {
@@ -195,9 +231,9 @@ impl Past {
     }
 
     /// What a job that is asked about may have to do.
-    pub fn steps_of(&self, spec: &JobSpec, draw: Draw<'_>) -> f64 {
+    pub fn steps_of(&self, spec: &JobSpec, state: &State, draw: Draw<'_>) -> f64 {
         let past = self.ratios.as_deref();
-        past.map_or(spec.steps, |past| Ratios::drawn_from(past, draw).steps(spec, 0.0, draw))
+        past.map_or(spec.steps, |past| Ratios::drawn_from(past, state, draw).steps(spec, 0.0, draw))
     }
 
     fn arrivals(
@@ -213,9 +249,10 @@ impl Past {
         if block == Span::ZERO {
             return Vec::new();
         }
+        let last = now + horizon.min(Span(draw(known.0 + 1)));
         let (mut at, mut coming, mut stretches) = (now, Vec::new(), Vec::new());
         for nth in 0..BLOCKS_MAX {
-            if at > now + horizon || coming.len() >= ARRIVALS_MAX {
+            if at > last || coming.len() >= ARRIVALS_MAX {
                 break;
             }
             if (nth as u64).is_multiple_of(BLOCKS) {
@@ -230,7 +267,7 @@ impl Past {
             at = at + block;
         }
         coming.truncate(ARRIVALS_MAX);
-        coming.retain(|(time, ..)| *time <= now + horizon);
+        coming.retain(|(time, ..)| *time <= last);
         coming
     }
 

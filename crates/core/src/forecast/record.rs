@@ -5,9 +5,11 @@
 //! a random world", 2005; in the scale of each prediction: Lei et al., "Distribution-free predictive inference for
 //! regression", JASA 2018): further out where jobs came too early or too late, further in where the interval held too
 //! often. So an interval grows with what its own runs say, and a job that ends in a minute is not judged by those of weeks.
+//! Of all limits that would have held so often, an interval gets those that make it shortest.
 //!
-//! Starts and ends are apart, and those of which all runs agreed from the others. These claim to be exact where enough of
-//! them were. Memory is bounded, and the same estimates and outcomes give the same limits.
+//! Starts and ends are apart, and so are those of which all runs agreed, those of which most did, and the others. Where all
+//! or most agreed the middle is what is expected, until outcomes say otherwise. Where all did, it claims to be exact if
+//! enough such points were. Memory is bounded, and the same estimates and outcomes give the same limits.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,10 +23,10 @@ use crate::units::{Span, Time};
 const KEPT_MAX: usize = 300;
 /// Estimates that wait for their outcome.
 const OPEN_MAX: usize = 50_000;
-/// The part of outcomes that may be outside, and the part of all that may be below: fewer than above, where intervals are
-/// long because of what they hold there.
-const OUTSIDE: f64 = 0.1;
-const BELOW: f64 = 0.03;
+/// The part of outcomes that should be inside; and how much more where limits are chosen on both sides: the shortest of
+/// several ranges that held so often will hold a little less often.
+const INSIDE: f64 = 0.9;
+const CHOSEN: f64 = 0.01;
 /// The runs count for so many outcomes: as if their limits had held as often as they should.
 const PRIOR: usize = 20;
 /// Where outcomes outside the limits of the runs would be.
@@ -36,7 +38,8 @@ const EXACT: f64 = 0.98;
 const NARROWEST: f64 = 0.05;
 /// And the upper half for this much at most, some three times the middle: one run that never ends is no scale.
 const WIDEST: f64 = 1.2;
-/// Limits are moved out to so many times their distance from the middle at most.
+/// Limits are moved out to so many times their distance from the middle at most; the upper one no further than `WIDEST`,
+/// unless the runs put it there: a few that are late, all because of one long job, say little of the next.
 const MOVE_MAX: f64 = 4.0;
 /// Added to each time to go, in seconds: below it, factors mean nothing.
 const FLOOR: f64 = 10.0;
@@ -56,14 +59,31 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
     what: What,
-    /// Whether all runs agreed.
-    agreed: bool,
+    agreed: Agreed,
     distance: u32,
+}
+
+/// Which of the runs agreed about the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Agreed {
+    Few,
+    All,
+    Most,
+}
+
+impl Agreed {
+    fn of(interval: &Interval) -> Agreed {
+        match (interval.exact, interval.settled) {
+            (true, _) => Agreed::All,
+            (false, true) => Agreed::Most,
+            (false, false) => Agreed::Few,
+        }
+    }
 }
 
 impl Class {
     fn of(now: Time, what: What, interval: &Interval) -> Class {
-        Class { what, agreed: interval.exact, distance: distance(interval.mid - now) }
+        Class { what, agreed: Agreed::of(interval), distance: distance(interval.mid - now) }
     }
 }
 
@@ -174,8 +194,8 @@ impl Record {
     }
 
     fn take(&mut self, job: JobId, what: What) -> Vec<(Class, Told)> {
-        let first = Class { what, agreed: false, distance: 0 };
-        let last = Class { what, agreed: true, distance: DISTANCES };
+        let first = Class { what, agreed: Agreed::Few, distance: 0 };
+        let last = Class { what, agreed: Agreed::Most, distance: DISTANCES };
         let found = self.open.range((job, first)..(job, last));
         let found: Vec<_> = found.map(|((_, class), told)| (*class, *told)).collect();
         found.iter().for_each(|(class, _)| _ = self.open.remove(&(job, *class)));
@@ -184,7 +204,7 @@ impl Record {
 
     /// Where limits are to be put now.
     pub fn moves(&self, now: Time) -> Moves {
-        let mut turned: BTreeMap<(What, bool), Vec<Turned>> = BTreeMap::new();
+        let mut turned: BTreeMap<(What, Agreed), Vec<Turned>> = BTreeMap::new();
         for (class, closed) in &self.closed {
             turned.entry((class.what, class.agreed)).or_default().extend(closed);
         }
@@ -193,28 +213,29 @@ impl Record {
             turned.entry((class.what, class.agreed)).or_default().push(told.turned(now));
         }
         // Who comes later matters to both or to none: starts and ends that runs agree about are right or wrong together.
-        let agreed = turned.iter().filter(|((_, agreed), _)| *agreed).flat_map(|(_, turned)| turned);
-        let exact = is_exact(agreed);
-        let kinds = [What::Start, What::End].into_iter().flat_map(|what| [(what, false), (what, true)]);
-        let limits = |kind: (What, bool)| {
+        let all = turned.iter().filter(|((_, agreed), _)| *agreed == Agreed::All);
+        let exact = is_exact(all.flat_map(|(_, turned)| turned));
+        let kinds = [What::Start, What::End]
+            .into_iter()
+            .flat_map(|what| [Agreed::Few, Agreed::All, Agreed::Most].map(|agreed| (what, agreed)));
+        let windows = |kind: (What, Agreed)| {
             let of_it = turned.get(&kind).map_or(&[][..], Vec::as_slice);
-            (kind, Limits { exact: exact && kind.1, ..limits(kind.1, of_it) })
+            (kind, windows(kind.1, of_it))
         };
-        Moves(kinds.map(limits).collect())
+        Moves { exact, windows: kinds.map(windows).collect() }
     }
 }
 
-/// Where limits are put, for starts and ends, and for those of which all runs agree; without any they stay.
+/// Where limits are put, for starts and ends, by how far runs agree; without any they stay.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moves(BTreeMap<(What, bool), Limits>);
-
-/// Where outcomes are nine times in ten, and whether those of which all runs agree are exact.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Limits {
-    low: f64,
-    high: f64,
+pub struct Moves {
+    /// Whether those of which all runs agree are exact.
     exact: bool,
+    windows: BTreeMap<(What, Agreed), Vec<Window>>,
 }
+
+/// Two places between which nine in ten outcomes were.
+type Window = (f64, f64);
 
 impl Moves {
     /// An estimate whose limits should hold.
@@ -224,30 +245,36 @@ impl Moves {
     }
 
     fn interval(&self, now: Time, what: What, interval: Interval) -> Foretold {
-        let limits = self.0.get(&(what, interval.exact));
-        let Some(limits) = limits.filter(|limits| interval.high > now && !limits.exact) else {
+        let agreed = Agreed::of(&interval);
+        let windows = self.windows.get(&(what, agreed)).map_or(&[][..], Vec::as_slice);
+        if interval.high <= now || self.exact && agreed == Agreed::All {
+            return interval.useful(now);
+        }
+        let scale = Scale::of(now, &interval);
+        let length = |(low, high): &&Window| scale.left(*high).0 - scale.left(*low).0;
+        let Some((low, high)) = windows.iter().min_by_key(length) else {
             return interval.useful(now);
         };
-        let (scale, reached) = (Scale::of(now, &interval), interval.high < Time::NEVER);
         // A limit at the middle is the middle, to the last bit.
         let at = |place: f64| if place == 0.0 { interval.mid } else { now + scale.left(place) };
-        let high = if reached { at(limits.high) } else { Time::NEVER };
-        Interval { low: at(limits.low), high, exact: false, ..interval }.useful(now)
+        let most = interval.high.max(at(WIDEST / scale.above));
+        let high = at(high.min(MOVE_MAX)).min(most);
+        let high = if interval.high < Time::NEVER { high } else { Time::NEVER };
+        Interval { low: at(low.max(-MOVE_MAX)), high, exact: false, ..interval }.useful(now)
     }
 }
 
-/// Where limits have to be so that nine in ten of the next ones are between them: the next one is as likely to be in any
-/// place among the earlier ones, and those that the runs count for. What is never below its lower limit may be above the
-/// upper one once in ten.
-fn limits(agreed: bool, turned: &[Turned]) -> Limits {
+/// Between which places nine in ten of the next outcomes are: the next one is as likely to be in any place among the earlier
+/// ones, and those that the runs count for.
+fn windows(agreed: Agreed, turned: &[Turned]) -> Vec<Window> {
     let mut places: Vec<f64> = turned.iter().map(|turned| turned.place).chain(prior(agreed)).collect();
     places.sort_by(f64::total_cmp);
-    let count = places.len() as f64;
-    let low = places[libm::floor(BELOW * count) as usize];
-    let below = places.partition_point(|place| *place < low) as f64 / count;
-    let inside = libm::ceil((1.0 - OUTSIDE + below) * (count + 1.0)) as usize;
-    let high = places[inside.min(places.len()) - 1];
-    Limits { low: low.clamp(-MOVE_MAX, 0.0), high: high.clamp(0.0, MOVE_MAX), exact: false }
+    let part = if agreed == Agreed::Few { INSIDE + CHOSEN } else { INSIDE };
+    let inside = (libm::ceil(part * (places.len() + 1) as f64) as usize).min(places.len());
+    let window = |places: &[f64]| (places[0].min(0.0), places[inside - 1].max(0.0));
+    let mut windows: Vec<Window> = places.windows(inside).map(window).collect();
+    windows.dedup();
+    windows
 }
 
 /// Whether enough of those that all runs agreed about were right.
@@ -256,11 +283,11 @@ fn is_exact<'a>(agreed: impl Iterator<Item = &'a Turned>) -> bool {
     all >= EXACT_MIN && right as f64 >= EXACT * all as f64
 }
 
-/// Outcomes as the runs have them: all in the middle where they agree, else one outside of each limit.
-fn prior(agreed: bool) -> impl Iterator<Item = f64> {
+/// Outcomes as the runs have them: all in the middle where most agree, else one outside of each limit.
+fn prior(agreed: Agreed) -> impl Iterator<Item = f64> {
     let steps = (PRIOR - 2) as f64 - 1.0;
     (0..PRIOR).map(move |nth| match nth {
-        _ if agreed => 0.0,
+        _ if agreed != Agreed::Few => 0.0,
         0 => -PRIOR_OUTSIDE,
         1 => PRIOR_OUTSIDE,
         nth => 2.0 * (nth - 2) as f64 / steps - 1.0,
@@ -291,7 +318,8 @@ mod tests {
 
     fn told(now: f64, low: f64, mid: f64, high: f64) -> Estimate {
         let exact = low == high;
-        let end = Interval { low: at(now + low), mid: at(now + mid), high: at(now + high), exact };
+        let (low, mid, high) = (at(now + low), at(now + mid), at(now + high));
+        let end = Interval { low, mid, high, exact, settled: exact };
         Estimate { start: Err(Unknown::Beyond), end: Ok(end) }
     }
 
@@ -323,7 +351,7 @@ mod tests {
         // Always as the middle says: what the runs say counts for less and less.
         let (record, now) = after(500.0, 2000.0, |_| 1000.0);
         let (low, high, _) = next(&record, now, told(now, 500.0, 1000.0, 2000.0));
-        assert!((570.0..=1000.0).contains(&low) && (1000.0..=1200.0).contains(&high), "{low} to {high}");
+        assert!((400.0..=1000.0).contains(&low) && (1000.0..=1200.0).contains(&high), "{low} to {high}");
     }
 
     #[test]
@@ -332,7 +360,50 @@ mod tests {
         let late = |job: u64| if job.is_multiple_of(5) { 1000.0 + 30.0 * job as f64 } else { 1000.0 };
         let (record, now) = after(1000.0, 2000.0, late);
         let (low, high, _) = next(&record, now, told(now, 1000.0, 1000.0, 2000.0));
-        assert!((950.0..=1000.0).contains(&low) && (2200.0..2900.0).contains(&high), "{low} to {high}");
+        assert!((900.0..=1000.0).contains(&low) && (2200.0..2900.0).contains(&high), "{low} to {high}");
+    }
+
+    #[test]
+    fn of_limits_that_held_as_often_the_shortest_are_taken() {
+        let (mut record, mut now) = (Record::default(), 0.0);
+        for job in 0..300 {
+            record.note(at(now), [(&JobId(job), &told(now, 250.0, 1000.0, 4000.0))]);
+            // Four in a hundred much too early, the others as the middle says.
+            let early = job.is_multiple_of(25);
+            record.happened(at(now + if early { 250.0 } else { 1000.0 }), JobId(job), What::End);
+            now += 10_000.0;
+        }
+        let (low, high, _) = next(&record, now, told(now, 250.0, 1000.0, 4000.0));
+        assert!(low > 400.0 && high < 1500.0, "{low} to {high}");
+    }
+
+    #[test]
+    fn where_most_runs_agree_the_middle_is_expected_until_outcomes_say_otherwise() {
+        let settled = |now: f64| {
+            let mut told = told(now, 1000.0, 1000.0, 3000.0);
+            told.end.iter_mut().for_each(|end| end.settled = true);
+            told
+        };
+        assert_eq!(next(&Record::default(), 0.0, settled(0.0)), (1000.0, 1000.0, false));
+        let (mut record, mut now) = (Record::default(), 0.0);
+        for job in 0..100 {
+            record.note(at(now), [(&JobId(job), &settled(now))]);
+            let late = job.is_multiple_of(3);
+            record.happened(at(now + if late { 2500.0 } else { 1000.0 }), JobId(job), What::End);
+            now += 10_000.0;
+        }
+        let (low, high, exact) = next(&record, now, settled(now));
+        assert!(low == 1000.0 && (2400.0..2600.0).contains(&high) && !exact, "{low} to {high}");
+    }
+
+    #[test]
+    fn few_late_ones_do_not_put_limits_out_of_reach() {
+        // All so late that four times the distance of the limit would be a factor of sixteen.
+        let (record, now) = after(500.0, 2000.0, |_| 9_000.0);
+        let (_, high, _) = next(&record, now, told(now, 500.0, 1000.0, 2000.0));
+        assert!((3_000.0..3_500.0).contains(&high), "{high}");
+        let (_, high, _) = next(&record, now, told(now, 500.0, 1000.0, 6000.0));
+        assert!((5_900.0..6_100.0).contains(&high), "where runs saw it so late it may be: {high}");
     }
 
     #[test]

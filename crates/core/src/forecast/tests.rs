@@ -30,10 +30,10 @@ struct First;
 impl Placer for First {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let devices = shape.devices();
-        let (node, is) = nodes.iter().find(|(_, node)| node.free_count() >= devices)?;
+        let (node, is) = nodes.iter().find(|(_, node)| node.free_count(shape.needs[0].kind) >= devices)?;
         let mask =
             (0..128).map(|bit| 1u128 << bit).filter(|bit| is.free & bit != 0).take(devices as usize).sum();
-        Some(Placement([Slice { node, mask }].into_iter().collect()))
+        Some(Placement([Slice::of(node, mask)].into_iter().collect()))
     }
 }
 
@@ -72,7 +72,7 @@ fn waiting(jobs: &[JobSpec]) -> State {
     let mut kinds = Kinds::default();
     kinds.intern("a");
     let mut engine = Engine::new(Settings::default(), kinds, Box::new(First));
-    let spec = NodeSpec { name: "n".into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+    let spec = NodeSpec::of("n", KindId(0), 2);
     engine.step(Time::ZERO, Input::Node(NodeChange::Join(spec)), &mut Vec::new());
     for job in jobs {
         engine.step(Time::ZERO, Input::Submit(Box::new(job.clone())), &mut Vec::new());
@@ -122,6 +122,22 @@ fn who_can_never_run_has_no_end_and_the_limits_hold() {
     assert!(cut.expect("a state").outlooks.values().all(|outlook| outlook.end.is_none()));
 }
 
+#[test]
+fn nobody_waits_for_a_job_that_is_held_or_for_those_after_it() {
+    let after = JobSpec { after: Box::from([JobId(0)]), ..job(2, 10.0) };
+    let state = waiting(&[job(2, 20.0), job(2, 10.0), after]);
+    let mut engine = Engine::restore(state, Box::new(First)).expect("a state");
+    engine.step(Time::ZERO, Input::Hold(JobId(0)), &mut Vec::new());
+    let comes =
+        Scenario { arrivals: vec![(Time::from_secs(900.0), job(2, 2.0), 2.0)], ..Scenario::default() };
+    let limits = Limits::default();
+    let got = run(engine.state(), Box::new(First), &mut Order { preempt: false }, &comes, limits);
+    let got = got.expect("a state");
+    let ends: Vec<_> = got.outlooks.values().map(|outlook| outlook.end.map(Time::secs)).collect();
+    assert_eq!((ends, got.cut), (vec![None, Some(6.0), None], false));
+    assert_eq!(got.reached.secs(), 6.0, "it ends with the last that can");
+}
+
 /// Numbers that look random.
 fn draws() -> impl FnMut(u64) -> u64 {
     let mut at = 1u64;
@@ -165,11 +181,58 @@ fn lengths_are_known_only_where_that_is_said() {
 
 #[test]
 fn who_said_much_is_not_taken_for_one_who_said_little() {
-    // All took 10 steps, whatever they said.
-    let past = (1..=100).map(|nth| 4.0 * f64::from(nth));
-    let past = past.map(|said| Ratio::of(&job(1, said), 10.0 / said)).collect();
+    // All took 40 steps, whatever they said, from a fourth of it to four times as much.
+    let said = |nth: u32| 10.0 * libm::exp2(f64::from(nth) / 25.0);
+    let past = (0..=100).map(|nth| Ratio::of(&job(1, said(nth)), 40.0 / said(nth))).collect();
     let drawn = lengths(0.0, Some(past));
-    assert!((9.0..11.0).contains(&drawn[20]) && (9.0..11.0).contains(&drawn[380]), "{drawn:?}");
+    // One that says 10 had 40 to do: none of those that said so had less.
+    assert!(drawn[40] > 20.0 && drawn[360] <= 40.1, "{drawn:?}");
+}
+
+#[test]
+fn where_all_say_the_same_it_is_no_reason_to_doubt_it() {
+    // One in ten took four times as long as the others: so will one in ten.
+    let past = (0..100).map(|nth| Ratio::of(&job(1, 10.0), if nth % 10 == 0 { 4.0 } else { 1.0 })).collect();
+    let drawn = lengths(0.0, Some(past));
+    let long = drawn.iter().filter(|steps| **steps > 30.0).count();
+    assert!((20..60).contains(&long), "{long} of 400");
+}
+
+#[test]
+fn jobs_that_are_not_over_are_long_ones() {
+    // Sixty are over that took 100 steps; they said a third to three times as much. Of as many others all have done 200.
+    let said = |nth: usize| 100.0 * [0.33, 0.5, 1.0, 2.0, 3.0][nth % 5];
+    let ratios = (0..60).map(|nth| Ratio::of(&job(1, said(nth)), 100.0 / said(nth))).collect();
+    let past = Past { ratios: Some(ratios), ..Past::default() };
+    let long = |others: usize| {
+        let mut state = waiting(&[vec![job(1, 300.0)], vec![job(1, 600.0); others]].concat());
+        for other in 1..=others {
+            let row = state.rows[&JobId(other as u64)];
+            state.run_mut(row).done = 200.0;
+        }
+        let mut draw = draws();
+        let drawn = (0..200).map(|_| past.scenario(1, &state, Span::ZERO, &mut draw).steps[&JobId(0)]);
+        drawn.filter(|steps| *steps > 200.0).count()
+    };
+    assert!(long(0) < 20 && (40..160).contains(&long(60)), "{} and {} of 200", long(0), long(60));
+}
+
+#[test]
+fn nobody_is_expected_for_longer_than_they_have_come_so_far() {
+    let mut state = waiting(&[]);
+    state.now = Time::from_secs(1_000.0);
+    let arrivals =
+        (0..100).map(|nth| (Time::from_secs(10.0 * f64::from(nth)), Arc::new(job(1, 5.0)))).collect();
+    let (past, mut draw) = (Past { arrivals, ratios: None }, draws());
+    let lasts: Vec<f64> = (0..50)
+        .filter_map(|_| {
+            let scenario = past.scenario(1, &state, Span::from_whole_secs(100_000), &mut draw);
+            scenario.arrivals.last().map(|(time, ..)| time.secs() - 1_000.0)
+        })
+        .collect();
+    assert!(lasts.iter().all(|last| *last <= 1_000.0), "{lasts:?}");
+    let sooner = lasts.iter().filter(|last| **last < 500.0).count();
+    assert!((10..40).contains(&sooner), "{lasts:?}");
 }
 
 #[test]
@@ -277,6 +340,32 @@ fn a_job_that_is_asked_about_hits_those_it_would_stop() {
     assert_eq!((told.quiet.start.map(Time::secs), told.hits, told.cut), (Some(27.0), Vec::new(), false));
     assert!(asked(&state, false, &job(2, 2.0), 5).cut);
     assert_eq!(state, before, "asking changes nothing");
+}
+
+#[test]
+fn a_first_answer_takes_less_work_and_one_that_is_cut_off_says_not_before_when() {
+    let state = waiting(&[job(2, 40.0), job(2, 10.0)]);
+    let of = |steps: u64, alone: bool| {
+        let (mut told, mut left) = (what_if::Told::default(), 0);
+        asker(&state, false, steps, |asker| {
+            let job = job(2, 2.0);
+            told = if alone { asker.alone(&job) } else { asker.first(&job).map(|told| told.0) }
+                .expect("a state");
+            left = asker.work_left;
+        });
+        (told, steps - left)
+    };
+    let ((first, long), (alone, short)) = (of(1_000, false), of(1_000, true));
+    assert_eq!((alone.quiet, alone.not_before, alone.cut), (first.quiet, None, false));
+    assert!(alone.hits.is_empty() && short < long, "{short} of {long}");
+    for alone in [false, true] {
+        let cut = |steps| of(steps, alone).0;
+        let waits = |told: &what_if::Told| told.cut && told.quiet.start.is_none();
+        let bounds: Vec<Time> =
+            (3..30).map(cut).take_while(waits).map(|told| told.not_before.unwrap()).collect();
+        assert!(bounds.is_sorted() && bounds.last() > Some(&Time::ZERO), "{bounds:?}");
+        assert!(bounds.last().copied() <= first.quiet.start, "{bounds:?}");
+    }
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub struct Told {
     pub cut: bool,
     /// From when on it is about right and not exact, though nobody else comes: rounds have grown.
     pub grown_from: Option<Time>,
+    /// When it starts at the earliest, where it was cut off before it did.
+    pub not_before: Option<Time>,
 }
 
 impl Told {
@@ -90,6 +92,13 @@ impl Asker<'_> {
         Ok((self.told(with, &without), without))
     }
 
+    /// When it would start and end, in a hurry: whom it would hit is not looked at, and rounds grow from the first on.
+    pub fn alone(&mut self, job: &JobSpec) -> Result<Told, RestoreError> {
+        let (asked, rough_from) = (Some((Box::new(job.clone()), job.steps)), Some(self.at));
+        let with = self.run(Scenario { asked, only_asked: true, rough_from, ..Scenario::default() })?;
+        Ok(self.told(with, &Forecast::default()))
+    }
+
     /// The same of another job, beside how things go without it.
     pub fn with(&mut self, job: &JobSpec, without: &Forecast) -> Result<Told, RestoreError> {
         // Where rounds never grew, they need not now.
@@ -113,7 +122,10 @@ impl Asker<'_> {
         let Some(asked) = with.asked else { return Told { cut: true, ..Told::default() } };
         let quiet = with.outlooks.get(&asked.job).copied().unwrap_or_default();
         let cut = with.cut || without.cut;
-        Told { quiet, place: asked.place, refused: asked.refused, hits, estimate: None, cut, grown_from }
+        let waits = with.cut && quiet.start.is_none() && asked.refused.is_none();
+        let not_before = waits.then_some(with.reached);
+        let (place, refused) = (asked.place, asked.refused);
+        Told { quiet, place, refused, hits, estimate: None, cut, grown_from, not_before }
     }
 
     /// What would become of the jobs if this happened to nodes.
@@ -143,7 +155,7 @@ impl Asker<'_> {
         while runs.len() < RUNS && self.limits.work_max > 0 {
             // Not the first, in which nobody comes: that is the quiet run, and here all have to be alike.
             let scenario = self.past.scenario(runs.len() + 1, self.state, self.limits.horizon, draw);
-            let asked = Some((Box::new(job.clone()), self.past.steps_of(job, draw)));
+            let asked = Some((Box::new(job.clone()), self.past.steps_of(job, self.state, draw)));
             let rough_from = Some(self.at);
             let forecast = self.run(Scenario { asked, only_asked: true, rough_from, ..scenario })?;
             runs.extend(forecast.asked.map(|asked| one(asked.job, &forecast.outlooks)));

@@ -242,7 +242,7 @@ mod tests {
     fn eights() -> Nodes {
         let mut nodes = Nodes::default();
         for kind in [A, A, B, B, C, C] {
-            nodes.add(NodeSpec { name: "node".into(), kind, devices: 8, rack: 0, memory_mib: None });
+            nodes.add(NodeSpec::of("node", kind, 8));
         }
         nodes
     }

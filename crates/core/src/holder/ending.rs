@@ -99,7 +99,7 @@ impl Part {
         });
         let bad = self.ranks.iter().filter_map(|rank| rank.exit).find(|exit| !exit.is_success());
         let how = self.how(fault, bad);
-        let exit = fault.or(bad).unwrap_or(Exit { code: Some(0), signal: None });
+        let exit = fault.or(bad).unwrap_or(Exit { code: Some(0), ..Exit::default() });
         let step = if how == How::Finished { self.came().map(|(step, _)| step) } else { self.safe() };
         let message = self.message(how, exit);
         Ending { how, step, code: exit.code, signal: exit.signal, message }
@@ -124,6 +124,7 @@ impl Part {
             (How::Lost, ..) => self.lost.clone(),
             (How::Expired, ..) => Some("it used up the time it was given".into()),
             (How::Saved, ..) => self.message_saved(),
+            (How::Crashed, ..) if exit.starved.is_some() => exit.starved.map(|starved| starved.to_string()),
             (How::Crashed, Some(code), _) => Some(format!("a rank exited with code {code}")),
             (How::Crashed, None, Some(signal)) => Some(format!("a rank was ended by signal {signal}")),
             _ => None,

@@ -33,7 +33,7 @@ use self::part::{Exit, Frozen, Part, Phase};
 use crate::belief::rows;
 use crate::ids::{JobId, LeaseId};
 use crate::message::Why;
-use crate::part::{Held, Master, Order, PartId, Start, Told};
+use crate::part::{Held, Master, Order, PartId, Start, Starved, Told};
 use crate::units::{Span, Time};
 
 /// How often progress is told, at most.
@@ -120,6 +120,8 @@ pub enum Happening {
         code: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
+        /// Whether that was for want of memory.
+        starved: Option<Starved>,
     },
     /// `Act::Freeze` with `deep` is done: what the part's processes had on cards is in the host's memory, and they
     /// lie stopped.
@@ -291,6 +293,8 @@ impl Cause {
         match self {
             Cause::Ordered(Why::Preempted) => "preempted",
             Cause::Ordered(Why::Moved) => "moved",
+            Cause::Ordered(Why::Held) => "held",
+            Cause::Ordered(Why::Requeued) => "requeued",
             Cause::Ordered(Why::Cancelled | Why::Killed) => "cancelled",
             Cause::Ordered(Why::Drained | Why::Lost) | Cause::Lapsed | Cause::Failed => "drained",
             Cause::Expired => "expired",
@@ -299,7 +303,7 @@ impl Cause {
 
     /// Whether the job may go on here later, so that its processes may wait in memory.
     fn may_freeze(self) -> bool {
-        matches!(self, Cause::Ordered(Why::Preempted) | Cause::Lapsed)
+        matches!(self, Cause::Ordered(Why::Preempted | Why::Held) | Cause::Lapsed)
     }
 }
 
@@ -342,8 +346,8 @@ impl Holder {
                 self.checkpointed(now, part, (rank, step), took, out);
             }
             Happening::Boundary { part, rank, step } => self.boundary(part, rank, step, out),
-            Happening::Exited { part, rank, code, signal } => {
-                self.exited(now, part, rank, Exit { code, signal }, out);
+            Happening::Exited { part, rank, code, signal, starved } => {
+                self.exited(now, part, rank, Exit { code, signal, starved }, out);
             }
             Happening::Frozen { part, bytes, took } => self.frozen(now, part, bytes, took, out),
             Happening::FreezeFailed { part, reason, forever } => {

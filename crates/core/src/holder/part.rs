@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Act, Cause, PROGRESS_EVERY};
-use crate::part::{Ending, PartId, Start, Told};
+use crate::part::{Ending, PartId, Start, Starved, Told};
 use crate::units::{Span, Time};
 
 /// How far a part has come.
@@ -30,6 +30,8 @@ pub(super) enum Phase {
 pub(super) struct Exit {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
+    #[serde(default)]
+    pub(super) starved: Option<Starved>,
 }
 
 impl Exit {

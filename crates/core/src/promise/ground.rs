@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::{Ask, Grid, Stretch, Timeline, Way, satisfy};
-use crate::cluster::{Node, NodeState, Nodes, Placement};
-use crate::ids::{JobIdx, NodeId};
+use crate::cluster::{Amounts, HostNeed, Node, NodeState, Nodes, Piece, Placement};
+use crate::ids::{JobIdx, KindId, NodeId};
 use crate::job::{JobSpec, Need, Shape, Spread};
 use crate::units::Time;
 
-/// So many devices of these nodes.
-pub type Spot = SmallVec<[(NodeId, u32); 1]>;
+/// Where a job is, or will be: which devices of a node does not matter, only how many.
+pub type Spot = SmallVec<[Piece; 1]>;
 
 /// Most nodes on which one job is tried by itself.
 const NODES_MAX: usize = 64;
@@ -42,8 +42,16 @@ impl Plan {
 }
 
 /// How many devices of which nodes a placement has.
-pub fn spot_of(placement: &Placement) -> Spot {
-    let mut spot: Spot = placement.0.iter().map(|slice| (slice.node, slice.mask.count_ones())).collect();
+pub fn spot_of(nodes: &Nodes, placement: &Placement) -> Spot {
+    let piece = |node, kind, count, host| Piece { node, kind, count, host };
+    let mut spot: Spot = placement
+        .0
+        .iter()
+        .filter_map(|slice| {
+            let kind = nodes.get(slice.node).spec.kind_of(slice.mask.trailing_zeros())?;
+            Some(piece(slice.node, kind, slice.devices(), slice.host))
+        })
+        .collect();
     spot.sort_unstable();
     spot
 }
@@ -57,7 +65,9 @@ struct Claim {
     owner: Option<JobIdx>,
     from: Time,
     until: Time,
+    kind: KindId,
     count: u32,
+    host: Amounts,
     /// Whether it is of a plan, and not in anybody's hands yet.
     planned: bool,
 }
@@ -65,20 +75,20 @@ struct Claim {
 impl Ground {
     /// Speaks for devices that are in somebody's hands until an instant.
     pub fn hold(&mut self, owner: Option<JobIdx>, spot: &Spot, until: Time) {
-        for (node, count) in spot {
-            let claim = Claim { owner, from: Time::ZERO, until, count: *count, planned: false };
-            self.0.entry(*node).or_default().push(claim);
-        }
+        self.claim(owner, spot, (Time::ZERO, until), false);
     }
 
     /// Speaks for what a plan has.
     pub fn claim_plan(&mut self, owner: Option<JobIdx>, plan: &Plan) {
         for (stretch, spot) in plan.iter().filter(|(stretch, _)| stretch.from < stretch.until) {
-            let Stretch { from, until, .. } = *stretch;
-            for (node, count) in spot {
-                let claim = Claim { owner, from, until, count: *count, planned: true };
-                self.0.entry(*node).or_default().push(claim);
-            }
+            self.claim(owner, spot, (stretch.from, stretch.until), true);
+        }
+    }
+
+    fn claim(&mut self, owner: Option<JobIdx>, spot: &Spot, (from, until): (Time, Time), planned: bool) {
+        for Piece { node, kind, count, host } in spot.iter().copied() {
+            let claim = Claim { owner, from, until, kind, count, host, planned };
+            self.0.entry(node).or_default().push(claim);
         }
     }
 
@@ -88,28 +98,49 @@ impl Ground {
         self.0.values_mut().for_each(|claims| claims.retain(stays));
     }
 
-    /// The most that is spoken for at once from one instant to another, but for what these jobs have.
-    fn peak(&self, node: NodeId, from: Time, until: Time, but: &[JobIdx]) -> u32 {
+    /// The claims on a node between two instants, but for those of these jobs: what begins and what ends, by time. At one
+    /// instant what ends makes room for what begins.
+    fn changes<'a>(
+        &'a self,
+        node: NodeId,
+        (from, until): (Time, Time),
+        but: &[JobIdx],
+    ) -> Vec<(Time, bool, &'a Claim)> {
         let counts = |claim: &&Claim| {
             claim.from < until && from < claim.until && claim.owner.is_none_or(|owner| !but.contains(&owner))
         };
         let claims = self.0.get(&node).into_iter().flatten().filter(counts);
-        // At one instant what ends makes room for what begins.
-        let mut changes: Vec<(Time, bool, u32)> = claims
-            .flat_map(|claim| [(claim.from.max(from), true, claim.count), (claim.until, false, claim.count)])
-            .collect();
-        changes.sort_unstable();
-        let (mut now, mut most) = (0, 0);
-        for (_, begins, count) in changes {
-            now = if begins { now + count } else { now - count };
-            most = most.max(now);
+        let both = |claim: &'a Claim| [(claim.from.max(from), true, claim), (claim.until, false, claim)];
+        let mut changes: Vec<_> = claims.flat_map(both).collect();
+        changes.sort_by_key(|(time, begins, _)| (*time, *begins));
+        changes
+    }
+
+    /// The most devices of a kind, and the most of each amount, that are spoken for at once.
+    fn peak(&self, node: NodeId, kind: KindId, span: (Time, Time), but: &[JobIdx]) -> (u32, Amounts) {
+        let (mut now, mut most) = ((0, Amounts::NONE), (0, Amounts::NONE));
+        for (_, begins, claim) in self.changes(node, span, but) {
+            let count = if claim.kind == kind { claim.count } else { 0 };
+            now = match begins {
+                true => (now.0 + count, now.1.plus(&claim.host)),
+                false => (now.0 - count, now.1.minus(&claim.host)),
+            };
+            most = (most.0.max(now.0), most.1.at_least(&now.1));
         }
         most
     }
 
-    /// Devices of a node that nobody else has from one instant to another.
-    fn free(&self, node: (NodeId, &Node), from: Time, until: Time, but: &[JobIdx]) -> u32 {
-        node.1.up_count().saturating_sub(self.peak(node.0, from, until, but))
+    /// Devices of a kind that a job could have on a node from one instant to another.
+    fn free(
+        &self,
+        (id, node): (NodeId, &Node),
+        kind: KindId,
+        host: Option<&HostNeed>,
+        span: (Time, Time),
+    ) -> u32 {
+        let (devices, amounts) = self.peak(id, kind, span, &[]);
+        let left = node.up_count(kind).saturating_sub(devices);
+        node.room_in(kind, left, &node.spec.host.minus(&amounts), host)
     }
 
     /// The nodes of a spot that have too little for it from one instant to another.
@@ -117,12 +148,19 @@ impl Ground {
         &self,
         nodes: &Nodes,
         spot: &Spot,
-        (from, until): (Time, Time),
+        span: (Time, Time),
         but: &[JobIdx],
     ) -> SmallVec<[NodeId; 4]> {
-        let lacks =
-            |(id, count): &&(NodeId, u32)| self.free((*id, nodes.get(*id)), from, until, but) < *count;
-        spot.iter().filter(lacks).map(|(id, _)| *id).collect()
+        let lacks = |piece: &&Piece| {
+            let node = nodes.get(piece.node);
+            let (devices, amounts) = self.peak(piece.node, piece.kind, span, but);
+            let enough = node.spec.host.minus(&amounts).covers(&host_on(spot, piece.node));
+            node.up_count(piece.kind).saturating_sub(devices) < piece.count || !enough
+        };
+        let mut lacking: SmallVec<[NodeId; 4]> = spot.iter().filter(lacks).map(|piece| piece.node).collect();
+        // Pieces of one node lie side by side.
+        lacking.dedup();
+        lacking
     }
 
     /// Whether nowhere more is spoken for than there is from an instant on, and nothing by plans on nodes that take no
@@ -130,9 +168,13 @@ impl Ground {
     pub fn is_sound(&self, nodes: &Nodes, from: Time) -> bool {
         self.0.iter().all(|(id, claims)| {
             let node = nodes.get(*id);
+            let holds = |kind| {
+                let (devices, amounts) = self.peak(*id, kind, (from, Time::NEVER), &[]);
+                devices <= node.up_count(kind) && node.spec.host.covers(&amounts)
+            };
             let mut open = claims.iter().filter(|claim| claim.until > from);
             match node.state {
-                NodeState::Up => self.peak(*id, from, Time::NEVER, &[]) <= node.up_count(),
+                NodeState::Up => node.spec.pools.iter().all(|pool| holds(pool.kind)),
                 NodeState::Draining | NodeState::Down => open.all(|claim| !claim.planned),
             }
         })
@@ -140,33 +182,31 @@ impl Ground {
 
     /// A place for a shape from one instant to another; what is left over is as little as may be.
     pub fn find(&self, nodes: &Nodes, shape: &Shape, from: Time, until: Time) -> Option<Spot> {
-        if shape.spread == Spread::Rack && shape.needs.len() > 1 {
+        if shape.spread != Spread::Any && shape.needs.len() > 1 {
             return None;
         }
         let mut spot = Spot::new();
         for need in &shape.needs {
-            spot.extend(self.find_for(nodes, need, shape.spread, (from, until))?);
+            spot.extend(self.find_for(nodes, need, shape, (from, until))?);
         }
         spot.sort_unstable();
-        Some(spot)
+        // Each need was looked at by itself; on one node they also share what its host has.
+        let fits = shape.needs.len() == 1 || self.lacking(nodes, &spot, (from, until), &[]).is_empty();
+        fits.then_some(spot)
     }
 
-    fn find_for(
-        &self,
-        nodes: &Nodes,
-        need: &Need,
-        spread: Spread,
-        (from, until): (Time, Time),
-    ) -> Option<Spot> {
-        let of_kind = nodes.iter().filter(|(_, node)| node.spec.kind == need.kind && node.up_count() > 0);
+    fn find_for(&self, nodes: &Nodes, need: &Need, shape: &Shape, span: (Time, Time)) -> Option<Spot> {
+        let host = shape.host.as_deref();
+        let of_kind = nodes.iter().filter(|(_, node)| node.up_count(need.kind) > 0);
         let mut free: Vec<(u32, NodeId)> =
-            of_kind.map(|(id, node)| (self.free((id, node), from, until, &[]), id)).collect();
+            of_kind.map(|(id, node)| (self.free((id, node), need.kind, host, span), id)).collect();
         free.retain(|(count, _)| *count > 0);
+        let piece = |count, node| nodes.piece(node, need.kind, count, host);
         if let Some((_, id)) = free.iter().filter(|(count, _)| *count >= need.devices).min() {
-            return Some(Spot::from_slice(&[(*id, need.devices)]));
+            return Some(Spot::from_iter([piece(need.devices, *id)]));
         }
         free.sort_unstable_by(|a, b| b.cmp(a));
-        match spread {
+        let taken = match shape.spread {
             Spread::Node => None,
             Spread::Any => gather(&free, need.devices),
             Spread::Rack => {
@@ -177,7 +217,8 @@ impl Ground {
                     gather(&within, need.devices)
                 })
             }
-        }
+        };
+        Some(taken?.into_iter().map(|(count, id)| piece(count, id)).collect())
     }
 
     /// Where these stretches of one job could be.
@@ -191,51 +232,79 @@ impl Ground {
     /// The cheapest plan for a job that stays on one node all the time. Nodes of which nobody has anything are alike.
     pub fn on_one_node(&self, nodes: &Nodes, spec: &JobSpec, ask: &Ask, grid: &Grid) -> Option<Plan> {
         let mut alike = BTreeSet::new();
-        let up = nodes.iter().filter(|(_, node)| node.up_count() > 0);
         let claims = |id: &NodeId| self.0.get(id).map_or(0, Vec::len);
-        let mut tried: Vec<(usize, NodeId)> = up
-            .filter(|(id, node)| claims(id) > 0 || alike.insert((node.spec.kind, node.up_count())))
-            .map(|(id, _)| (claims(&id), id))
-            .collect();
+        let mut tried: Vec<(usize, NodeId, KindId)> = Vec::new();
+        for (id, node) in nodes.iter() {
+            for kind in node.spec.pools.iter().map(|pool| pool.kind).filter(|kind| node.up_count(*kind) > 0) {
+                if claims(&id) > 0 || alike.insert((kind, node.up_count(kind), node.spec.host)) {
+                    tried.push((claims(&id), id, kind));
+                }
+            }
+        }
         tried.sort_unstable();
-        let plans = tried.into_iter().take(NODES_MAX).filter_map(|(_, id)| {
-            let ask = on_node(ask, spec, nodes.get(id));
-            let stretches = satisfy(&ask, &self.line(nodes, id, grid), grid)?;
-            let devices = |stretch: &Stretch| spec.shapes[stretch.shape as usize].devices();
-            let spots = stretches.iter().map(|stretch| Spot::from_slice(&[(id, devices(stretch))])).collect();
-            Some((ask.cost(&stretches), Plan { stretches, spots }))
-        });
+        let plans = tried.into_iter().take(NODES_MAX);
+        let plans = plans.filter_map(|(_, id, kind)| self.on_node((nodes, id, kind), spec, ask, grid));
         plans.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, plan)| plan)
     }
 
-    /// What is free of one node, over time.
-    fn line(&self, nodes: &Nodes, id: NodeId, grid: &Grid) -> Timeline {
-        let mut line = Timeline::new(grid.now, &[nodes.get(id).up_count()]);
-        for claim in self.0.get(&id).into_iter().flatten() {
+    /// The cheapest plan on devices of one kind of one node, and what it costs.
+    fn on_node(
+        &self,
+        (nodes, id, kind): (&Nodes, NodeId, KindId),
+        spec: &JobSpec,
+        ask: &Ask,
+        grid: &Grid,
+    ) -> Option<(f64, Plan)> {
+        let ask = only_on(ask, spec, nodes.get(id), kind);
+        let stretches = satisfy(&ask, &self.line(nodes, id, kind, grid), grid)?;
+        let spot = |stretch: &Stretch| {
+            let shape = &spec.shapes[stretch.shape as usize];
+            Spot::from_iter([nodes.piece(id, kind, shape.devices(), shape.host.as_deref())])
+        };
+        let spots: Vec<Spot> = stretches.iter().map(spot).collect();
+        // The line counts devices; whether the host has room as well is seen here.
+        let has_room = |(stretch, spot): (&Stretch, &Spot)| {
+            self.lacking(nodes, spot, (stretch.from, stretch.until), &[]).is_empty()
+        };
+        let counted = !nodes.get(id).spec.host.is_none();
+        let fits = !counted || stretches.iter().zip(&spots).all(has_room);
+        fits.then(|| (ask.cost(&stretches), Plan { stretches, spots }))
+    }
+
+    /// What is free of one kind on one node, over time.
+    fn line(&self, nodes: &Nodes, id: NodeId, kind: KindId, grid: &Grid) -> Timeline {
+        let mut line = Timeline::new(grid.now, &[nodes.get(id).up_count(kind)]);
+        for claim in self.0.get(&id).into_iter().flatten().filter(|claim| claim.kind == kind) {
             line.take(&[(0, claim.count)], claim.from, grid.after(claim.until));
         }
         line
     }
 }
 
+/// What a spot has of the host of a node.
+pub(crate) fn host_on(spot: &Spot, node: NodeId) -> Amounts {
+    let here = spot.iter().filter(|piece| piece.node == node);
+    here.fold(Amounts::NONE, |sum, piece| sum.plus(&piece.host))
+}
+
 /// So many devices of the first of these.
-fn gather(free: &[(u32, NodeId)], mut devices: u32) -> Option<Spot> {
-    let mut spot = Spot::new();
+fn gather(free: &[(u32, NodeId)], mut devices: u32) -> Option<SmallVec<[(u32, NodeId); 4]>> {
+    let mut taken = SmallVec::new();
     for (count, id) in free {
-        let taken = devices.min(*count);
-        if taken > 0 {
-            spot.push((*id, taken));
+        let some = devices.min(*count);
+        if some > 0 {
+            taken.push((some, *id));
         }
-        devices -= taken;
+        devices -= some;
     }
-    (devices == 0).then_some(spot)
+    (devices == 0).then_some(taken)
 }
 
 /// The same job, of the shapes that fit on one node.
-fn on_node(ask: &Ask, spec: &JobSpec, node: &Node) -> Ask {
+fn only_on(ask: &Ask, spec: &JobSpec, node: &Node, kind: KindId) -> Ask {
     let fits = |way: &&Way| {
         let needs = &spec.shapes[way.shape as usize].needs;
-        needs.len() == 1 && needs[0].kind == node.spec.kind && needs[0].devices <= node.up_count()
+        needs.len() == 1 && needs[0].kind == kind && needs[0].devices <= node.up_count(kind)
     };
     let one = |way: &Way| Way { takes: SmallVec::from_slice(&[(0, way.devices)]), ..way.clone() };
     Ask { ways: ask.ways.iter().filter(fits).map(one).collect(), ..ask.clone() }
@@ -252,13 +321,7 @@ mod tests {
     fn nodes(devices: &[u32]) -> Nodes {
         let mut nodes = Nodes::default();
         for devices in devices {
-            nodes.add(NodeSpec {
-                name: "n".into(),
-                kind: KindId(0),
-                devices: *devices,
-                rack: 0,
-                memory_mib: None,
-            });
+            nodes.add(NodeSpec::of("n", KindId(0), *devices));
         }
         nodes
     }
@@ -274,7 +337,7 @@ mod tests {
             let mut used = [[0u32; 40]; 3];
             for (devices, from, long, anywhere) in asked {
                 let spread = if anywhere { Spread::Any } else { Spread::Node };
-                let shape = Shape { needs: vec![Need { kind: KindId(0), devices }], spread, batch_size: None };
+                let shape = Shape { spread, ..Shape::of(KindId(0), devices) };
                 let span = from as usize..(from + long) as usize;
                 let free = |at: usize| [4, 2, 4][at] - span.clone().map(|second| used[at][second]).max().unwrap_or(0);
                 let found = ground.find(&nodes, &shape, Time(from), Time(from + long));
@@ -282,8 +345,8 @@ mod tests {
                 prop_assert_eq!(found.is_some(), fits);
                 let Some(spot) = found else { continue };
                 let stretch = Stretch { from: Time(from), until: Time(from + long), shape: 0 };
-                for (node, count) in &spot {
-                    span.clone().for_each(|second| used[node.index()][second] += *count);
+                for piece in &spot {
+                    span.clone().for_each(|second| used[piece.node.index()][second] += piece.count);
                 }
                 ground.claim_plan(None, &Plan { stretches: vec![stretch], spots: vec![spot] });
                 prop_assert!(ground.is_sound(&nodes, Time::ZERO));
@@ -295,7 +358,8 @@ mod tests {
     fn too_much_is_seen_and_so_is_a_plan_where_no_job_may_go() {
         let mut nodes = nodes(&[2]);
         let mut ground = Ground::default();
-        let spot = Spot::from_slice(&[(NodeId(0), 2)]);
+        let piece = Piece { node: NodeId(0), kind: KindId(0), count: 2, host: Amounts::NONE };
+        let spot = Spot::from_slice(&[piece]);
         ground.hold(Some(JobIdx(0)), &spot, Time(10));
         let later = Plan {
             stretches: vec![Stretch { from: Time(10), until: Time(20), shape: 0 }],

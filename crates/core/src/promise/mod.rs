@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 pub use earliest::earliest;
 pub use grid::Grid;
+pub(crate) use ground::host_on;
 pub use ground::{Ground, Plan, Spot, spot_of};
 pub use room::Room;
 pub use satisfy::{hold_on, satisfy};

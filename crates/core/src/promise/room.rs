@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::Way;
+use super::{Way, spot_of};
 use crate::cluster::{NodeState, Nodes, Placement};
 use crate::ids::{KindId, NodeId};
 use crate::job::{JobSpec, Shape, Spread};
@@ -40,8 +40,10 @@ impl Room {
         let mut free = vec![0; kinds * TIERS];
         let mut racks: Vec<u32> = Vec::new();
         for (_, node) in nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
-            (0..TIERS)
-                .for_each(|tier| free[column(node.spec.kind, tier)] += in_blocks(node.up_count(), tier));
+            for kind in node.spec.pools.iter().map(|pool| pool.kind) {
+                let up = node.up_count(kind);
+                (0..TIERS).for_each(|tier| free[column(kind, tier)] += in_blocks(up, tier));
+            }
             racks.push(node.spec.rack);
         }
         racks.dedup();
@@ -54,17 +56,22 @@ impl Room {
     }
 
     /// What a node lacks, column by column, while so many of its devices are in hands that keep them.
-    pub fn lost(&self, nodes: &Nodes, node: NodeId, kept: u32) -> SmallVec<[(u16, u32); 4]> {
-        let node = nodes.get(node);
-        let up = node.up_count();
+    pub fn lost(
+        &self,
+        nodes: &Nodes,
+        (node, kind): (NodeId, KindId),
+        kept: u32,
+    ) -> SmallVec<[(u16, u32); 4]> {
+        let up = nodes.get(node).up_count(kind);
         let lost = |tier: usize| in_blocks(up, tier) - in_blocks(up.saturating_sub(kept), tier);
-        let columns = (0..TIERS).map(|tier| (column(node.spec.kind, tier) as u16, lost(tier)));
+        let columns = (0..TIERS).map(|tier| (column(kind, tier) as u16, lost(tier)));
         columns.filter(|(_, lost)| *lost > 0).collect()
     }
 
     /// What a placement takes while it cannot be moved.
     pub fn kept(&self, nodes: &Nodes, placement: &Placement) -> SmallVec<[(u16, u32); 4]> {
-        placement.0.iter().flat_map(|slice| self.lost(nodes, slice.node, slice.mask.count_ones())).collect()
+        let spot = spot_of(nodes, placement);
+        spot.into_iter().flat_map(|piece| self.lost(nodes, (piece.node, piece.kind), piece.count)).collect()
     }
 
     /// The ways in which a job makes progress and can be counted on to find a place.

@@ -4,27 +4,32 @@ use std::collections::BTreeSet;
 
 use super::Round;
 use crate::book::ShareId;
-use crate::cluster::{NodeState, Placement, Slice};
+use crate::cluster::{Placement, Slice};
 use crate::ids::NodeId;
 use crate::job::Shape;
 
 impl Round<'_> {
     /// Devices for a shape.
     pub(super) fn lay(&mut self, shape: &Shape) -> Option<Placement> {
-        let first = self.placer.place(self.nodes, shape)?;
+        let first = self.find(shape)?;
         if !self.crosses(&first) {
             return Some(first);
         }
         let closed = self.closed();
         self.nodes.promise(&closed);
-        let found = self.placer.place(self.nodes, shape);
+        let found = self.find(shape);
         self.nodes.release(&closed);
         found
     }
 
+    /// What the placer finds, with its part of the hosts.
+    fn find(&self, shape: &Shape) -> Option<Placement> {
+        self.nodes.furnish(self.placer.place(self.nodes, shape)?, shape)
+    }
+
     /// Whether a placement spans nodes and meets another that does.
     pub(super) fn crosses(&self, placement: &Placement) -> bool {
-        let spans = self.apart && placement.0.len() > 1;
+        let spans = self.apart && placement.spans_nodes();
         let crossed = if spans { self.crossed() } else { BTreeSet::new() };
         placement.0.iter().any(|slice| crossed.contains(&slice.node))
     }
@@ -37,16 +42,15 @@ impl Round<'_> {
 
     /// Nodes with a gang that spans several.
     fn crossed(&self) -> BTreeSet<NodeId> {
-        let gangs = self.book.chosen().map(|share| &self.placement_of(share).0);
-        gangs.filter(|slices| slices.len() > 1).flatten().map(|slice| slice.node).collect()
+        let gangs = self.book.chosen().map(|share| self.placement_of(share));
+        gangs.filter(|gang| gang.spans_nodes()).flat_map(|gang| &gang.0).map(|slice| slice.node).collect()
     }
 
     /// All that is free on those.
     fn closed(&self) -> Placement {
         let slice = |id: NodeId| {
-            let node = self.nodes.get(id);
-            let open = node.state == NodeState::Up && node.free_count() > 0;
-            open.then(|| Slice { node: id, mask: node.take(node.free_count()) })
+            let free = self.nodes.get(id).take_all();
+            (free != 0).then(|| Slice::of(id, free))
         };
         Placement(self.crossed().into_iter().filter_map(slice).collect())
     }

@@ -3,9 +3,8 @@
 
 use super::{Decision, Parts, Round};
 use crate::book::ShareId;
-use crate::cluster::{Placement, Slice};
-use crate::ids::NodeId;
-use crate::promise::{Spot, spot_of};
+use crate::cluster::{Piece, Placement, Slice};
+use crate::promise::{Spot, host_on, spot_of};
 
 /// A share that must have devices now, and where.
 pub(crate) struct Seat {
@@ -34,7 +33,7 @@ pub(crate) fn seat(parts: Parts<'_>, seats: &[Seat]) -> Decision {
 impl Round<'_> {
     /// The devices of a seat, once whoever is in the way is stopped; none where that may not be.
     fn clear_spot(&mut self, seat: &Seat) -> Option<Placement> {
-        if let Some(home) = self.home(seat.share).filter(|home| spot_of(home) == seat.spot) {
+        if let Some(home) = self.home(seat.share).filter(|home| spot_of(self.nodes, home) == seat.spot) {
             self.stop_on(|slice| {
                 home.0.iter().any(|own| own.node == slice.node && own.mask & slice.mask != 0)
             });
@@ -42,19 +41,28 @@ impl Round<'_> {
                 return Some(home);
             }
         }
-        for (node, count) in &seat.spot {
-            while self.nodes.get(*node).free_count() < *count {
-                self.stop(self.last_on(*node)?);
+        for piece in &seat.spot {
+            while !self.has_room(piece, &seat.spot) {
+                self.stop(self.last_on(piece)?);
             }
         }
-        let slice =
-            |(node, count): &(NodeId, u32)| Slice { node: *node, mask: self.nodes.get(*node).take(*count) };
+        let slice = |piece: &Piece| {
+            let mask = self.nodes.get(piece.node).take(piece.kind, piece.count);
+            Slice { host: piece.host, ..Slice::of(piece.node, mask) }
+        };
         Some(Placement(seat.spot.iter().map(slice).collect()))
     }
 
-    /// The last in order that has devices of a node and may be stopped.
-    fn last_on(&self, node: NodeId) -> Option<ShareId> {
-        let on_it = |share: &ShareId| self.placement_of(*share).0.iter().any(|slice| slice.node == node);
+    /// Whether a piece of a spot is free, and of its host as much as all pieces there take.
+    fn has_room(&self, piece: &Piece, spot: &Spot) -> bool {
+        let node = self.nodes.get(piece.node);
+        node.free_count(piece.kind) >= piece.count && node.host_free().covers(&host_on(spot, piece.node))
+    }
+
+    /// The last in order that is in the way of a piece and may be stopped.
+    fn last_on(&self, piece: &Piece) -> Option<ShareId> {
+        let in_the_way = |slice: &Slice| slice.node == piece.node && self.nodes.makes_room(slice, piece.kind);
+        let on_it = |share: &ShareId| self.placement_of(*share).0.iter().any(in_the_way);
         let mut shares = self.book.chosen_from_last().map(|key| key.share);
         shares.find(|share| on_it(share) && !self.is_fixed(*share))
     }

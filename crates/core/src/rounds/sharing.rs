@@ -9,6 +9,7 @@ use crate::book::{Class, Entry, ShareId};
 use crate::cluster::{Mask, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, KindId, NodeId};
 use crate::job::{Need, Shape};
+use crate::promise::spot_of;
 use crate::turns::Order;
 
 /// A share that should have devices, and the shape it should have them in.
@@ -89,22 +90,23 @@ impl Round<'_> {
             class.options.iter().any(|option| class.shapes[*option as usize].needs.iter().all(enough))
         };
         let open: Vec<bool> = self.book.classes().map(fits).collect();
-        let waits = |entry: &Entry| {
-            entry.lease.is_none() && open[entry.class.0 as usize] && !self.book.is_served(entry)
-        };
+        let served = self.book.served();
+        let waits = |entry: &Entry| open[entry.class.0 as usize] && !served.has_any(&entry.jobs);
         self.turning.order_of(self.book, &waits)
     }
 
     /// Gives free devices to waiting shares in order, and stops nobody.
     pub(super) fn fill_in(&mut self, mut order: Order) {
         let mut closed = vec![false; self.book.n_classes()];
-        while let Some(share) = order.next(|kind| self.nodes.free(kind) == 0) {
-            let entry = self.book.entry(share);
-            let (class, key) = (entry.class.0 as usize, entry.key);
-            let settled = entry.lease.is_some() || self.stays_out(share);
-            if settled || closed[class] || self.book.taken_elsewhere(share) {
+        let is_full = |round: &Self, kind| round.nodes.free(kind) == 0;
+        while let Some(share) =
+            order.next(|kind| is_full(self, kind), |share| self.has_no_turn(share, &closed))
+        {
+            if self.has_no_turn(share, &closed) || self.stays_out(share) {
                 continue;
             }
+            let entry = self.book.entry(share);
+            let (class, key) = (entry.class.0 as usize, entry.key);
             // What does not fit here, fits no later share of this class: less is left for those.
             let bound = self.home(share).is_some() || self.is_gated(share);
             closed[class] |= !self.try_choose(key, false) && !bound;
@@ -112,6 +114,12 @@ impl Round<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether nothing is left for a share: its class is closed, or a job of it has devices.
+    fn has_no_turn(&self, share: ShareId, closed: &[bool]) -> bool {
+        let entry = self.book.entry(share);
+        closed[entry.class.0 as usize] || self.book.is_served(entry)
     }
 
     /// Counts who should have devices and stops who should not. Returns those that have none yet, in order.
@@ -125,7 +133,9 @@ impl Round<'_> {
             kept.for_each(|(share, _)| spots.take(self.placement_of(share)));
         }
         let mut picks = Vec::new();
-        while let Some(share) = order.next(|kind| counts.left(kind) == 0) {
+        while let Some(share) =
+            order.next(|kind| counts.left(kind) == 0, |share| counts.are_taken(&self.book.entry(share).jobs))
+        {
             let Some(option) = self.option(share, &counts) else { continue };
             let spot = self.spot(share, option);
             if spot.as_ref().is_some_and(|spot| spots.are_taken(spot)) {
@@ -194,10 +204,10 @@ impl Round<'_> {
             let usable = lease.placement.0.iter().filter(up);
             let bound = (self.fixed)(id, lease) || (self.young)(lease);
             if bound || usable.clone().next().is_none() {
-                let kind = |slice: &Slice| self.nodes.get(slice.node).spec.kind;
                 // Those who wait to join count, and those who are about to leave do not.
                 let jobs = &self.book.entry(share).jobs;
-                counts.take(jobs, usable.map(|slice| (kind(slice), slice.mask.count_ones())));
+                let pieces = spot_of(self.nodes, &Placement(usable.copied().collect()));
+                counts.take(jobs, pieces.iter().map(|piece| (piece.kind, piece.count)));
                 stays[share.0 as usize] = true;
             }
         }

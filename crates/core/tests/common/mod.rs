@@ -35,7 +35,7 @@ impl Placer for FirstFit {
             match shape.spread {
                 Spread::Any => fill(nodes, *need, |_| true, &mut placement)?,
                 Spread::Node => {
-                    let able = |node: NodeId| nodes.get(node).free_count() >= need.devices;
+                    let able = |node: NodeId| nodes.get(node).free_count(need.kind) >= need.devices;
                     fill(nodes, *need, able, &mut placement)?;
                 }
                 Spread::Rack => {
@@ -52,11 +52,11 @@ impl Placer for FirstFit {
 /// Adds the first free devices of those nodes that will do; adds nothing where they are too few.
 fn fill(nodes: &Nodes, need: Need, will_do: impl Fn(NodeId) -> bool, out: &mut Placement) -> Option<()> {
     let (mut left, mut slices) = (need.devices, Vec::new());
-    let of_kind = nodes.iter().filter(|(id, node)| node.spec.kind == need.kind && will_do(*id));
+    let of_kind = nodes.iter().filter(|(id, _)| will_do(*id));
     for (id, node) in of_kind {
-        let count = left.min(node.free_count());
+        let count = left.min(node.free_count(need.kind));
         if count > 0 {
-            slices.push(Slice { node: id, mask: node.take(count) });
+            slices.push(Slice::of(id, node.take(need.kind, count)));
             left -= count;
         }
     }
@@ -389,7 +389,7 @@ impl World {
 
     /// One line: `mode queue|skip|preempt|fractions`, `submit SHAPES… [rank R]`, `rank JOB R`,
     /// `after JOB…` (of all submitted from then on), `end JOB`,
-    /// `crash JOB`, `cancel JOB`, `kill JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
+    /// `crash JOB`, `cancel JOB`, `kill JOB`, `hold|release|requeue JOB`, `drain|resume|leave|fail NODE`, `bad NODE MASK`, `wait SECONDS`.
     fn line(&mut self, line: &str) {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
@@ -405,6 +405,9 @@ impl World {
             ["crash", job] => self.stopped(number(job) as u64, Outcome::Crashed),
             ["cancel", job] => self.step(Input::Cancel(JobId(number(job) as u64))),
             ["kill", job] => self.step(Input::Kill(JobId(number(job) as u64))),
+            ["hold", job] => self.step(Input::Hold(JobId(number(job) as u64))),
+            ["release", job] => self.step(Input::Release(JobId(number(job) as u64))),
+            ["requeue", job] => self.step(Input::Requeue(JobId(number(job) as u64))),
             ["wait", seconds] => self.wait(number(seconds)),
             ["bad", node, mask] => {
                 let (node, bad) = (self.node(node), number(mask) as u128);
@@ -435,7 +438,7 @@ impl World {
         let nodes = self.engine.nodes().iter();
         let mut parts: Vec<_> = nodes
             .map(|(id, node)| {
-                let devices = (0..node.spec.devices).map(|device| self.holders(id, device));
+                let devices = (0..node.spec.devices()).map(|device| self.holders(id, device));
                 format!("{}: {}", node.spec.name, devices.collect::<Vec<_>>().join(" "))
             })
             .collect();
@@ -569,7 +572,7 @@ fn parse_cluster(text: &str) -> (Kinds, Vec<NodeSpec>) {
     let nodes = text.split_whitespace().map(|word| {
         let parts: Vec<_> = word.split(':').collect();
         let kind = kinds.intern(parts.get(2).unwrap_or(&"gpu"));
-        NodeSpec { name: parts[0].into(), kind, devices: number(parts[1]) as u32, rack: 0, memory_mib: None }
+        NodeSpec::of(parts[0], kind, number(parts[1]) as u32)
     });
     let nodes = nodes.collect();
     (kinds, nodes)

@@ -259,6 +259,7 @@ impl Agent {
                 rank: key.1,
                 code: exit.0,
                 signal: exit.1,
+                starved: None,
             });
         }
     }
@@ -298,7 +299,13 @@ impl Agent {
         self.step(now, Happening::Contact { valid_until: self.valid_until }, rng, tally, calm);
         for ((part, rank), (code, signal)) in self.exits.clone() {
             if self.up {
-                self.step(now, Happening::Exited { part, rank, code, signal }, rng, tally, calm);
+                self.step(
+                    now,
+                    Happening::Exited { part, rank, code, signal, starved: None },
+                    rng,
+                    tally,
+                    calm,
+                );
             }
         }
         if self.up {

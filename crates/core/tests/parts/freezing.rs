@@ -185,7 +185,7 @@ fn who_ends_in_the_drivers_hands_is_judged_by_how() {
         let mut node = Node::new();
         let id = node.runs(freezes(part(1, 1), 1));
         node.stop(id);
-        ending(&node.does(Happening::Exited { part: id, rank: 0, code, signal })).how
+        ending(&node.does(Happening::Exited { part: id, rank: 0, code, signal, starved: None })).how
     };
     assert_eq!(freezing(Some(0), None), How::Finished, "it was done before it was told anything");
     assert_eq!(freezing(Some(1), None), How::Crashed);
@@ -195,7 +195,7 @@ fn who_ends_in_the_drivers_hands_is_judged_by_how() {
         let mut node = Node::new();
         let old = node.freezes(freezes(part(1, 1), 1), 5, 2);
         node.thaws(freezes(part(2, 1), 1));
-        ending(&node.does(Happening::Exited { part: old, rank: 0, code, signal })).how
+        ending(&node.does(Happening::Exited { part: old, rank: 0, code, signal, starved: None })).how
     };
     assert_eq!(thawing(None, Some(11)), How::Lost);
     assert_eq!(thawing(Some(0), None), How::Finished);

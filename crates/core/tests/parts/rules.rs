@@ -6,7 +6,9 @@ use yard_core::holder::{Act, Cause, Happening, Holder};
 use yard_core::ids::{AgentId, JobId, LeaseId};
 use yard_core::job::Claim;
 use yard_core::message::Why;
-use yard_core::part::{Ending, Held, How, LAPSED_GRACE, Master, Order, PartId, Pause, Ranks, Start, Told};
+use yard_core::part::{
+    Ending, Held, How, LAPSED_GRACE, Master, Order, PartId, Pause, Ranks, Start, Starved, Told,
+};
 use yard_core::{Span, Time};
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -70,11 +72,11 @@ impl Node {
     }
 
     pub(crate) fn exits(&mut self, part: PartId, rank: u32, code: i32) -> Vec<Act> {
-        self.does(Happening::Exited { part, rank, code: Some(code), signal: None })
+        self.does(Happening::Exited { part, rank, code: Some(code), signal: None, starved: None })
     }
 
     pub(crate) fn killed(&mut self, part: PartId, rank: u32) -> Vec<Act> {
-        self.does(Happening::Exited { part, rank, code: None, signal: Some(9) })
+        self.does(Happening::Exited { part, rank, code: None, signal: Some(9), starved: None })
     }
 
     pub(crate) fn stop(&mut self, part: PartId) -> Vec<Act> {
@@ -691,4 +693,14 @@ fn a_new_server_learns_where_jobs_lie_stopped() {
     assert_eq!(thaws(&grant(&mut gangs, 2, gang(1, &[0]))), [(0, true)]);
     let out = hello(&mut gangs, 1, vec![], vec![JobId(1)]);
     assert_eq!(orders(&out), [(1, Order::Discard { job: JobId(1) })], "it runs elsewhere");
+}
+
+#[test]
+fn a_job_that_ran_out_of_memory_is_said_to_have_and_not_to_have_had_a_signal() {
+    let mut node = Node::new();
+    let part = node.runs(start(part(1, 1), 1, 1));
+    let starved = Some(Starved { limit_mib: Some(512), used_mib: Some(511) });
+    let acts = node.does(Happening::Exited { part, rank: 0, code: None, signal: Some(9), starved });
+    let message = ending(&acts).message.expect("it says why");
+    assert_eq!(message, "it ran out of memory at its limit of 512 MiB (most used: 511 MiB)");
 }

@@ -143,6 +143,31 @@ fn who_gets_nothing_at_the_prices_in_force_is_told_so() {
 }
 
 #[test]
+fn who_gets_nothing_because_others_have_all_waits_for_those() {
+    let mut world = World::new("a:1");
+    world.answers = false;
+    world.script("submit 1 1");
+    let only = Share::whole(JobIdx(0), Rank::default());
+    world.answer(Ok(Allocation::preemptive(Shares::All(vec![only]))));
+    world.settle();
+    let got = explained(&world, 1);
+    let ahead = Ahead { job: JobId(0), devices: 1, urgent: false };
+    assert_eq!((got.reason, &got.ahead[..]), (Reason::Priority, &[ahead][..]), "{}", world.picture());
+}
+
+#[test]
+fn who_comes_to_a_full_cluster_waits_for_devices_where_nobody_is_stopped() {
+    for (mode, reason) in [(SKIP, Reason::Priority), (PREEMPT, Reason::Policy)] {
+        let mut world = World::new("a:1");
+        world.policy.mode = mode;
+        world.script("submit 1");
+        world.answers = false;
+        world.script("submit 1");
+        assert_eq!(explained(&world, 1).reason, reason, "{}", world.picture());
+    }
+}
+
+#[test]
 fn the_ways_of_a_job_are_told_fastest_first() {
     let mut world = World::new("a:4");
     world.script("submit 4|2|1");
@@ -309,6 +334,6 @@ fn remove(world: &mut World, told: &Explained) {
 fn add_node(world: &mut World, job: u64) {
     let Some(spec) = world.engine.job_spec(JobId(job)) else { return };
     let kind = spec.shapes[0].needs[0].kind;
-    let node = NodeSpec { name: format!("more-{job}"), kind, devices: 100, rack: 0, memory_mib: None };
+    let node = NodeSpec::of(format!("more-{job}"), kind, 100);
     world.step(Input::Node(NodeChange::Join(node)));
 }

@@ -127,7 +127,7 @@ fn who_holds_what_can_be_read_back() {
     world.script("submit 1|2 1|2; submit 2 rank -1");
     let held: Vec<_> = world.engine.leases().collect();
     let job = |job| HeldJob { job: JobId(job), shape: 0, start: 1, stopping: Some(Why::Preempted) };
-    let slice = Slice { node: NodeId(0), mask: 1 };
+    let slice = Slice::of(NodeId(0), 1);
     // What is promised to job 2 is in nobody's hands yet.
     assert_eq!(held.len(), 1);
     assert_eq!((&held[0].placement.0[..], &held[0].jobs[..]), (&[slice][..], &[job(0), job(1)][..]));

@@ -9,6 +9,8 @@ mod explain;
 mod fixed;
 mod groups;
 mod health;
+mod holding;
+mod idling;
 mod leases;
 mod life;
 mod nodes;

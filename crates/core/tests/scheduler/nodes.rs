@@ -68,7 +68,7 @@ fn a_node_back_before_its_lost_job_reported_is_granted_only_after_that_report() 
 fn a_node_that_joins_takes_the_waiting() {
     let mut world = World::new("a:1");
     world.script("submit 1 1");
-    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 1, rack: 0, memory_mib: None };
+    let spec = NodeSpec::of("b", KindId(0), 1);
     world.step(Input::Node(NodeChange::Join(spec)));
     world.settle();
     assert_eq!(world.picture(), "a: 0 | b: 1");
@@ -159,7 +159,7 @@ fn a_plan_without_a_job_does_not_stop_it_on_a_node_that_takes_nothing_new() {
 fn a_kind_that_does_not_exist_brings_no_node_and_no_job() {
     let mut world = World::new("a:1");
     let kind = KindId(77);
-    let node = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0, memory_mib: None };
+    let node = NodeSpec::of("b", kind, 1);
     world.step(Input::Node(NodeChange::Join(node)));
     assert_eq!((world.engine.nodes().len(), world.engine.kinds().name(kind)), (1, "?"));
     let mut spec = world.spec("1");

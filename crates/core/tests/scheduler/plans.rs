@@ -239,7 +239,7 @@ fn a_state_of_another_version_is_refused() {
     let state = serde_json::from_value(saved).expect("the form is the same");
     let refused = Engine::restore(state, Box::new(FirstFit)).err().expect("another version is not read");
     assert_eq!(refused, RestoreError::Version { found: 0 });
-    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads version 8");
+    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads versions 8 and 9");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_kind_is_named_once_and_then_has_nodes() {
     }
     let kind = world.engine.kinds().find("h100").expect("it was just named");
     assert_eq!((kind.0, world.engine.kinds().len()), (1, 2));
-    let spec = NodeSpec { name: "b".into(), kind, devices: 1, rack: 0, memory_mib: None };
+    let spec = NodeSpec::of("b", kind, 1);
     world.step(Input::Node(NodeChange::Join(spec)));
     world.script("submit 1h100");
     assert_eq!(world.picture(), "a: . | b: 0");

@@ -203,3 +203,16 @@ fn a_promise_that_is_broken_by_a_microsecond_is_said_to_be_at_risk_before_its_jo
     let ended = world.events.iter().position(|event| matches!(event, Event::Ended { .. }));
     assert!(Some(said) < ended, "{:?}", world.events);
 }
+
+#[test]
+fn who_is_held_gives_up_what_was_promised_to_it() {
+    let mut world = promising("a:1");
+    submit(&mut world, "1", 150.0, Late::Refuse);
+    world.script("hold 0");
+    let promise = |world: &World| world.engine.job(JobId(0)).expect("it lives").promise;
+    assert_eq!((promise(&world), world.picture().as_str()), (None, "a: . | waits 0"));
+    let other = submit(&mut world, "1", 150.0, Late::Refuse);
+    assert!(matches!(other, Event::Promised { .. }), "the devices are there for others: {other:?}");
+    world.script("wait 10; release 0; wait 300; end 1");
+    assert_eq!(world.picture(), "a: 0");
+}

@@ -115,7 +115,7 @@ fn a_shape_without_devices_is_never_used() {
 fn a_shape_without_devices_is_rejected_though_no_node_has_joined() {
     let mut world = World::new("");
     world.script("submit 0");
-    let spec = NodeSpec { name: "a".into(), kind: KindId(0), devices: 1, rack: 0, memory_mib: None };
+    let spec = NodeSpec::of("a", KindId(0), 1);
     world.step(Input::Node(NodeChange::Join(spec)));
     world.settle();
 }
@@ -124,7 +124,7 @@ fn a_shape_without_devices_is_rejected_though_no_node_has_joined() {
 fn a_shape_that_names_a_kind_twice_is_rejected_or_counted_right() {
     let mut world = World::new("a:4");
     let need = Need { kind: KindId(0), devices: 2 };
-    let shape = Shape { needs: vec![need, need], spread: Spread::Any, batch_size: None };
+    let shape = Shape::of_needs(vec![need, need], Spread::Any);
     let spec = JobSpec { shapes: [shape].into(), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
     world.settle();
@@ -187,7 +187,7 @@ fn the_same_shape_named_is_the_same_place() {
 #[test]
 fn a_node_of_too_many_devices_does_not_stop_the_engine() {
     let mut world = World::new("a:1");
-    let spec = NodeSpec { name: "b".into(), kind: KindId(0), devices: 129, rack: 0, memory_mib: None };
+    let spec = NodeSpec::of("b", KindId(0), 129);
     world.step(Input::Node(NodeChange::Join(spec)));
 }
 
@@ -195,7 +195,7 @@ fn a_node_of_too_many_devices_does_not_stop_the_engine() {
 fn counts_do_not_overflow() {
     let mut world = World::new("a:1");
     let need = |devices| Need { kind: KindId(0), devices };
-    let shape = Shape { needs: vec![need(u32::MAX), need(2)], spread: Spread::Any, batch_size: None };
+    let shape = Shape::of_needs(vec![need(u32::MAX), need(2)], Spread::Any);
     let spec = JobSpec { shapes: [shape].into(), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
 }

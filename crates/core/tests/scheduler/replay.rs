@@ -64,10 +64,10 @@ fn shape() -> impl Strategy<Value = Shape> {
         .prop_map(|(kind, devices, spread)| Shape { spread, ..Shape::of(KindId(kind), devices) });
     let two = (1u32..3, 1u32..3).prop_map(|(one, other)| {
         let need = |kind, devices| Need { kind: KindId(kind), devices };
-        Shape { needs: vec![need(0, one), need(1, other)], spread: Spread::Any, batch_size: None }
+        Shape::of_needs(vec![need(0, one), need(1, other)], Spread::Any)
     });
     // Many jobs alike, so that groups come about.
-    prop_oneof![5 => Just(Shape::of(KindId(0), 1)), 5 => one, 1 => two, 1 => (0u16..4,0u32..2,0u16..2,0u32..2).prop_map(|(k,d,k2,d2)| Shape{needs: vec![Need{kind:KindId(k),devices:d},Need{kind:KindId(k2),devices:d2}],spread:Spread::Any,batch_size:None})]
+    prop_oneof![5 => Just(Shape::of(KindId(0), 1)), 5 => one, 1 => two, 1 => (0u16..4,0u32..2,0u16..2,0u32..2).prop_map(|(k,d,k2,d2)| Shape::of_needs(vec![Need{kind:KindId(k),devices:d},Need{kind:KindId(k2),devices:d2}],Spread::Any))]
 }
 
 fn spec() -> impl Strategy<Value = JobSpec> {
@@ -160,7 +160,7 @@ fn raw() -> impl Strategy<Value = Raw> {
     prop_oneof![
         6 => spec().prop_map(Raw::Submit),
         3 => trainee().prop_map(Raw::Submit),
-        1 => any::<u64>().prop_map(Raw::Cancel),
+        3 => any::<u64>().prop_map(Raw::Cancel),
         2 => (0u32..5, 0u32..2, 0u16..2).prop_map(|(devices, rack, kind)| Raw::Join { devices, rack, kind }),
         2 => (0u8..5, 0u32..9).prop_map(|(change, node)| Raw::Node(change, node)),
         2 => (0u32..6, 0u8..16).prop_map(|(node, bad)| Raw::Health(node, bad)),
@@ -223,10 +223,16 @@ impl Run {
             Raw::Submit(spec) => Input::Submit(Box::new(spec)),
             Raw::Cancel(job) => {
                 let (wanted, force) = (JobId(job % (self.engine.next_job().0 + 2)), job / 3 % 2 == 1);
+                match job / 6 % 5 {
+                    0 => return Some(Input::Hold(wanted)),
+                    1 => return Some(Input::Release(wanted)),
+                    2 => return Some(Input::Requeue(wanted)),
+                    _ => {}
+                }
                 if force { Input::Kill(wanted) } else { Input::Cancel(wanted) }
             }
             Raw::Join { devices, rack, kind } => {
-                let spec = NodeSpec { name: "n".into(), kind: KindId(kind), devices, rack, memory_mib: None };
+                let spec = NodeSpec::of("n", KindId(kind), devices).in_rack(rack);
                 Input::Node(NodeChange::Join(spec))
             }
             Raw::Node(change, node) => Input::Node(change_of(change, NodeId(node))),

@@ -47,6 +47,35 @@ fn a_job_that_goes_on_elsewhere_is_moved_and_not_preempted() {
     assert_eq!(world.orders(), "revoke 0 moved, revoke 1 moved, grant 0, grant 1");
 }
 
+/// Two jobs with half of each kind, and how often they changed kinds in so many rounds.
+fn changes(world: &mut World, rounds: usize) -> usize {
+    pictures(world, rounds).windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+#[test]
+fn jobs_that_only_change_kinds_do_so_less_often_the_longer_they_are_there() {
+    let mut world = world(Settings::default(), "a:1 b:1:slow", &[&[0.5, 0.5], &[0.5, 0.5]]);
+    world.script("submit 1|1slow 1|1slow");
+    let (first, then) = (changes(&mut world, 40), pictures(&mut world, 800));
+    let later = changes(&mut world, 200);
+    assert!(first >= 8 && (8..=20).contains(&later), "{first} in 40 rounds, then {later} in 200");
+    let fast = then.iter().filter(|picture| picture.contains("a: 0")).count();
+    assert!((376..=424).contains(&fast), "{fast} of 800 rounds");
+}
+
+#[test]
+fn a_newcomer_has_its_part_beside_jobs_that_change_kinds_seldom() {
+    let mut world = world(Settings::default(), "a:1 b:1:slow", &[&[0.5, 0.5], &[0.5, 0.5], &[0.5, 0.0]]);
+    world.script("submit 1|1slow 1|1slow");
+    pictures(&mut world, 600);
+    world.script("submit 1|1slow");
+    let had: Vec<bool> = pictures(&mut world, 24).iter().map(|picture| picture.contains("a: 2")).collect();
+    // One that is behind in the kind it wants goes first, for half of the twelve rounds that a job may be behind at most.
+    // Then the three jobs that want that kind have a third of it each.
+    assert!(had.iter().position(|has| *has).is_some_and(|first| first <= 6), "{had:?}");
+    assert!((8..=10).contains(&had.iter().filter(|has| **has).count()), "{had:?}");
+}
+
 #[test]
 fn what_nobody_else_wants_goes_to_who_can_use_it() {
     let mut world = world(Settings::default(), "a:1 b:1:slow", &[&[1.0, 0.0], &[0.0, 0.0]]);

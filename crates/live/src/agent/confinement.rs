@@ -67,6 +67,9 @@ impl Confinement {
         let mib = |mib: u64| mib.saturating_mul(1 << 20);
         match (task.memory_mib, self.job_memory) {
             (Some(said), _) => Some(mib(said)),
+            (None, JobMemory::Share) if task.memory_part_mib.is_some() => {
+                task.memory_part_mib.map(|part| mib(part).max(MEMORY_MIN))
+            }
             (None, JobMemory::Share) => (node.memory > 0).then(share),
             (None, JobMemory::Mib(default)) => Some(mib(default)),
             (None, JobMemory::Unlimited) => None,

@@ -23,13 +23,13 @@ const FAKE_MEMORY_MIB: u64 = 80 << 10;
 /// What the operator wants offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Offer {
-    /// NVIDIA cards where there are any, otherwise a processor slot for each core.
+    /// NVIDIA cards where there are any.
     #[default]
     Found,
     /// Pretend devices.
     Fake(Fakes),
-    /// So many processor slots, and no cards.
-    CpuSlots(u32),
+    /// No cards, though there may be some.
+    NoCards,
 }
 
 /// Pretend devices, written `h100:8,v100:4`.
@@ -76,15 +76,18 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Finds what is offered. Groups keep the order that `before` had.
-    pub(crate) fn find(offer: &Offer, before: &[String]) -> Devices {
+    /// Finds what is offered: cards, and processor slots, of which there is one for each core where there are no cards
+    /// and nobody says how many. Groups keep the order that `before` had.
+    pub(crate) fn find(offer: &Offer, slots: Option<u32>, before: &[String]) -> Devices {
         let cards = if *offer == Offer::Found { Cards::open() } else { None };
         let mut devices = match (offer, &cards) {
             (Offer::Fake(fakes), _) => Devices::fake(fakes),
-            (Offer::CpuSlots(count), _) => Devices::slots(*count),
             (Offer::Found, Some(cards)) => Devices::of(cards.list()),
-            (Offer::Found, None) => Devices::slots(cores()),
+            (Offer::Found | Offer::NoCards, _) => Devices::none(),
         };
+        let least = u32::from(devices.groups.is_empty());
+        let slots = slots.unwrap_or(least * cores()).clamp(least, NODE_DEVICES_MAX);
+        devices.add_slots(slots);
         devices.order(before);
         Devices { cards, ..devices }
     }
@@ -103,11 +106,11 @@ impl Devices {
         devices
     }
 
-    fn slots(count: u32) -> Devices {
-        let mut devices = Devices { names: vec![Vec::new()], ..Devices::none() };
-        let count = count.clamp(1, NODE_DEVICES_MAX);
-        devices.add(CPU, (0..count).map(|_| device("processor slot")).collect());
-        devices
+    fn add_slots(&mut self, count: u32) {
+        if count > 0 {
+            self.names.push(Vec::new());
+            self.add(CPU, (0..count).map(|_| device("processor slot")).collect());
+        }
     }
 
     fn of(cards: Vec<Card>) -> Devices {
@@ -209,7 +212,7 @@ fn device(name: &str) -> Device {
     }
 }
 
-fn cores() -> u32 {
+pub(super) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn pretend_devices_are_read_or_refused() {
         let fakes: Fakes = "h100:8,v100:4".parse().unwrap();
-        let devices = Devices::find(&Offer::Fake(fakes), &[]);
+        let devices = Devices::find(&Offer::Fake(fakes), None, &[]);
         let sizes: Vec<_> =
             devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
         assert_eq!(sizes, [("h100", 8), ("v100", 4)]);
@@ -275,7 +278,7 @@ mod tests {
     fn the_order_of_groups_is_kept() {
         let fakes = |text: &str| Offer::Fake(text.parse().unwrap());
         let before = ["v100".to_owned(), "h100".to_owned()];
-        let devices = Devices::find(&fakes("a100:1,h100:2,v100:3"), &before);
+        let devices = Devices::find(&fakes("a100:1,h100:2,v100:3"), None, &before);
         let kinds: Vec<_> = devices.groups().iter().map(|group| group.kind.as_str()).collect();
         assert_eq!(kinds, ["v100", "h100", "a100"]);
         let held: SmallVec<[Held; 1]> = SmallVec::from_slice(&[Held { group: 0, mask: 0b101 }]);
@@ -304,8 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn processor_slots_lie_beside_cards() {
+        let offer = Offer::Fake("h100:2".parse().unwrap());
+        let sizes = |slots| {
+            let devices = Devices::find(&offer, slots, &[]);
+            devices.groups().iter().map(|group| (group.kind.clone(), group.devices.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(None), [("h100".into(), 2)]);
+        assert_eq!(sizes(Some(3)), [("h100".into(), 2), (CPU.into(), 3)]);
+        assert!(!Devices::find(&Offer::NoCards, None, &[]).groups()[0].devices.is_empty());
+    }
+
+    #[test]
     fn processor_slots_are_no_cards() {
-        let mut devices = Devices::find(&Offer::CpuSlots(4), &[]);
+        let mut devices = Devices::find(&Offer::NoCards, Some(4), &[]);
         assert_eq!(devices.groups()[0].kind, CPU);
         assert_eq!(devices.visible(&[Held { group: 0, mask: 0b11 }]), Vec::<String>::new());
         assert!(devices.sensors(Path::new("/nowhere")).is_empty());

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::PartId;
 
+use super::logs::WHOLE;
 use super::opendir::{OpenDir, Owner};
 use super::reach;
 
@@ -117,6 +118,11 @@ impl Layout {
     pub(crate) fn log(&self, job: JobId, rank: u32, stderr: bool) -> PathBuf {
         let end = if stderr { "err" } else { "out" };
         self.job(job).join(format!("rank-{rank}.{end}"))
+    }
+
+    /// Both of them in one, in order of arrival.
+    pub(crate) fn whole_log(&self, job: JobId, rank: u32) -> PathBuf {
+        self.job(job).join(format!("rank-{rank}.{WHOLE}"))
     }
 
     /// The folder of a part's socket.

@@ -17,6 +17,9 @@ use crate::wire::LOG_PIECE as PIECE;
 /// A log larger than this is moved aside, and what was aside before is gone: so much twice is kept of a stream.
 pub(crate) const LOG_MAX: u64 = 64 << 20;
 
+/// What the name of a log ends in that has output and standard error in order of arrival.
+pub(crate) const WHOLE: &str = "log";
+
 /// How often a log that is followed is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(200);
 
@@ -73,18 +76,40 @@ pub(crate) struct Reader {
     file: File,
     /// Bytes of a character whose rest has not come yet.
     rest: Vec<u8>,
+    /// Another log, of which is read whatever there is once this one has no more for now.
+    beside: Option<Box<Reader>>,
 }
 
 impl Reader {
     /// The log at this path in a job's folder. `tail`: only so many of its last lines.
     pub(crate) fn open(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
+        if path.extension().is_some_and(|end| end == WHOLE) && !path.exists() {
+            return Reader::open_both(path, tail);
+        }
+        Reader::open_one(path, tail)
+    }
+
+    /// Both streams where they lie in files of their own: the user named one, or an older agent wrote them.
+    fn open_both(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
+        let error = Reader::open_one(&path.with_extension("err"), tail);
+        match (Reader::open_one(&path.with_extension("out"), tail), error) {
+            (Ok(output), Ok(error)) if !same(&output.file, &error.file)? => {
+                Ok(Reader { beside: Some(Box::new(error)), ..output })
+            }
+            (Ok(output), _) => Ok(output),
+            (Err(_), Ok(error)) => Ok(error),
+            (Err(missing), Err(_)) => Err(missing),
+        }
+    }
+
+    fn open_one(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
         let (place, mut file, mut old) = find(path)?;
         if let Some(lines) = tail {
             let missing = seek_tail(&mut file, lines)?;
             old = old.filter(|_| missing > 0);
             old.iter_mut().try_for_each(|old| seek_tail(old, missing).map(drop))?;
         }
-        Ok(Reader { place, old: old.into_iter().collect(), file, rest: Vec::new() })
+        Ok(Reader { place, old: old.into_iter().collect(), file, rest: Vec::new(), beside: None })
     }
 
     /// The next piece; none at the end, for now. A file that was cut is read from its start.
@@ -95,7 +120,11 @@ impl Reader {
             length = self.read(&mut bytes)?;
         }
         bytes.truncate(length);
-        if length == 0 { Ok(None) } else { Ok(Some(self.text(&bytes))) }
+        match &mut self.beside {
+            _ if length > 0 => Ok(Some(self.text(&bytes))),
+            Some(beside) => beside.next(),
+            None => Ok(None),
+        }
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -270,6 +299,23 @@ mod tests {
         assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "first é€lastnew");
         append(&path, b"\xff!");
         assert_eq!(all(&mut reader), "\u{fffd}!");
+    }
+
+    #[test]
+    fn streams_in_files_of_their_own_are_read_one_after_the_other_and_both_followed() {
+        let folder = Folder::new();
+        let whole = folder.path().join("rank-0.log");
+        assert!(Reader::open(&whole, None).is_err());
+        append(&whole.with_extension("err"), b"one\ntwo\n");
+        assert_eq!(all(&mut Reader::open(&whole, Some(1)).unwrap()), "two\n");
+        append(&whole.with_extension("out"), b"out\n");
+        let mut reader = Reader::open(&whole, None).unwrap();
+        assert_eq!(all(&mut reader), "out\none\ntwo\n");
+        append(&whole.with_extension("out"), b"more\n");
+        append(&whole.with_extension("err"), b"bad\n");
+        assert_eq!(all(&mut reader), "more\nbad\n");
+        append(&whole, b"in order\n");
+        assert_eq!(all(&mut Reader::open(&whole, None).unwrap()), "in order\n");
     }
 
     #[test]

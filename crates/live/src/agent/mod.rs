@@ -33,6 +33,7 @@ mod quarantine;
 mod quiet;
 mod reach;
 mod reads;
+mod resources;
 mod seldom;
 mod serve;
 mod socket;
@@ -58,6 +59,7 @@ pub use self::job_env::JobVariable;
 pub use self::keeper::{keeper_main, launch_main};
 pub use self::link::{Dial, Server};
 pub use self::pretend::{Pretend, Seen};
+pub use self::resources::resources;
 
 /// What an agent is told at its start.
 #[derive(Clone, Debug)]
@@ -70,6 +72,10 @@ pub struct AgentConfig {
     pub address: String,
     /// What it offers.
     pub offer: Offer,
+    /// Slots for jobs that need no card; as many as there are cores where there are no cards and nobody says.
+    pub cpu_slots: Option<u32>,
+    /// What there is of the host, as its hello says it.
+    pub resources: BTreeMap<String, u32>,
     /// Where the server is.
     pub server: Server,
     /// The command that runs `keeper_main`; `--dir DIR` is added to it.

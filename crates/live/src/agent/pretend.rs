@@ -173,5 +173,6 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         paused: Vec::new(),
         abilities: Abilities::default(),
         host: String::new(),
+        resources: BTreeMap::new(),
     }
 }

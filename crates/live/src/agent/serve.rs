@@ -22,7 +22,7 @@ use super::cards::{Cards, Found};
 use super::cgroup::Cgroups;
 use super::devices::{Devices, Offer};
 use super::host::host_id;
-use super::keeper::{Ask, Keeper, Say};
+use super::keeper::{Ask, Exit, Keeper, Say};
 use super::layout::Layout;
 use super::link::{Heard, Link};
 use super::moving::{MoveEnd, Moving};
@@ -108,7 +108,7 @@ impl Agent {
         let mut state =
             State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
-        let devices = find(config.offer.clone(), state.kinds.clone()).await?;
+        let devices = find(config.offer.clone(), config.cpu_slots, state.kinds.clone()).await?;
         let cards = Cards::watch(devices.sensors(&layout.fake_cards()));
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
@@ -185,7 +185,7 @@ impl Agent {
         let told = self.state.clock.at(lease.unwrap_or(0));
         self.contact(self.state.valid_until.max(told));
         for (part, rank, exit) in exits {
-            self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
+            self.happen(exited(part, rank, exit));
         }
         self.rejoin_mps(&alive);
         self.reads.set_live(alive.iter().map(|(part, _)| part.job));
@@ -342,6 +342,7 @@ impl Agent {
                 only_user: self.spawner.admission.only_user(),
             },
             host: host_id(self.spawner.layout.data()),
+            resources: self.config.resources.clone(),
         };
         self.up = true;
         self.cards.tell_again();
@@ -379,8 +380,9 @@ impl Agent {
             }
             ToAgent::Order { order, task } => self.order(order, task),
             ToAgent::Tune { part, batch } => self.tune(part, batch),
-            ToAgent::Logs { request, job, rank, stderr, tail, follow } => {
-                let path = self.spawner.layout.log(job, rank, stderr);
+            ToAgent::Logs { request, job, rank, stderr, both, tail, follow } => {
+                let layout = &self.spawner.layout;
+                let path = if both { layout.whole_log(job, rank) } else { layout.log(job, rank, stderr) };
                 self.reads.begin(request, job, path, tail, follow);
             }
             ToAgent::LogsMore { request, pieces } => self.reads.more(request, pieces),
@@ -410,7 +412,7 @@ impl Agent {
                 self.happen(Happening::SpawnFailed { part, code, message })
             }
             Say::Exited { part, rank, exit } => {
-                self.happen(Happening::Exited { part, rank, code: exit.code, signal: exit.signal });
+                self.happen(exited(part, rank, exit));
                 if self.state.holder.start(part).is_none() {
                     self.keeper.ask(&Ask::Forget { part }); // Nobody will ask for it: its job was dropped.
                 }
@@ -458,7 +460,9 @@ impl Agent {
     /// Leaves. Where jobs were taken along and none lies stopped, the keeper has nothing more to do.
     async fn leave(mut self) {
         self.save().unwrap_or_else(|error| tracing::error!(%error, "the agent's state was not written"));
-        if self.config.take_jobs_along && self.state.holder.paused().is_empty() {
+        let holder = &self.state.holder;
+        // Where nothing is left to keep, the keeper goes with its agent.
+        if holder.paused().is_empty() && (self.config.take_jobs_along || holder.is_idle()) {
             self.keeper.leave().await;
             self.spawner.cgroups.iter().for_each(Cgroups::close);
             self.mps.end_all();
@@ -467,15 +471,19 @@ impl Agent {
 }
 
 /// Finds what is offered, on a thread of its own: a driver that hangs must not hang the agent unseen.
-async fn find(offer: Offer, before: Vec<String>) -> anyhow::Result<Devices> {
+async fn find(offer: Offer, slots: Option<u32>, before: Vec<String>) -> anyhow::Result<Devices> {
     let (answer, found) = oneshot::channel();
-    std::thread::spawn(move || answer.send(Devices::find(&offer, &before)));
+    std::thread::spawn(move || answer.send(Devices::find(&offer, slots, &before)));
     let found = tokio::time::timeout(LISTING, found).await;
     let seconds = LISTING.as_secs();
     let found = found.with_context(|| {
-        format!(
-            "the cards' driver has not answered for {seconds} s; boot the machine anew, or use --cpu-slots"
-        )
+        format!("the GPU driver has not answered for {seconds} s; reboot the machine, or use --no-gpus")
     })?;
-    found.context("the cards' driver broke down; boot the machine anew, or use --cpu-slots")
+    found.context("the GPU driver failed; reboot the machine, or use --no-gpus")
+}
+
+/// A rank is gone, as the keeper says.
+fn exited(part: PartId, rank: u32, exit: Exit) -> Happening {
+    let Exit { code, signal, starved } = exit;
+    Happening::Exited { part, rank, code, signal, starved }
 }

@@ -69,6 +69,7 @@ pub(crate) fn task(command: &[&str]) -> Task {
         accumulation: None,
         memory_mib: None,
         cpus: None,
+        memory_part_mib: None,
         limits: None,
         secrets: Vec::new(),
         kind: "fake".into(),

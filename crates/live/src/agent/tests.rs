@@ -55,6 +55,8 @@ impl Stage {
             name: "n1".into(),
             address: "127.0.0.1".into(),
             offer: Offer::Fake(offer.parse().unwrap()),
+            cpu_slots: None,
+            resources: BTreeMap::new(),
             server: Server::Local(self.handle.clone()),
             keeper: vec![program(), "keeper".into()],
             launcher: vec![program(), "launch".into()],
@@ -181,7 +183,7 @@ impl Stage {
     /// A whole log.
     async fn log(&mut self, job: u64, stderr: bool, tail: Option<u64>) -> String {
         let (request, job) = (job, JobId(job));
-        self.send(ToAgent::Logs { request, job, rank: 0, stderr, tail, follow: false });
+        self.send(ToAgent::Logs { request, job, rank: 0, stderr, both: false, tail, follow: false });
         let mut log = String::new();
         loop {
             if let FromAgent::Logs { text, end, error, .. } = self.hear().await {
@@ -422,7 +424,15 @@ async fn a_log_is_followed_while_its_job_lives() {
     let mut stage = Stage::new("h100:1").await;
     stage.run(start(1, 1), stage.script("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two"));
     stage.started().await;
-    stage.send(ToAgent::Logs { request: 8, job: JobId(1), rank: 0, stderr: false, tail: None, follow: true });
+    stage.send(ToAgent::Logs {
+        request: 8,
+        job: JobId(1),
+        rank: 0,
+        stderr: false,
+        both: false,
+        tail: None,
+        follow: true,
+    });
     let (mut log, mut over) = (String::new(), false);
     while !over {
         if let FromAgent::Logs { text, end, error, request } = stage.hear().await {

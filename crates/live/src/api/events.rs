@@ -31,9 +31,11 @@ const PAGE_MAX: usize = 10_000;
 pub(super) struct Which {
     /// Only with higher numbers. `Last-Event-ID` says the same.
     after: Option<u64>,
+    /// Only with lower numbers; not for a stream.
+    before: Option<u64>,
     /// At most so many, where they are not followed.
     limit: Option<usize>,
-    /// Only those about this job, the newest of them; not for a stream.
+    /// Only those about this job.
     job: Option<u64>,
     /// As a stream that goes on (the default), or what there is as JSON.
     follow: bool,
@@ -41,13 +43,13 @@ pub(super) struct Which {
 
 impl Default for Which {
     fn default() -> Which {
-        Which { after: None, limit: None, job: None, follow: true }
+        Which { after: None, before: None, limit: None, job: None, follow: true }
     }
 }
 
 #[utoipa::path(get, path = "/v1/events", params(Which), security(("token" = [])),
-    responses((status = 200, content_type = "text/event-stream", body = EventView),
-        (status = 200, content_type = "application/json", body = EventList), (status = 400, body = ErrorView),
+    responses((status = 200, description = "A stream of events, or a page of them",
+        content((EventView = "text/event-stream"), (EventList = "application/json"))), (status = 400, body = ErrorView),
         (status = 429, body = ErrorView)))]
 pub(super) async fn events(
     State(site): State<Arc<Site>>,
@@ -59,16 +61,16 @@ pub(super) async fn events(
     let after = last_event(&headers)?.or(which.after);
     if !which.follow {
         let limit = which.limit.unwrap_or(PAGE).min(PAGE_MAX);
-        let filter = EventFilter { viewer, job: which.job, after, limit };
+        let filter = EventFilter { viewer, job: which.job, after, before: which.before, limit };
         let events = site.past(move |past| past.events(&filter)).await?;
         return Ok(Answer(EventList { events }).into_response());
     }
-    if which.job.is_some() {
-        return Err(Problem::field("job", "job: only with follow=false"));
+    if which.before.is_some() {
+        return Err(Problem::field("before", "before: only with follow=false"));
     }
     let place = site.quota.stream(&caller.who.user)?;
     let (stop, ended) = (site.stop.clone(), caller.ended());
-    let feed = Feed::open(site, viewer, after).await?.stream();
+    let feed = Feed::open(site, viewer, which.job, after).await?.stream();
     let feed = place.hold(feed.take_until(stop.cancelled_owned()).take_until(ended));
     Ok(Sse::new(feed).keep_alive(KeepAlive::default()).into_response())
 }
@@ -84,6 +86,8 @@ pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 struct Feed {
     site: Arc<Site>,
     viewer: Option<String>,
+    /// Only what is about this job.
+    job: Option<u64>,
     live: Receiver<Arc<EventView>>,
     /// The last event that was sent, or that was old when the reader came.
     last: u64,
@@ -94,13 +98,18 @@ struct Feed {
 }
 
 impl Feed {
-    async fn open(site: Arc<Site>, viewer: Option<String>, after: Option<u64>) -> Result<Feed, Refusal> {
+    async fn open(
+        site: Arc<Site>,
+        viewer: Option<String>,
+        job: Option<u64>,
+        after: Option<u64>,
+    ) -> Result<Feed, Refusal> {
         let live = site.handle.events.subscribe();
         let last = match after {
             Some(after) => after,
             None => newest(&site).await?,
         };
-        Ok(Feed { site, viewer, live, last, backlog: VecDeque::new(), behind: after.is_some() })
+        Ok(Feed { site, viewer, job, live, last, backlog: VecDeque::new(), behind: after.is_some() })
     }
 
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -132,19 +141,20 @@ impl Feed {
 
     /// More of the history; none when it cannot be read: the reader comes back and says where it was.
     async fn read(&self) -> Option<VecDeque<EventView>> {
-        let filter =
-            EventFilter { viewer: self.viewer.clone(), job: None, after: Some(self.last), limit: PAGE };
+        let (viewer, after) = (self.viewer.clone(), Some(self.last));
+        let filter = EventFilter { viewer, job: self.job, after, before: None, limit: PAGE };
         self.site.past(move |past| past.events(&filter)).await.ok().map(VecDeque::from)
     }
 
     fn wants(&self, event: &EventView) -> bool {
         let others = event.user.is_some() && self.viewer.is_some() && event.user != self.viewer;
-        event.id > self.last && !others
+        let about = self.job.is_none() || event.job == self.job;
+        event.id > self.last && about && !others
     }
 }
 
 async fn newest(site: &Site) -> Result<u64, Refusal> {
-    let filter = EventFilter { viewer: None, job: None, after: None, limit: 1 };
+    let filter = EventFilter { limit: 1, ..EventFilter::default() };
     let events = site.past(move |past| past.events(&filter)).await?;
     Ok(events.last().map_or(0, |event| event.id))
 }

@@ -24,7 +24,8 @@ pub(super) async fn status(
 }
 
 #[utoipa::path(get, path = "/metrics", security(("token" = [])),
-    responses((status = 200, content_type = "text/plain", body = String, description = "For Prometheus")))]
+    responses((status = 200, content_type = "application/openmetrics-text", body = String,
+        description = "For Prometheus")))]
 pub(super) async fn metrics(State(site): State<Arc<Site>>, Reader(_): Reader) -> impl IntoResponse {
     let glance = site.board().glance();
     let text = site.metrics.text(&glance, now_us());

@@ -14,8 +14,12 @@ pub struct JobFilter {
     pub user: Option<String>,
     /// Only in this state.
     pub state: Option<String>,
+    /// Only names like this: `*` stands for any characters, `?` for one.
+    pub name: Option<String>,
     /// Only with higher numbers; the first `limit` of them. Without it: the newest `limit`.
     pub after: Option<u64>,
+    /// Only with lower numbers.
+    pub before: Option<u64>,
     /// At most so many.
     pub limit: usize,
 }
@@ -29,6 +33,8 @@ pub struct EventFilter {
     pub job: Option<u64>,
     /// Only with higher numbers; the first `limit` of them. Without it: the newest `limit`.
     pub after: Option<u64>,
+    /// Only with lower numbers.
+    pub before: Option<u64>,
     /// At most so many.
     pub limit: usize,
 }

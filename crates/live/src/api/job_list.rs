@@ -12,10 +12,12 @@ use super::extract::{Params, Reader};
 use super::jobs::visible;
 use super::{JobFilter, Problem, Site};
 use crate::auth::Caller;
+use crate::pattern::matches;
 use crate::views::{ErrorView, JobList, JobView};
 
 const LIMIT: usize = 1_000;
 const LIMIT_MAX: usize = 20_000;
+const NAME_MAX: usize = 200;
 const OPEN: [&str; 5] = ["pending", "starting", "running", "suspending", "suspended"];
 const OVER: [&str; 4] = ["succeeded", "failed", "cancelled", "rejected"];
 
@@ -32,13 +34,17 @@ pub(super) struct Which {
     mine: bool,
     /// Also those that are over.
     all: bool,
-    /// At most so many; 1000 where nothing is said.
+    /// Only with a name like this: `*` stands for any characters, `?` for one.
+    name: Option<String>,
+    /// At most so many; 1000 where nothing is said, 20000 at most.
     limit: Option<usize>,
-    /// Only with higher numbers.
+    /// Only with higher numbers, the lowest of them.
     after: Option<u64>,
+    /// Only with lower numbers: the page before, given the first number of this one.
+    before: Option<u64>,
 }
 
-#[utoipa::path(get, path = "/v1/jobs", params(Which), security(("token" = [])),
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", params(Which), security(("token" = [])),
     responses((status = 200, body = JobList), (status = 400, body = ErrorView)))]
 pub(super) async fn list(
     State(site): State<Arc<Site>>,
@@ -54,8 +60,9 @@ pub(super) async fn list(
         found.extend(over.into_iter().map(|job| (job.id, Arc::new(job))));
     }
     found.retain(|_, job| visible(&caller, &job.user));
-    which.overlay(of_board(&site, &caller), &caller, &mut found);
-    Ok(Answer(JobList { jobs: page(found, &filter) }))
+    let (known, hidden) = of_board(&site, &caller);
+    which.overlay(known, &caller, &mut found);
+    Ok(Answer(page(found, &which, hidden)))
 }
 
 impl Which {
@@ -65,6 +72,9 @@ impl Which {
             let error = format!("state: one of {}, {}", OPEN.join(", "), OVER.join(", "));
             return Err(Problem::field("state", error));
         }
+        if self.name.as_ref().is_some_and(|name| name.len() > NAME_MAX) {
+            return Err(Problem::field("name", format!("name: at most {NAME_MAX} bytes")));
+        }
         Ok(())
     }
 
@@ -72,8 +82,13 @@ impl Which {
     fn filter(&self, caller: &Caller) -> JobFilter {
         let mine = self.mine || !caller.who.admin;
         let user = if mine { Some(caller.who.user.clone()) } else { self.user.clone() };
-        let limit = self.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
-        JobFilter { user, state: self.state.clone(), after: self.after, limit }
+        let (state, name) = (self.state.clone(), self.name.clone());
+        // One more than is shown tells whether there are more.
+        JobFilter { user, state, name, after: self.after, before: self.before, limit: self.limit() + 1 }
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(LIMIT).min(LIMIT_MAX)
     }
 
     /// Whether what is over counts.
@@ -96,21 +111,26 @@ impl Which {
             Some(state) => job.state == *state,
             None => self.all || OPEN.contains(&job.state.as_str()),
         };
-        state && (!self.mine || job.user == caller.who.user) && self.after.is_none_or(|after| job.id > after)
+        let name = self.name.as_ref().is_none_or(|name| matches(name, &job.name));
+        let after = self.after.is_none_or(|after| job.id > after);
+        let before = self.before.is_none_or(|before| job.id < before);
+        state && name && after && before && (!self.mine || job.user == caller.who.user)
     }
 }
 
-/// What the board has of theirs.
-fn of_board(site: &Site, caller: &Caller) -> Vec<Arc<JobView>> {
-    site.board().jobs.values().filter(|job| visible(caller, &job.user)).cloned().collect()
+/// What the board has of theirs, and how many of others are not over.
+fn of_board(site: &Site, caller: &Caller) -> (Vec<Arc<JobView>>, u64) {
+    let board = site.board();
+    let (theirs, others): (Vec<_>, Vec<_>) = board.jobs.values().partition(|job| visible(caller, &job.user));
+    let hidden = others.iter().filter(|job| job.ended_at.is_none()).count() as u64;
+    (theirs.into_iter().cloned().collect(), hidden)
 }
 
 /// The first ones after a number, or else the newest.
-fn page(found: BTreeMap<u64, Arc<JobView>>, filter: &JobFilter) -> Vec<JobView> {
-    let jobs = found.into_values().map(|job| JobView { request: None, ..JobView::clone(&job) });
-    if filter.after.is_some() {
-        return jobs.take(filter.limit).collect();
-    }
-    let skip = jobs.len().saturating_sub(filter.limit);
-    jobs.skip(skip).collect()
+fn page(found: BTreeMap<u64, Arc<JobView>>, which: &Which, hidden: u64) -> JobList {
+    let (limit, more) = (which.limit(), found.len() > which.limit());
+    let skip = if which.after.is_some() { 0 } else { found.len().saturating_sub(limit) };
+    let shown = found.into_values().skip(skip).take(limit);
+    let jobs = shown.map(|job| JobView { request: None, ..JobView::clone(&job) }).collect();
+    JobList { jobs, more, hidden }
 }

@@ -12,7 +12,7 @@ use yard_core::ids::JobId;
 use super::extract::{Json, Optional, Reader, Submitter};
 use super::room::Room;
 use super::tokens::blocking;
-use super::{JobFilter, Problem, Site};
+use super::{JobFilter, Problem, Site, logs};
 use crate::auth::Caller;
 use crate::entitlements::Excess;
 use crate::handle::Ask;
@@ -93,11 +93,13 @@ async fn has_secrets(site: &Arc<Site>, caller: &Caller, request: JobRequest) -> 
 /// Refuses what a job asks for and its user's token does not allow.
 pub(super) fn entitled(caller: &Caller, request: &mut JobRequest) -> Result<(), Problem> {
     let Some(limits) = caller.limits() else { return Ok(()) };
-    let refused = |excess: Excess| {
-        let problem = Problem::field(excess.field, excess.to_string());
-        Problem { status: StatusCode::FORBIDDEN, ..problem }
-    };
-    limits.apply(request).map_err(refused)
+    limits.apply(request).map_err(|excess| too_much(&excess))
+}
+
+/// It is more than the token allows.
+pub(super) fn too_much(excess: &Excess) -> Problem {
+    let problem = Problem::field(excess.field, excess.to_string());
+    Problem { status: StatusCode::FORBIDDEN, ..problem }
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}", security(("token" = [])),
@@ -112,6 +114,9 @@ pub(super) async fn show(
     if job.request.is_none() {
         let id = job.id;
         job.request = site.past(move |past| past.request(id)).await?;
+    }
+    if job.state == "failed" || job.failures > 0 && job.state == "pending" {
+        job.log_end = logs::end(&site, caller.who, JobId(job.id)).await;
     }
     Ok(Answer(job))
 }

@@ -17,14 +17,19 @@ use yard_core::ids::JobId;
 use super::extract::{Params, Reader};
 use super::jobs::find;
 use super::{Problem, Site};
-use crate::handle::{Ask, LogRequest, LogStream};
+use crate::handle::{Ask, LogOf, LogRequest, LogStream, Who};
 use crate::views::ErrorView;
-use crate::wire::LOG_CREDIT;
+use crate::wire::{LOG_CREDIT, LOG_PIECE};
 
 /// How long the first piece may take to decide the status; a log that is followed may have none yet.
 const FIRST: Duration = Duration::from_secs(5);
 /// How long a reader may stand still before the rest is dropped.
 const STALLED: Duration = Duration::from_secs(30);
+/// How much of the end of a failed job's log is shown with it, and how long that is waited for.
+const END_LINES: u64 = 20;
+const END_BYTES: usize = 8 << 10;
+const END_READ: usize = (LOG_CREDIT as usize - 1) * LOG_PIECE;
+const END_PATIENCE: Duration = Duration::from_secs(2);
 /// Pieces on their way to the reader, beside those that the agent may send before it is asked for more.
 const AHEAD: usize = 1;
 
@@ -35,12 +40,26 @@ const AHEAD: usize = 1;
 pub(super) struct Which {
     /// The rank.
     rank: u32,
-    /// Standard error rather than output.
-    stderr: bool,
+    /// `both` (output and errors in order of arrival, the default), `stdout` or `stderr`.
+    stream: Option<LogOf>,
+    /// The same in older words: `true` is `stderr`, `false` is `stdout`.
+    stderr: Option<bool>,
     /// Only so many of its last lines.
     tail: Option<u64>,
     /// Whether to go on with what is written.
     follow: bool,
+}
+
+impl Which {
+    fn of(&self) -> Result<LogOf, Problem> {
+        let old = self.stderr.map(|stderr| if stderr { LogOf::Stderr } else { LogOf::Stdout });
+        match (self.stream, old) {
+            (Some(of), Some(old)) if of != old => {
+                Err(Problem::field("stderr", "stderr: leave it out where stream is given"))
+            }
+            (of, old) => Ok(of.or(old).unwrap_or_default()),
+        }
+    }
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", security(("token" = [])),
@@ -56,8 +75,9 @@ pub(super) async fn logs(
     let job = JobId(find(&site, &caller, &id).await?.id);
     let places = site.quota.log(&caller.who.user)?;
     let ended = caller.ended();
-    let Which { rank, stderr, tail, follow } = which;
-    let (who, log) = (caller.who, LogRequest { job, rank, stderr, tail, follow });
+    let of = which.of()?;
+    let Which { rank, tail, follow, .. } = which;
+    let (who, log) = (caller.who, LogRequest { job, rank, of, tail, follow });
     let mut log = site.handle.ask(|reply| Ask::Logs { who, log, reply }).await?;
     let first = match timeout(FIRST, log.pieces.recv()).await {
         Ok(Some(Err(error))) => return Err(Problem::new(StatusCode::NOT_FOUND, error)),
@@ -74,6 +94,27 @@ pub(super) async fn logs(
         }
     });
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from_stream(body)))
+}
+
+/// The last lines that a job's first rank wrote, where its node says so soon. Who looks at a job does not wait for more.
+pub(super) async fn end(site: &Site, who: Who, job: JobId) -> Option<String> {
+    let _places = site.quota.log(&who.user).ok()?;
+    let log = LogRequest { job, rank: 0, of: LogOf::Both, tail: Some(END_LINES), follow: false };
+    let read = async {
+        let mut log = site.handle.ask(|reply| Ask::Logs { who, log, reply }).await.ok()?;
+        let mut text = String::new();
+        while let Some(Ok(piece)) = log.pieces.recv().await {
+            text.push_str(&piece);
+            // Lines so long that more would have to be asked for are not for a glance.
+            if text.len() > END_READ {
+                return None;
+            }
+        }
+        let from = (text.len().saturating_sub(END_BYTES)..).find(|at| text.is_char_boundary(*at))?;
+        text.drain(..from);
+        (!text.is_empty()).then_some(text)
+    };
+    timeout(END_PATIENCE, read).await.ok().flatten()
 }
 
 /// Why an answer ends before the log does.

@@ -2,6 +2,7 @@
 //! the types of `views`. What somebody may not see does not exist for them: others' jobs are 404, never 403.
 
 mod agent;
+mod audit;
 mod document;
 mod error;
 mod events;
@@ -23,6 +24,7 @@ mod queue;
 mod replay;
 mod room;
 mod secrets;
+mod steer;
 mod tokens;
 mod trace;
 mod watch;
@@ -143,6 +145,10 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(jobs::submit, job_list::list))
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::cancel))
+        .routes(routes!(steer::hold))
+        .routes(routes!(steer::release))
+        .routes(routes!(steer::requeue))
+        .routes(routes!(steer::edit))
         .routes(routes!(explain::explain))
         .routes(routes!(pace::progress))
         .routes(routes!(logs::logs))
@@ -160,6 +166,7 @@ fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(queue::queue))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(audit::list))
         .routes(routes!(secrets::list))
         .routes(routes!(secrets::set, secrets::remove))
         .routes(routes!(trace::trace))

@@ -28,7 +28,7 @@ pub(super) struct Drain {
     evict: bool,
 }
 
-#[utoipa::path(get, path = "/v1/nodes", security(("token" = [])), responses((status = 200, body = NodeList)))]
+#[utoipa::path(get, path = "/v1/nodes", operation_id = "list_nodes", security(("token" = [])), responses((status = 200, body = NodeList)))]
 pub(super) async fn list(State(site): State<Arc<Site>>, Reader(_): Reader) -> Answer<NodeList> {
     let nodes = site.board().glance().nodes;
     Answer(NodeList { nodes: nodes.iter().map(|node| NodeView::clone(node)).collect() })
@@ -105,7 +105,7 @@ pub(super) async fn resume(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[utoipa::path(post, path = "/v1/nodes/{name}/revoke", security(("token" = [])),
+#[utoipa::path(post, path = "/v1/nodes/{name}/revoke", operation_id = "revoke_node", security(("token" = [])),
     params(("name" = String, Path, description = "The node")),
     responses((status = 204, description = "Its certificates are void and its connection is closed"),
         (status = 403, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
@@ -137,12 +137,13 @@ pub(super) async fn revoke(
 /// How a node is removed.
 #[derive(Clone, Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Removal {
     /// Also while it is up.
     force: bool,
 }
 
-#[utoipa::path(delete, path = "/v1/nodes/{name}", security(("token" = [])),
+#[utoipa::path(delete, path = "/v1/nodes/{name}", operation_id = "remove_node", security(("token" = [])),
     params(("name" = String, Path, description = "The node"), Removal),
     responses((status = 204, description = "It is forgotten once nothing runs there any more, and its name is free"),
         (status = 403, body = ErrorView), (status = 404, body = ErrorView),

@@ -26,10 +26,11 @@ pub(super) async fn queue(
     State(site): State<Arc<Site>>,
     Reader(caller): Reader,
 ) -> Result<Answer<QueueView>, Problem> {
-    let waiting: Vec<u64> = {
+    let (waiting, hidden) = {
         let board = site.board();
-        let theirs = board.jobs.values().filter(|job| visible(&caller, &job.user));
-        theirs.filter(|job| WAITING.contains(&job.state.as_str())).map(|job| job.id).collect()
+        let waiting = board.jobs.values().filter(|job| WAITING.contains(&job.state.as_str()));
+        let (theirs, others): (Vec<_>, Vec<_>) = waiting.partition(|job| visible(&caller, &job.user));
+        (theirs.iter().map(|job| job.id).collect::<Vec<u64>>(), others.len() as u64)
     };
     let (mut jobs, begun) = (Vec::new(), Instant::now());
     for id in waiting.iter().take(EXPLAINED) {
@@ -44,5 +45,5 @@ pub(super) async fn queue(
             Err(refusal) => return Err(refusal.into()),
         }
     }
-    Ok(Answer(QueueView { waiting: waiting.len() as u64, jobs }))
+    Ok(Answer(QueueView { waiting: waiting.len() as u64, jobs, hidden }))
 }

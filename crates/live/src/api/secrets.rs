@@ -38,7 +38,7 @@ pub(super) async fn set(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[utoipa::path(get, path = "/v1/secrets", security(("token" = [])),
+#[utoipa::path(get, path = "/v1/secrets", operation_id = "list_secrets", security(("token" = [])),
     responses((status = 200, body = SecretList, description = "One's own, without their values")))]
 pub(super) async fn list(
     State(site): State<Arc<Site>>,
@@ -48,7 +48,7 @@ pub(super) async fn list(
     Ok(Answer(SecretList { secrets }))
 }
 
-#[utoipa::path(delete, path = "/v1/secrets/{name}", security(("token" = [])),
+#[utoipa::path(delete, path = "/v1/secrets/{name}", operation_id = "remove_secret", security(("token" = [])),
     params(("name" = String, Path, description = "Which")),
     responses((status = 204, description = "It is gone; jobs that ask for it do not start any more"),
         (status = 404, body = ErrorView)))]

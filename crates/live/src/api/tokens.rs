@@ -19,7 +19,7 @@ use crate::views::{ErrorView, NewToken, TokenList, TokenRequest};
 /// A hundred years: what is longer is for ever.
 const EXPIRES_MAX_S: f64 = 100.0 * 365.0 * 86_400.0;
 
-#[utoipa::path(get, path = "/v1/tokens", security(("token" = [])),
+#[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens", security(("token" = [])),
     responses((status = 200, body = TokenList, description = "One's own; all for admins")))]
 pub(super) async fn list(State(site): State<Arc<Site>>, Reader(caller): Reader) -> Answer<TokenList> {
     let user = (!caller.who.admin).then_some(caller.who.user.as_str());
@@ -46,7 +46,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Answer(token)))
 }
 
-#[utoipa::path(delete, path = "/v1/tokens/{id}", security(("token" = [])),
+#[utoipa::path(delete, path = "/v1/tokens/{id}", operation_id = "revoke_token", security(("token" = [])),
     params(("id" = String, Path, description = "Its public number")),
     responses((status = 204, description = "It is good no more"),
         (status = 403, body = ErrorView, description = "It allows more than the caller's own token"),

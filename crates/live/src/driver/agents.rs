@@ -1,13 +1,14 @@
-//! The agents that ever joined: what they offer, whether they are there, and which of the engine's nodes they are.
-//! A node of the engine has devices of one kind, so an agent with two kinds is two of them.
+//! The agents that ever joined: what they offer, whether they are there, and which of the engine's nodes they are. An agent
+//! is one node with a pool for each of its groups. One that joined when nodes had one kind is still a node for each.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState};
+use yard_core::cluster::{Mask, NODE_DEVICES_MAX, NodeState, Slice};
 use yard_core::ids::{AgentId, JobId, NodeId};
+use yard_core::part::Held;
 use yard_core::units::Span;
 
 use super::cards::{Cards, Place};
@@ -32,8 +33,9 @@ pub(super) struct Agent {
     pub(super) audience: Option<Audience>,
     /// How its cards are doing, as it last said.
     pub(super) cards: Cards,
-    /// The engine's node of each group.
+    /// The engine's nodes that it is, and where each group's devices are among theirs.
     pub(super) nodes: Vec<NodeId>,
+    pub(super) places: Vec<GroupPlace>,
     /// Nodes it was before it changed, whose jobs still have to stop.
     pub(super) retiring: Vec<NodeId>,
     pub(super) link: Option<Link>,
@@ -58,6 +60,13 @@ pub(super) struct Agent {
     holders: BTreeMap<(u32, u32), BTreeSet<JobId>>,
 }
 
+/// Where a group's devices are: behind this many others of a node of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupPlace {
+    pub(super) node: NodeId,
+    pub(super) first: u32,
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -69,6 +78,7 @@ pub(super) struct Link {
 
 impl Agent {
     pub(super) fn new(row: NodeRow, nodes: Vec<NodeId>, now: Span) -> Agent {
+        let places = places(&nodes, &row.groups);
         Agent {
             name: row.name,
             address: row.address,
@@ -77,6 +87,7 @@ impl Agent {
             audience: row.audience,
             cards: Cards::default(),
             nodes,
+            places,
             retiring: Vec::new(),
             link: None,
             heard: now,
@@ -129,6 +140,31 @@ impl Agent {
         self.groups.len() == groups.len() && self.groups.iter().zip(groups).all(like)
     }
 
+    /// It is these nodes from now on.
+    pub(super) fn become_nodes(&mut self, nodes: Vec<NodeId>, groups: &[Group]) {
+        self.places = places(&nodes, groups);
+        self.nodes = nodes;
+    }
+
+    /// Which of a group's devices are among these of a node, if any are.
+    fn held(&self, node: NodeId, mask: Mask) -> Option<Held> {
+        let groups = (0..).zip(&self.groups).zip(&self.places);
+        groups.filter(|(_, place)| place.node == node).find_map(|((group, own), place)| {
+            let all = low_bits(own.devices.len() as u32);
+            let mask = mask.checked_shr(place.first).unwrap_or(0) & all;
+            (mask != 0).then_some(Held { group, mask })
+        })
+    }
+
+    /// The devices of each of its nodes that are out of service.
+    pub(super) fn bad(&self) -> Vec<(NodeId, Mask)> {
+        let of_node = |node: &NodeId| {
+            let groups = self.groups.iter().zip(&self.places).filter(|(_, place)| place.node == *node);
+            (*node, groups.fold(0, |mask, (group, place)| mask | bad(group) << place.first))
+        };
+        self.nodes.iter().map(of_node).collect()
+    }
+
     /// Whether a group's devices are cards, which processes keep to themselves.
     pub(super) fn has_cards(&self, group: u32) -> bool {
         self.groups
@@ -164,6 +200,7 @@ impl Agent {
             reason,
             address: self.address.clone(),
             devices: devices.collect(),
+            resources: Vec::new(),
             heard_s: Some(Span(now.0.saturating_sub(self.heard.0)).secs()),
         }
     }
@@ -223,7 +260,7 @@ pub(super) struct Agents {
     pub(super) list: Vec<Agent>,
     by_name: BTreeMap<String, AgentId>,
     by_connection: BTreeMap<u64, AgentId>,
-    of_node: BTreeMap<NodeId, (AgentId, u32)>,
+    of_node: BTreeMap<NodeId, AgentId>,
     connections: u64,
 }
 
@@ -238,8 +275,8 @@ impl Agents {
 
     /// Notes which nodes an agent is, after they changed.
     pub(super) fn index(&mut self, id: AgentId) {
-        for (group, node) in (0..).zip(&self.list[id.index()].nodes) {
-            self.of_node.insert(*node, (id, group));
+        for node in &self.list[id.index()].nodes {
+            self.of_node.insert(*node, id);
         }
     }
 
@@ -248,6 +285,7 @@ impl Agents {
         let agent = self.get_mut(id);
         agent.holders.clear();
         agent.cards = Cards::default();
+        agent.places.clear();
         let nodes = std::mem::take(&mut agent.nodes);
         nodes.iter().for_each(|node| self.retire(id, *node));
         nodes
@@ -255,7 +293,7 @@ impl Agents {
 
     /// A node that an agent was: its jobs are the agent's still, its devices are no group any more.
     pub(super) fn retire(&mut self, id: AgentId, node: NodeId) {
-        self.of_node.insert(node, (id, u32::MAX));
+        self.of_node.insert(node, id);
         let retiring = &mut self.get_mut(id).retiring;
         if !retiring.contains(&node) {
             retiring.push(node);
@@ -274,9 +312,16 @@ impl Agents {
         self.by_name.get(name).copied()
     }
 
-    /// Whose node it is, and which of its groups.
-    pub(super) fn of_node(&self, node: NodeId) -> Option<(AgentId, u32)> {
+    /// Whose node it is.
+    pub(super) fn of_node(&self, node: NodeId) -> Option<AgentId> {
         self.of_node.get(&node).copied()
+    }
+
+    /// Whose devices these are, as the agent knows them. Those of a node that it was once are in no group of it.
+    pub(super) fn holder_of(&self, slice: &Slice) -> Option<(AgentId, Held)> {
+        let agent = self.of_node(slice.node)?;
+        let former = Held { group: u32::MAX, mask: slice.mask };
+        Some((agent, self.get(agent).held(slice.node, slice.mask).unwrap_or(former)))
     }
 
     pub(super) fn of_connection(&self, connection: u64) -> Option<AgentId> {
@@ -309,6 +354,7 @@ impl Agents {
         (agent.gone, agent.removing, agent.state) = (true, false, NodeState::Down);
         agent.groups.clear();
         agent.nodes.clear();
+        agent.places.clear();
         let name = agent.name.clone();
         self.by_name.remove(&name);
     }
@@ -330,8 +376,26 @@ impl Agents {
     }
 }
 
-/// What the engine calls the node of a group.
-pub(super) fn node_name(agent: &str, groups: &[Group], group: usize) -> String {
+/// Where each group's devices are: all on one node, or each on its own.
+fn places(nodes: &[NodeId], groups: &[Group]) -> Vec<GroupPlace> {
+    if let [node] = nodes {
+        let mut next = 0;
+        let place = |group: &Group| {
+            let first = next;
+            next += group.devices.len() as u32;
+            GroupPlace { node: *node, first }
+        };
+        return groups.iter().map(place).collect();
+    }
+    nodes.iter().map(|node| GroupPlace { node: *node, first: 0 }).collect()
+}
+
+fn low_bits(count: u32) -> Mask {
+    if count >= Mask::BITS { Mask::MAX } else { (1 << count) - 1 }
+}
+
+/// What the engine called the node of a group when nodes had one kind.
+pub(super) fn former_name(agent: &str, groups: &[Group], group: usize) -> String {
     if groups.len() == 1 { agent.to_owned() } else { format!("{agent}/{}", groups[group].kind) }
 }
 
@@ -363,9 +427,19 @@ pub(super) fn check(hello: &Hello) -> Result<(), String> {
     {
         return Err(format!("the kind {kind:?} of its devices is no plain word, or comes twice"));
     }
-    let sizes = 1..=NODE_DEVICES_MAX as usize;
-    if hello.groups.is_empty() || hello.groups.iter().any(|group| !sizes.contains(&group.devices.len())) {
-        return Err(format!("a node offers 1 to {NODE_DEVICES_MAX} devices of each kind"));
+    if let Some(name) = hello.resources.keys().find(|name| !word(name)) {
+        return Err(format!(
+            "{:?} is no name for a resource; use letters, digits, '-', '_' and '.'",
+            hellos::shortened(name.clone(), NAME_MAX)
+        ));
+    }
+    let all: usize = hello.groups.iter().map(|group| group.devices.len()).sum();
+    if hello.groups.iter().any(|group| group.devices.is_empty())
+        || !(1..=NODE_DEVICES_MAX as usize).contains(&all)
+    {
+        return Err(format!(
+            "a node offers 1 to {NODE_DEVICES_MAX} devices, processor slots (--cpu-slots) among them, and this one {all}"
+        ));
     }
     Ok(())
 }
@@ -396,20 +470,25 @@ mod tests {
             paused: vec![],
             abilities: Abilities::default(),
             host: String::new(),
+            resources: BTreeMap::new(),
         }
     }
 
     #[test]
     fn what_an_agent_says_is_checked() {
-        assert_eq!(check(&hello("n-1.lab", &[("a100", 8), ("cpu", 128)])), Ok(()));
+        assert_eq!(check(&hello("n-1.lab", &[("a100", 8), ("cpu", 120)])), Ok(()));
         for bad in ["", "a/b", "a b", "..", "é", &"n".repeat(129)] {
             assert!(check(&hello(bad, &[("a100", 8)])).is_err(), "{bad:?}");
         }
         assert!(check(&hello("n", &[])).is_err());
         assert!(check(&hello("n", &[("a100", 0)])).is_err());
-        assert!(check(&hello("n", &[("a100", 129)])).is_err());
+        assert!(check(&hello("n", &[("a100", 8), ("cpu", 121)])).is_err());
         assert!(check(&hello("n", &[("a100", 1), ("a100", 1)])).is_err());
         assert!(check(&hello("n", &[("a/b", 1)])).is_err());
+        for name in ["", "a b", "\u{1b}[2J", &"n".repeat(129)] {
+            let resources = [(name.to_owned(), 1)].into();
+            assert!(check(&Hello { resources, ..hello("n", &[("a100", 1)]) }).is_err(), "{name:?}");
+        }
         assert!(check(&Hello { version: 0, ..hello("n", &[("a100", 1)]) }).is_err());
     }
 }

@@ -98,7 +98,7 @@ fn stand_in(input: Input) -> Input {
             spec.shapes = [].into();
             Input::Submit(spec)
         }
-        numbered @ (Input::Kind(_) | Input::Node(NodeChange::Join(_))) => numbered,
+        numbered @ (Input::Kind(_) | Input::Resource(_) | Input::Node(NodeChange::Join(_))) => numbered,
         _ => Input::Tick,
     }
 }

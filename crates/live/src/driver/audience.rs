@@ -114,6 +114,7 @@ mod tests {
             paused: vec![],
             abilities: Abilities { only_user, ..Abilities::default() },
             host: String::new(),
+            resources: std::collections::BTreeMap::new(),
         }
     }
 

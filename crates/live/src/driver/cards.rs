@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use yard_core::ids::{AgentId, JobId};
 use yard_core::job::Usage;
 use yard_core::message::{Input, News, Report};
+use yard_core::part::Held;
 use yard_core::part::PartId;
 use yard_core::units::Span;
 
@@ -140,9 +141,9 @@ impl Driver {
         let (_, placement) = self.records.all.get(&job)?.held.as_ref()?;
         let mut least = Span(u64::MAX);
         for slice in &placement.0 {
-            let (agent, group) = self.agents.of_node(slice.node)?;
+            let (agent, Held { group, mask }) = self.agents.holder_of(slice)?;
             let cards = &self.agents.get(agent).cards;
-            for device in devices(slice.mask) {
+            for device in devices(mask) {
                 least = least.min(cards.idle((group, device), job, now)?);
             }
         }

@@ -33,7 +33,8 @@ impl Driver {
             Ok(None) => {}
             Err(refusal) => return drop(reply.send(Err(refusal))),
         }
-        let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() };
+        let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() }
+            .counting(self.resources());
         let spec = self
             .serves(&who.user)
             .and_then(|()| self.room_for(&who.user, &request))
@@ -190,8 +191,10 @@ impl Driver {
     /// Nodes with devices of this kind that take jobs, those first whose jobs cost least to stop.
     pub(super) fn cheapest(&self, kind: &str, count: u32) -> Result<Vec<String>, Refusal> {
         let view = self.engine.view();
-        let of_kind =
-            |node: &Node| view.kinds.get(node.spec.kind) == Some(kind) && node.state == NodeState::Up;
+        let of_kind = |node: &Node| {
+            node.spec.pools.iter().any(|pool| view.kinds.get(pool.kind) == Some(kind))
+                && node.state == NodeState::Up
+        };
         let among: Vec<NodeId> =
             view.nodes.iter().filter(|(_, node)| of_kind(node)).map(|(id, _)| id).collect();
         if among.is_empty() {
@@ -201,7 +204,7 @@ impl Driver {
         }
         let nodes = self.engine.cheapest(&among, count as usize);
         let agents = nodes.into_iter().filter_map(|node| self.agents.of_node(node));
-        Ok(agents.map(|(agent, _)| self.agents.get(agent).name.clone()).collect())
+        Ok(agents.map(|agent| self.agents.get(agent).name.clone()).collect())
     }
 
     /// A job as it is.

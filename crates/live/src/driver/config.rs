@@ -81,6 +81,8 @@ pub trait Meter: Send + Sync {
     fn round(&self, _took: Duration) {}
     /// The policy answered.
     fn plan(&self, _took: Duration) {}
+    /// For so long no device has been held though a job that could run waits.
+    fn wasted(&self, _time: Duration) {}
     /// Inputs became durable.
     fn commit(&self, _took: Duration) {}
 }

@@ -5,6 +5,7 @@ use yard_core::gang::ToGang;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobState};
 use yard_core::message::{Effect, Event, Input, News, Outcome, Report, Why};
+use yard_core::part::Held;
 use yard_core::units::{Span, Time};
 
 use super::Driver;
@@ -107,6 +108,11 @@ impl Driver {
                 self.forecaster.ended(now, *job, *state);
                 self.end_job(now, *job, before, *state, None);
             }
+            Event::Edited { job } => {
+                self.records.all.get_mut(job).into_iter().for_each(|record| record.edited = true);
+                self.changed_jobs.insert(*job);
+            }
+            Event::Held { job } | Event::Released { job } => _ = self.changed_jobs.insert(*job),
             Event::Orphaned { job, after } => {
                 if let Some(record) = self.records.all.get_mut(job) {
                     record.orphaned(*after);
@@ -131,8 +137,7 @@ impl Driver {
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),
             Event::Node { node, .. } => {
-                let agent = self.agents.of_node(*node);
-                self.changed_agents.extend(agent.map(|(agent, _)| agent));
+                self.changed_agents.extend(self.agents.of_node(*node));
             }
             Event::Freed { placement, .. } => {
                 self.devices_held = self.devices_held.saturating_sub(placement.devices() as u64);
@@ -155,8 +160,8 @@ impl Driver {
         self.records.holding.insert(job);
         self.changed_jobs.insert(job);
         for slice in &placement.0 {
-            let Some((agent, group)) = self.agents.of_node(slice.node) else { continue };
-            devices(slice.mask).for_each(|device| self.agents.get_mut(agent).hold(group, device, job));
+            let Some((agent, Held { group, mask })) = self.agents.holder_of(slice) else { continue };
+            devices(mask).for_each(|device| self.agents.get_mut(agent).hold(group, device, job));
             self.changed_agents.insert(agent);
         }
     }
@@ -166,8 +171,8 @@ impl Driver {
         self.records.holding.remove(&job);
         let held = self.records.all.get_mut(&job).and_then(|record| record.held.take());
         for slice in held.into_iter().flat_map(|(_, placement)| placement.0) {
-            let Some((agent, group)) = self.agents.of_node(slice.node) else { continue };
-            devices(slice.mask).for_each(|device| self.agents.get_mut(agent).put_down(group, device, job));
+            let Some((agent, Held { group, mask })) = self.agents.holder_of(&slice) else { continue };
+            devices(mask).for_each(|device| self.agents.get_mut(agent).put_down(group, device, job));
             self.changed_agents.insert(agent);
         }
     }

@@ -10,6 +10,7 @@ use yard_core::units::Time;
 
 use super::Driver;
 use super::jobs::{devices, state_name};
+use super::machines::{kind_of, named};
 use crate::views::EventView;
 
 /// Events of one input that can be told apart: their numbers are those of the inputs, times this.
@@ -59,6 +60,9 @@ impl Driver {
             Event::Rejected { job: id, reason, earliest } => {
                 job("rejected", id, json!({ "reason": reason, "earliest": earliest.map(Time::secs) }))
             }
+            Event::Held { job: id } => job("held", id, self.held_by(*id)),
+            Event::Released { job: id } => job("released", id, json!({})),
+            Event::Edited { job: id } => job("edited", id, json!({})),
             Event::Orphaned { job: id, after } => job("orphaned", id, json!({ "after": after.0 })),
             Event::Granted { lease, jobs, placement } => {
                 let detail = json!({
@@ -102,6 +106,11 @@ impl Driver {
         }
     }
 
+    fn held_by(&self, job: JobId) -> Value {
+        let by = self.records.all.get(&job).and_then(|record| record.facts.held.as_ref());
+        by.map_or(json!({}), |by| json!({ "by": by.user, "reason": by.reason }))
+    }
+
     fn stop(&self, job: JobId, steps: f64, outcome: Outcome) -> Value {
         let facts = self.records.all.get(&job).map(|record| &record.facts);
         let outcome = match outcome {
@@ -125,7 +134,7 @@ impl Driver {
         node: NodeId,
         change: NodeNews,
     ) -> (&'static str, Option<JobId>, Option<String>, Value) {
-        let agent = self.agents.of_node(node).map(|(agent, _)| self.agents.get(agent));
+        let agent = self.agents.of_node(node).map(|agent| self.agents.get(agent));
         let reason = agent.and_then(|agent| agent.state_now().1);
         let name = self.engine.nodes().get(node).spec.name.clone();
         ("node", None, Some(name), json!({ "change": change, "reason": reason }))
@@ -133,14 +142,13 @@ impl Driver {
 
     fn places(&self, placement: &Placement) -> Value {
         let place = |slice: &yard_core::cluster::Slice| {
-            let name = &self.engine.nodes().get(slice.node).spec.name;
-            json!({ "node": name, "devices": devices(slice.mask).collect::<Vec<_>>() })
+            let (name, mask) = named(self.engine.nodes(), self.engine.kinds(), slice);
+            json!({ "node": name, "devices": devices(mask).collect::<Vec<_>>() })
         };
         placement.0.iter().map(place).collect()
     }
 
     fn kind_of(&self, placement: &Placement) -> Option<&str> {
-        let node = placement.0.first()?.node;
-        Some(self.engine.kinds().name(self.engine.nodes().get(node).spec.kind))
+        kind_of(self.engine.nodes(), self.engine.kinds(), placement)
     }
 }

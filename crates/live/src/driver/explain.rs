@@ -19,8 +19,15 @@ impl Driver {
         let state = format!("{:?}", run.state).to_lowercase();
         let names = Names {
             kind: &|kind| self.engine.kinds().name(kind).to_owned(),
+            resource: &|resource| self.engine.resources().name(resource).to_owned(),
             node: &|node| self.engine.nodes().get(node).spec.name.clone(),
         };
-        Some(words(&told, &state, self.engine.now(), &names))
+        let mut explanation = words(&told, &state, self.engine.now(), &names);
+        if let Some(record) = self.records.all.get(&job).filter(|_| run.held) {
+            let held = record.held();
+            explanation.text = format!("The job is {held}. It gets no devices until it is released.");
+            explanation.remedies = vec![format!("release it: yard release {job}")];
+        }
+        Some(explanation)
     }
 }

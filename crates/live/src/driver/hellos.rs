@@ -118,6 +118,7 @@ mod tests {
             paused: vec![],
             abilities: Abilities::default(),
             host: "boot-1".into(),
+            resources: std::collections::BTreeMap::new(),
         }
     }
 

@@ -14,9 +14,11 @@ use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
 use super::cards::idle_reason;
+use super::machines::{kind_of, named};
+use super::waiting;
 use crate::explain;
 use crate::request::JobRequest;
-use crate::store::{Facts, JobRow};
+use crate::store::{Facts, HeldBy, JobRow};
 use crate::translate;
 use crate::views::{JobView, LengthView};
 
@@ -42,12 +44,16 @@ pub(super) struct Record {
     orphaned: Option<JobId>,
     /// When it last said how far it is.
     heard: Option<Time>,
+    /// It was edited, and what it asks for now is not in its request yet.
+    pub(super) edited: bool,
     /// Its agent has stopped it for a moment.
     pub(super) hushed: bool,
     /// When the engine was last told.
     pub(super) reported: Option<Time>,
     /// When the engine last heard of its steps.
     pub(super) trained: Option<Time>,
+    /// The loss that it reported and that is not on the board yet.
+    pub(super) loss: Option<f64>,
 }
 
 impl Record {
@@ -59,6 +65,7 @@ impl Record {
             tenant: request.tenant.clone(),
             state: state_name(JobState::Pending),
             reason: None,
+            held_by: None,
             gpus: request.gpus.or(request.min_gpus).unwrap_or(1),
             kind: None,
             nodes: Vec::new(),
@@ -85,6 +92,7 @@ impl Record {
             length: None,
             estimate: None,
             request: None,
+            log_end: None,
             warnings: Vec::new(),
         };
         let facts = Facts::default();
@@ -97,9 +105,11 @@ impl Record {
             outcome: None,
             orphaned: None,
             heard: None,
+            edited: false,
             hushed: false,
             reported: None,
             trained: None,
+            loss: None,
         }
     }
 
@@ -165,6 +175,7 @@ impl Record {
         view.executed_s = run.executed_at(now).secs();
         (view.starts, view.preemptions) = (run.starts, run.preemptions);
         (view.migrations, view.failures) = (run.migrations, run.failures);
+        view.held_by = self.facts.held.as_ref().filter(|_| run.held).map(|by| by.user.clone());
         view.frozen = run.home.as_deref().map_or_else(Vec::new, |home| places(engine, home));
         match &self.held {
             Some((_, placement)) => {
@@ -189,8 +200,9 @@ impl Record {
     }
 
     /// Why it is in the state it is in, where there is something to say.
-    fn waits_for(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> Option<String> {
+    pub(super) fn waits_for(&self, engine: &Engine, run: &JobRun, spec: &JobSpec) -> Option<String> {
         match run.state {
+            JobState::Pending | JobState::Suspended if run.held => Some(self.held()),
             JobState::Suspending => run.stopping.map(|why| format!("stopping: {}", self.because(why))),
             JobState::Pending | JobState::Suspended if run.held_until.is_some() => {
                 Some(self.held_back(engine, run, spec))
@@ -202,11 +214,28 @@ impl Record {
                 let (at, most) = (run.failures, spec.failures_max.saturating_add(1));
                 Some(format!("failure {at} of {most}: {}", self.exit()))
             }
-            JobState::Suspended => self.why.as_ref().map(|(why, _)| self.because(*why)),
+            JobState::Suspended if self.stopped_by().is_some() => {
+                self.stopped_by().map(|why| self.because(why))
+            }
+            JobState::Pending | JobState::Suspended => Some(waiting::wanted(engine, spec)),
             JobState::Running if self.hushed => {
-                Some("sleeps on its card: it slows a guaranteed job there".into())
+                Some("paused: it was slowing a guaranteed job on its GPU".into())
             }
             _ => None,
+        }
+    }
+
+    /// What it was stopped for, where it still waits because of that: not once it is released, or may start again.
+    fn stopped_by(&self) -> Option<Why> {
+        self.why.as_ref().map(|(why, _)| *why).filter(|why| !matches!(why, Why::Held | Why::Requeued))
+    }
+
+    /// Who holds it, and what for.
+    pub(super) fn held(&self) -> String {
+        match &self.facts.held {
+            Some(HeldBy { user, reason: Some(reason), .. }) => format!("held by {user}: {reason}"),
+            Some(HeldBy { user, .. }) => format!("held by {user}"),
+            None => "held".into(),
         }
     }
 
@@ -245,6 +274,7 @@ impl Record {
             self.view.failures = run.failures + crashed as u32;
         }
         (self.view.nodes, self.view.rate, self.view.idle_s) = (Vec::new(), None, None);
+        self.view.held_by = None;
         self.view.length = None;
         self.view.state = state_name(state);
         self.view.ended_at = Some(now.secs());
@@ -294,6 +324,9 @@ impl Record {
 
     /// What it was stopped for, with the jobs that got its devices.
     fn because(&self, why: Why) -> String {
+        if why == Why::Held {
+            return self.held();
+        }
         let to = self.why.as_ref().filter(|(last, _)| *last == why).map_or(&[][..], |(_, to)| to);
         because(why, to)
     }
@@ -345,6 +378,19 @@ impl Records {
         Some(record)
     }
 
+    /// A job asks for something else from now on.
+    pub(super) fn rewrite(&mut self, id: JobId, request: Arc<JobRequest>) {
+        let Some(mut record) = self.remove(id) else { return };
+        record.view.name = translate::name(&request).unwrap_or_default();
+        (record.view.priority, record.view.deadline) = (request.priority, request.deadline);
+        record.request = request;
+        let holds = record.held.is_some();
+        self.insert(id, record);
+        if holds {
+            self.holding.insert(id);
+        }
+    }
+
     /// How much a user has that is not over.
     pub(super) fn of_user(&self, user: &str) -> Sum {
         self.by_user.get(user).copied().unwrap_or_default()
@@ -391,30 +437,33 @@ pub(super) fn devices(mask: Mask) -> impl Iterator<Item = u32> {
 /// `node[device,…]` for each node.
 fn places(engine: &Engine, placement: &Placement) -> Vec<String> {
     let place = |slice: &yard_core::cluster::Slice| {
-        let list: Vec<_> = devices(slice.mask).map(|device| device.to_string()).collect();
-        format!("{}[{}]", engine.nodes().get(slice.node).spec.name, list.join(","))
+        let (name, mask) = named(engine.nodes(), engine.kinds(), slice);
+        let list: Vec<_> = devices(mask).map(|device| device.to_string()).collect();
+        format!("{name}[{}]", list.join(","))
     };
     placement.0.iter().map(place).collect()
 }
 
 fn kind(engine: &Engine, placement: &Placement) -> Option<String> {
-    let first = placement.0.first()?;
-    Some(engine.kinds().name(engine.nodes().get(first.node).spec.kind).to_owned())
+    kind_of(engine.nodes(), engine.kinds(), placement).map(str::to_owned)
 }
 
 fn because(why: Why, to: &[JobId]) -> String {
     let gets = match to {
         [] => None,
         [one] => Some(format!("job {one}")),
-        [one, rest @ ..] => Some(format!("job {one} and {} more", rest.len())),
+        [one, rest @ ..] => Some(format!("job {one} and {} others", rest.len())),
     };
     match (why, gets) {
-        (Why::Preempted, Some(gets)) => format!("{gets} goes first on its devices"),
-        (Why::Preempted, None) => "another job goes first".into(),
+        (Why::Preempted, Some(gets)) if to.len() == 1 => format!("{gets} is using its devices"),
+        (Why::Preempted, Some(gets)) => format!("{gets} are using its devices"),
+        (Why::Preempted, None) => "another job is using its devices".into(),
         (Why::Moved, Some(gets)) => format!("it goes on elsewhere, and {gets} gets its devices"),
         (Why::Moved, None) => "it goes on elsewhere".into(),
         (Why::Cancelled, _) => "it was cancelled".into(),
         (Why::Killed, _) => "it was cancelled with --force".into(),
+        (Why::Held, _) => "it is held".into(),
+        (Why::Requeued, _) => "it starts again from its last checkpoint".into(),
         (Why::Drained, _) => "its devices are taken out of service".into(),
         (Why::Lost, _) => "its node was lost".into(),
     }

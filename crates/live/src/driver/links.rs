@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use tokio::sync::mpsc;
-use yard_core::cluster::{KINDS_MAX, NodeSpec, NodeState};
+use yard_core::cluster::{KINDS_MAX, NodeState, Slice};
 use yard_core::gang::ToGang;
 use yard_core::ids::{AgentId, NodeId};
 use yard_core::job::Usage;
@@ -20,7 +20,7 @@ use super::hellos::{self, shortened};
 use super::staging::After;
 use crate::handle::{Refusal, Reply};
 use crate::store::NodeRow;
-use crate::wire::{Audience, FromAgent, Group, Hello, ToAgent};
+use crate::wire::{Audience, FromAgent, Hello, ToAgent};
 
 /// Beats that an agent may miss before it is taken to be out of reach.
 const MISSED_MAX: u64 = 3;
@@ -30,6 +30,7 @@ impl Driver {
         let hello = hellos::tidied(hello);
         let checked = agents::check(&hello)
             .and_then(|()| self.check_kinds(&hello))
+            .and_then(|()| self.check_resources(&hello))
             .and_then(|()| audience::check(&self.agents, &hello));
         if let Err(reason) = checked {
             let _ = link.try_send(ToAgent::Refused { reason: reason.clone() });
@@ -44,7 +45,7 @@ impl Driver {
                 agent
             }
             None => {
-                let nodes = self.join_all(&hello.name, &hello.groups);
+                let nodes = self.join_machine(&hello);
                 let (name, address) = (hello.name.clone(), hello.address.clone());
                 let row =
                     NodeRow { name, address, groups: hello.groups.clone(), drain: None, audience: None };
@@ -91,42 +92,35 @@ impl Driver {
     }
 
     fn rejoin(&mut self, agent: AgentId, hello: &Hello) {
-        if !self.agents.get(agent).offers(&hello.groups) {
+        if !self.agents.get(agent).offers(&hello.groups) || self.may_become_one(agent) {
             let old = self.agents.retire_all(agent);
             old.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Leave(*node))));
-            let nodes = self.join_all(&hello.name, &hello.groups);
+            let nodes = self.join_machine(hello);
             // Nothing new where jobs of the former devices still run.
             nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Drain(*node))));
             let changed = self.agents.get_mut(agent);
-            (changed.nodes, changed.state) = (nodes, NodeState::Draining);
+            changed.become_nodes(nodes, &hello.groups);
+            changed.state = NodeState::Draining;
             self.agents.index(agent);
         }
         let known = self.agents.get_mut(agent);
         (known.address, known.groups) = (hello.address.clone(), hello.groups.clone());
+        let nodes = known.nodes.clone();
+        self.tell_resources(&nodes, hello);
     }
 
-    fn join_all(&mut self, name: &str, groups: &[Group]) -> Vec<NodeId> {
-        let known = self.kinds().len();
-        let mut nodes = Vec::with_capacity(groups.len());
-        for (at, group) in groups.iter().enumerate() {
-            let (kind, devices) = (self.kind(&group.kind), group.devices.len() as u32);
-            let name = agents::node_name(name, groups, at);
-            let memory = group.devices.iter().map(|device| device.memory_mib).min().flatten();
-            let memory_mib = memory.map(|mib| u32::try_from(mib).unwrap_or(u32::MAX));
-            nodes.push(self.join(NodeSpec { name, kind, devices, rack: 0, memory_mib }));
-        }
-        if self.kinds().len() > known {
-            self.believe();
-        }
-        nodes
+    /// Whether an agent that joined when nodes had one kind can be one node from now on: nothing runs there.
+    fn may_become_one(&self, agent: AgentId) -> bool {
+        let nodes = &self.agents.get(agent).nodes;
+        let own = |slice: &Slice| nodes.contains(&slice.node);
+        nodes.len() > 1 && !self.engine.leases().any(|held| held.placement.0.iter().any(own))
     }
 
     /// Tells the engine which devices of an agent are out of service.
     fn tell_health(&mut self, agent: AgentId) {
         let agent = self.agents.get(agent);
-        for (node, group) in agent.nodes.iter().zip(&agent.groups) {
-            let bad = agents::bad(group);
-            self.staged.keep(Input::Node(NodeChange::Health { node: *node, bad }));
+        for (node, bad) in agent.bad() {
+            self.staged.keep(Input::Node(NodeChange::Health { node, bad }));
         }
     }
 
@@ -210,17 +204,17 @@ impl Driver {
 
     fn health(&mut self, id: AgentId, group: u32, device: u32, problem: Option<String>) {
         let agent = self.agents.get_mut(id);
+        let before = agent.bad();
         let Some(own) = agent.groups.get_mut(group as usize) else { return };
-        let before = agents::bad(own);
         let Some(known) = own.devices.get_mut(device as usize) else { return };
         let problem = problem.map(|text| shortened(text, hellos::WORDS_MAX));
         if known.problem == problem {
             return;
         }
         known.problem = problem;
-        let bad = agents::bad(own);
-        if let Some(node) = agent.nodes.get(group as usize).filter(|_| bad != before) {
-            self.staged.keep(Input::Node(NodeChange::Health { node: *node, bad }));
+        let news = agent.bad().into_iter().filter(|now| !before.contains(now));
+        for (node, bad) in news.collect::<Vec<_>>() {
+            self.staged.keep(Input::Node(NodeChange::Health { node, bad }));
         }
         let row = agent.row();
         self.staged.keep_node(row);

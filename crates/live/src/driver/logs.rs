@@ -12,7 +12,7 @@ use yard_core::ids::AgentId;
 use super::Driver;
 use super::clients::no_job;
 use crate::clock::now_us;
-use crate::handle::{LogRequest, LogStream, Refusal, Reply, Who};
+use crate::handle::{LogOf, LogRequest, LogStream, Refusal, Reply, Who};
 use crate::store::Ran;
 use crate::wire::{LOG_CREDIT, LOG_PIECE, ToAgent};
 
@@ -129,7 +129,7 @@ impl Driver {
     }
 
     fn open_log(&mut self, who: &Who, log: LogRequest) -> Result<LogStream, Refusal> {
-        let LogRequest { job, rank, stderr, tail, follow } = log;
+        let LogRequest { job, rank, of, tail, follow } = log;
         self.look_up_for(who, job)?;
         let ran = self.ran(job)?;
         let has = |ran: &&Ran| (ran.first..ran.first.saturating_add(ran.count)).contains(&rank);
@@ -149,7 +149,8 @@ impl Driver {
         };
         let stream = self.logs.begin(agent);
         let request = stream.request;
-        self.agents.get(agent).send(ToAgent::Logs { request, job, rank, stderr, tail, follow });
+        let (stderr, both) = (of == LogOf::Stderr, of == LogOf::Both);
+        self.agents.get(agent).send(ToAgent::Logs { request, job, rank, stderr, both, tail, follow });
         Ok(stream)
     }
 

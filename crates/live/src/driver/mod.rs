@@ -16,10 +16,12 @@ mod effects;
 mod events;
 mod explain;
 mod hellos;
+mod idling;
 mod jobs;
 mod limits;
 mod links;
 mod logs;
+pub(crate) mod machines;
 mod publish;
 mod recovery;
 mod removal;
@@ -27,8 +29,10 @@ mod replay;
 mod room;
 mod running;
 mod staging;
+mod steering;
 mod training;
 mod turn;
+mod waiting;
 mod what_if;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -45,9 +49,11 @@ use yard_core::{Engine, State};
 use self::agents::Agents;
 use self::clock::Clock;
 pub use self::config::{CardSharing, Config, Limits, Meter, NoMeter};
+use self::idling::Idling;
 use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};
+use self::waiting::Waiting;
 use crate::board::Board;
 use crate::forecaster::{Forecaster, MakePlacer};
 use crate::handle::{Ask, Handle, Reply};
@@ -95,6 +101,8 @@ pub struct Driver {
     devices_held: u64,
     /// When silent agents were last looked for, and jobs' times brought up to date.
     looked: Span,
+    waiting: Waiting,
+    idling: Idling,
     /// The input that the newest snapshot holds, and whether one is being packed.
     snapshot: u64,
     packing: bool,

@@ -7,8 +7,9 @@ use yard_core::ids::JobId;
 use yard_core::units::Time;
 
 use super::Driver;
+use super::agents::Agent;
 use crate::store::Derived;
-use crate::views::StatusView;
+use crate::views::{NodeView, StatusView};
 
 impl Driver {
     /// Puts on the board what this turn changed.
@@ -17,24 +18,29 @@ impl Driver {
         let mut views = Vec::with_capacity(changed.len());
         for job in changed {
             self.refresh(now, job);
-            views.extend(self.records.all.get(&job).map(|record| record.view.clone()));
+            let record = self.records.all.get_mut(&job);
+            views.extend(record.map(|record| (record.view.clone(), record.loss.take())));
         }
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
         let (elapsed, idle) = (self.clock.elapsed(), self.config.idle);
         let agents = std::mem::take(&mut self.changed_agents);
         let nodes = agents.iter().map(|agent| self.agents.get(*agent)).filter(|agent| !agent.gone);
-        let nodes: Vec<_> = nodes.map(|agent| agent.view(elapsed, idle)).collect();
+        let view =
+            |agent: &Agent| NodeView { resources: self.counted(&agent.nodes), ..agent.view(elapsed, idle) };
+        let nodes: Vec<_> = nodes.map(view).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         board.changes.begin(now.0);
-        for mut view in views {
+        for (mut view, loss) in views {
             board.changes.job(view.id);
-            board.pace(now, &view);
-            view.estimate = board.jobs.get(&view.id).and_then(|known| known.estimate);
+            board.pace(now, &view, loss);
+            // Nobody knows when a job that is held will start.
+            let known = board.jobs.get(&view.id).filter(|_| view.held_by.is_none());
+            view.estimate = known.and_then(|known| known.estimate);
             board.put_job(view);
         }
         for view in ended {
-            board.pace(now, &view);
+            board.pace(now, &view, None);
             if board.jobs.get(&view.id).is_none_or(|known| known.ended_at.is_none()) {
                 self.ended.push_back(view.id);
             }

@@ -14,7 +14,7 @@ use yard_core::message::Input;
 use yard_core::policy::Placer;
 use yard_core::units::Time;
 
-use super::agents::{Agent, node_name};
+use super::agents::{Agent, former_name};
 use super::aside::Replaying;
 use super::clock::Clock;
 use super::jobs::Record;
@@ -61,6 +61,8 @@ pub(super) fn recover(
         prices: Vec::new(),
         devices_held: 0,
         looked: Default::default(),
+        waiting: Default::default(),
+        idling: Default::default(),
         snapshot: seq,
         packing: false,
         forecaster: Default::default(),
@@ -174,7 +176,7 @@ impl Driver {
     /// Who came and how long they took, for forecasts. Jobs that no kind of today could serve say nothing.
     fn load_past(&mut self) -> Result<(), StoreError> {
         self.forecaster.forget();
-        let offers = self.agents.offers();
+        let offers = self.agents.offers().counting(self.resources());
         for row in self.store.newest_jobs(PAST_MAX)? {
             let spec = translate(&row.user, &row.request, self.kinds(), &*self.config.catalog, &offers);
             let Ok(spec) = spec else { continue };
@@ -205,13 +207,19 @@ impl Driver {
         view.step.filter(|_| spec.training.is_some()).map_or(view.executed_s * speed, |step| step as f64)
     }
 
-    /// The newest node of each group's name.
+    /// The newest node of the agent's name with all its kinds, else of each group's name.
     fn nodes_of(&self, row: &NodeRow) -> Vec<NodeId> {
         let newest = |name: String| {
             let named = self.engine.nodes().iter().filter(|(_, node)| node.spec.name == name);
             named.last().map(|(node, _)| node)
         };
-        (0..row.groups.len()).filter_map(|at| newest(node_name(&row.name, &row.groups, at))).collect()
+        let whole = newest(row.name.clone());
+        if let Some(node) =
+            whole.filter(|node| self.engine.nodes().get(*node).spec.pools.len() == row.groups.len())
+        {
+            return vec![node];
+        }
+        (0..row.groups.len()).filter_map(|at| newest(former_name(&row.name, &row.groups, at))).collect()
     }
 
     /// Nodes that agents were before their devices changed, and that jobs still hold.

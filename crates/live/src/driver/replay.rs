@@ -26,7 +26,7 @@ impl Driver {
             placer: how.placer,
             catalog: self.config.catalog.clone(),
             belief: self.engine.view().belief,
-            offers: self.agents.offers(),
+            offers: self.agents.offers().counting(self.resources()),
         })
     }
 }

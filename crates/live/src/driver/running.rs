@@ -2,7 +2,7 @@
 //! of a gang is reported to the engine in its own units.
 
 use smallvec::SmallVec;
-use yard_core::cluster::Placement;
+use yard_core::cluster::{Placement, ResourceId};
 use yard_core::gang::{FromGang, GangJob, GangNews, GangPart, Restored, ToGang};
 use yard_core::ids::{AgentId, JobId, LeaseId};
 use yard_core::job::Costs;
@@ -64,8 +64,7 @@ impl Driver {
     fn parts(&self, placement: &Placement, per_device: bool) -> Vec<GangPart> {
         let mut parts: Vec<(AgentId, SmallVec<[Held; 1]>)> = Vec::new();
         for slice in &placement.0 {
-            let (agent, group) = self.agents.of_node(slice.node).expect("a node that joined is some agent's");
-            let held = Held { group, mask: slice.mask };
+            let (agent, held) = self.agents.holder_of(slice).expect("a node that joined is some agent's");
             match parts.iter_mut().find(|(known, _)| *known == agent) {
                 Some((_, devices)) => devices.push(held),
                 None => parts.push((agent, SmallVec::from_elem(held, 1))),
@@ -154,6 +153,8 @@ impl Driver {
         let shape = self.engine.job_spec(job)?.shapes.get(run.shape as usize)?;
         let group = start.devices.first().map_or(0, |held| held.group) as usize;
         let agent = self.agents.get(agent);
+        let reserved = record.held.as_ref().zip(agent.nodes.first()).map(|((_, at), node)| at.host_on(*node));
+        let memory = reserved.map_or(0, |amounts| amounts.get(ResourceId::MEMORY));
         let kind = agent.groups.get(group).map(|group| group.kind.clone()).unwrap_or_default();
         let limits = limits(request, start, &kind, &agent.abilities, self.config.sharing);
         Some(Task {
@@ -170,6 +171,7 @@ impl Driver {
             accumulation: run.batch.map(|batch| batch.extra),
             memory_mib: request.memory_mib,
             cpus: request.cpus,
+            memory_part_mib: (request.memory_mib.is_none() && memory > 0).then_some(u64::from(memory)),
             kind,
             limits,
             secrets: Vec::new(),

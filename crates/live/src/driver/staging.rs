@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::cluster::{Kinds, NodeSpec, Resources};
 use yard_core::ids::{AgentId, JobId, KindId, LeaseId, NodeId};
 use yard_core::message::{Input, NodeChange};
 use yard_core::units::{Span, Time};
@@ -33,6 +33,8 @@ pub(super) struct Half {
     /// What their requests take in memory.
     bytes: usize,
     facts: Vec<(JobId, Facts)>,
+    /// What jobs ask for from now on.
+    requests: Vec<(JobId, Arc<JobRequest>)>,
     nodes: Vec<NodeRow>,
     /// Names of nodes that are forgotten.
     forgotten: Vec<String>,
@@ -42,7 +44,8 @@ pub(super) struct Half {
 
 impl Half {
     fn is_empty(&self) -> bool {
-        self.inputs.is_empty() && self.nodes.is_empty() && self.after.is_empty() && self.forgotten.is_empty()
+        let rows = self.requests.is_empty() && self.nodes.is_empty() && self.forgotten.is_empty();
+        rows && self.inputs.is_empty() && self.after.is_empty()
     }
 
     pub(super) fn input(&mut self, input: Input) {
@@ -55,11 +58,18 @@ impl Half {
         self.jobs.extend(other.jobs);
         self.bytes += other.bytes;
         self.facts.extend(other.facts);
+        self.requests.extend(other.requests);
         self.nodes.extend(other.nodes);
         self.forgotten.extend(other.forgotten);
         self.audit.extend(other.audit);
         self.after.extend(other.after);
     }
+}
+
+/// What a job asked for, and what it asks for from then on.
+pub(super) struct Edited {
+    pub(super) before: Arc<JobRequest>,
+    pub(super) after: Arc<JobRequest>,
 }
 
 /// What happens once it is durable.
@@ -68,6 +78,8 @@ pub(super) enum After {
     Submitted(JobId, Vec<String>, Reply<JobView>),
     /// A job was withdrawn.
     Cancelled(JobId, Reply<JobView>),
+    /// A job was held, released, started again or edited; with what it asked for before, where that changed.
+    Steered(JobId, Option<Edited>, Vec<String>, Reply<JobView>),
     /// A node was drained or resumed.
     Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
     /// A node is to be removed.
@@ -87,6 +99,7 @@ pub(super) struct Staged {
     pub(super) facts: BTreeSet<JobId>,
     keys: BTreeMap<(String, String), (JobId, Arc<JobRequest>)>,
     kinds: Option<Kinds>,
+    pub(super) resources: Option<Resources>,
     joins: u32,
     tick: bool,
 }
@@ -140,6 +153,35 @@ impl Staged {
         self.clients.input(input);
         self.clients.facts.push((job, facts));
         self.clients.after.push(After::Cancelled(job, reply));
+    }
+
+    pub(super) fn steer(
+        &mut self,
+        job: JobId,
+        (input, facts): (Input, Facts),
+        edited: Option<Edited>,
+        warnings: Vec<String>,
+        reply: Reply<JobView>,
+    ) {
+        self.clients.input(input);
+        self.clients.facts.push((job, facts));
+        self.clients.requests.extend(edited.as_ref().map(|edited| (job, edited.after.clone())));
+        self.clients.after.push(After::Steered(job, edited, warnings, reply));
+    }
+
+    /// What a job asks for after all.
+    pub(super) fn keep_request(&mut self, job: JobId, request: Arc<JobRequest>) {
+        self.agents.requests.push((job, request));
+    }
+
+    /// Whether a job will ask for something else once all that waits is durable.
+    pub(super) fn edits(&self, job: JobId) -> bool {
+        self.clients.requests.iter().any(|(other, _)| *other == job)
+    }
+
+    /// What will be known of a job once all that waits is durable, where that changes.
+    pub(super) fn facts_of(&self, job: JobId) -> Option<&Facts> {
+        self.clients.facts.iter().rfind(|(other, _)| *other == job).map(|(_, facts)| facts)
     }
 
     pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, evict: bool, reply: Reply<()>) {
@@ -281,7 +323,7 @@ impl Driver {
         let texts = batch.inputs.iter().map(|(_, text)| text.as_str());
         let inputs: Vec<&str> = tick.into_iter().chain(texts).collect();
         let (jobs, nodes, audit) = (&batch.jobs, &batch.nodes, &batch.audit);
-        let forgotten = &batch.forgotten;
+        let (forgotten, requests) = (&batch.forgotten, &batch.requests);
         let first = self.seq + 1;
         let inputs = &inputs;
         let write = Write {
@@ -291,6 +333,7 @@ impl Driver {
             inputs,
             jobs,
             facts: &facts,
+            requests,
             nodes,
             forgotten,
             audit,
@@ -305,13 +348,14 @@ impl Driver {
         self.tell_derived();
         self.staged.facts.clear();
         self.staged.keys.clear();
-        (self.staged.kinds, self.staged.joins, self.staged.tick) = (None, 0, false);
+        (self.staged.kinds, self.staged.resources) = (None, None);
+        (self.staged.joins, self.staged.tick) = (0, false);
         for job in batch.jobs {
             self.records.insert(job.id, Record::new(job.id, &job.user, job.request, now));
         }
         for (job, facts) in batch.facts {
             if let Some(record) = self.records.all.get_mut(&job) {
-                record.facts.cancelled = facts.cancelled;
+                (record.facts.cancelled, record.facts.held) = (facts.cancelled, facts.held);
             }
         }
         if let Some(beat) = beat {
@@ -335,6 +379,17 @@ impl Driver {
                 self.refresh(now, job);
                 self.answers.push((job, Vec::new(), reply));
             }
+            After::Steered(job, edited, warnings, reply) => {
+                if let Some(edited) = edited
+                    && !self.rewrite(job, edited)
+                {
+                    return drop(reply.send(Err(just_started(job))));
+                }
+                // Who holds it is not the engine's to say.
+                self.changed_jobs.insert(job);
+                self.refresh(now, job);
+                self.answers.push((job, warnings, reply));
+            }
             After::Drained(agent, drain, evict, reply) => {
                 self.agents.get_mut(agent).drain = drain;
                 if evict {
@@ -347,6 +402,17 @@ impl Driver {
             After::Connected(agent, hello, link, reply) => self.connected(now, agent, *hello, link, reply),
             After::Durable(lease, job) => self.durable(now, lease, job),
         }
+    }
+
+    /// A job asks for something else now, unless it got devices with the same batch: then what was written is taken back.
+    fn rewrite(&mut self, job: JobId, edited: Edited) -> bool {
+        let changed = self.records.all.get_mut(&job).is_some_and(|record| std::mem::take(&mut record.edited));
+        if changed {
+            self.records.rewrite(job, edited.after);
+        } else {
+            self.staged.keep_request(job, edited.before);
+        }
+        changed
     }
 
     /// Answers who submitted or cancelled, once the board shows it: who asks next must find it there.
@@ -376,7 +442,9 @@ impl Driver {
         for after in std::mem::take(&mut self.staged.clients).after {
             let refusal = Refusal::Unavailable(reason.clone());
             match after {
-                After::Submitted(_, _, reply) | After::Cancelled(_, reply) => {
+                After::Submitted(_, _, reply)
+                | After::Cancelled(_, reply)
+                | After::Steered(_, _, _, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
                 After::Drained(_, _, _, reply) | After::Removed(_, reply) => {
@@ -388,16 +456,26 @@ impl Driver {
     }
 }
 
+fn just_started(job: JobId) -> Refusal {
+    Refusal::Conflict(format!("job {job} has just got devices; yard hold {job} first, then edit it"))
+}
+
 /// How much of a batch is the agents'.
 struct Counts {
     inputs: usize,
+    requests: usize,
     nodes: usize,
     after: usize,
 }
 
 impl Counts {
     fn of(half: &Half) -> Counts {
-        Counts { inputs: half.inputs.len(), nodes: half.nodes.len(), after: half.after.len() }
+        Counts {
+            inputs: half.inputs.len(),
+            requests: half.requests.len(),
+            nodes: half.nodes.len(),
+            after: half.after.len(),
+        }
     }
 
     /// Takes out again what is the clients'.
@@ -407,6 +485,7 @@ impl Counts {
             jobs: std::mem::take(&mut batch.jobs),
             bytes: std::mem::take(&mut batch.bytes),
             facts: std::mem::take(&mut batch.facts),
+            requests: batch.requests.split_off(self.requests),
             nodes: batch.nodes.split_off(self.nodes),
             // Only what agents and the driver itself cause forgets a node.
             forgotten: Vec::new(),

@@ -20,6 +20,7 @@ impl Driver {
         let regime = self.regime_news(now, job, said);
         let news = [regime, self.trained_news(now, job, said), self.loss_news(now, job, said)];
         let Some(record) = self.records.all.get_mut(&job) else { return };
+        record.loss = loss_of(said).or(record.loss);
         let due = record.trained.is_none_or(|last| now - last >= self.config.progress);
         if due && news.iter().any(Option::is_some) {
             record.trained = Some(now);
@@ -37,7 +38,7 @@ impl Driver {
     }
 
     fn loss_news(&self, now: Time, job: JobId, said: Trained) -> Option<News> {
-        let loss = said.loss.filter(|loss| loss.is_finite() && *loss >= 0.0)?;
+        let loss = loss_of(said)?;
         Some(News::Loss { steps: self.engine.job(job)?.done_at(now), loss })
     }
 
@@ -65,4 +66,9 @@ impl Driver {
             self.agents.get(agent).send(ToAgent::Tune { part, batch });
         }
     }
+}
+
+/// The loss that a job reports, if it can be one.
+fn loss_of(said: Trained) -> Option<f64> {
+    said.loss.filter(|loss| loss.is_finite() && *loss >= 0.0)
 }

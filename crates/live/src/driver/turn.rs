@@ -120,6 +120,7 @@ impl Driver {
             Ask::Cancel { who, job, reason, force, reply } => {
                 self.take_cancel(&who, job, reason, force, reply);
             }
+            Ask::Steer { who, job, steering, reply } => self.take_steer(&who, job, steering, reply),
             Ask::Drain { who, node, drain, evict, reason, reply } => {
                 self.take_drain(&who, &node, drain.then_some(reason), evict, reply);
             }
@@ -167,6 +168,8 @@ impl Driver {
         self.call_off_logs();
         self.show_times(now);
         self.look_for_idle();
+        self.look_for_waiting();
+        self.look_for_waste();
     }
 
     /// Packs a snapshot on a thread of its own once enough happened since the last.
@@ -217,8 +220,7 @@ impl Driver {
     /// Whether nothing is left to wait for.
     fn is_ended(&self) -> bool {
         let Some((until, _)) = &self.ending else { return false };
-        let leaving =
-            |node| self.agents.of_node(node).is_some_and(|(agent, _)| self.agents.get(agent).leaving);
+        let leaving = |node| self.agents.of_node(node).is_some_and(|agent| self.agents.get(agent).leaving);
         let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| leaving(slice.node));
         let waits = self.staged.is_waiting() && self.failing.is_none();
         self.clock.elapsed() >= *until || !waits && !held()
@@ -233,7 +235,7 @@ impl Driver {
         let replies = self.ending.take().map(|(_, replies)| replies).unwrap_or_default();
         replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
         while let Ok(ask) = sources.asks.try_recv() {
-            if let Ask::Submit { reply, .. } | Ask::Cancel { reply, .. } = ask {
+            if let Ask::Submit { reply, .. } | Ask::Cancel { reply, .. } | Ask::Steer { reply, .. } = ask {
                 let _ = reply.send(Err(gone()));
             }
         }

@@ -27,6 +27,7 @@ impl Driver {
             moves: self.forecaster.moves(self.engine.now()),
             how,
             make,
+            quick: asked.quick,
             intervals: asked.intervals.unwrap_or(true),
             seed: self.seq,
         })
@@ -34,7 +35,9 @@ impl Driver {
 
     fn ways(&self, who: &Who, asked: &WhatIf) -> Result<Vec<Way>, Refusal> {
         match (&asked.job, &asked.drain, &asked.fail) {
-            (Some(job), None, None) => self.ways_of(who, job, asked.alternatives.unwrap_or(true)),
+            (Some(job), None, None) => {
+                self.ways_of(who, job, !asked.quick && asked.alternatives.unwrap_or(true))
+            }
             (None, Some(node), None) if asked.evict => {
                 self.node_way(node, "drained, its jobs moved", asked.at, NodeChange::Leave)
             }
@@ -53,7 +56,8 @@ impl Driver {
         self.priority(request)?;
         self.deadline(request)?;
         self.predecessors(who, request)?;
-        let offers = if Offers::matter(request) { self.agents.offers() } else { Offers::default() };
+        let offers = if Offers::matter(request) { self.agents.offers() } else { Offers::default() }
+            .counting(self.resources());
         ways(&who.user, request, self.kinds(), &*self.config.catalog, &offers, others)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use yard_core::cluster::NodeSpec;
 use yard_core::units::{Span, Time};
 
 use super::past::{Part, Past};
@@ -128,7 +129,7 @@ fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Fi
             policy: policy.clone(),
             round_s: scene.settings.round.secs(),
             cluster: cluster(scene),
-            devices: scene.nodes.iter().map(|node| node.devices).sum(),
+            devices: scene.nodes.iter().map(NodeSpec::devices).sum(),
             figures: all,
         },
         teams: teams.iter().zip(figures).enumerate().map(team).collect(),
@@ -140,7 +141,7 @@ fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Fi
 fn utilization(past: &Past, baseline: &Named, now: Time) -> Option<f64> {
     let first = past.jobs.iter().map(|job| job.submit).min()?;
     let last = past.jobs.iter().map(|job| job.ended().unwrap_or(now)).max()?;
-    let devices: u32 = baseline.scene.nodes.iter().map(|node| node.devices).sum();
+    let devices: u32 = baseline.scene.nodes.iter().map(NodeSpec::devices).sum();
     let there = (last - first).secs() * f64::from(devices);
     let held = past.jobs.iter().map(|job| Span::secs(job.held) * f64::from(job.view.gpus.max(1)));
     (there > 0.0).then(|| held.sum::<f64>() / there)
@@ -161,7 +162,9 @@ fn gone(present: &Present) -> Option<String> {
 /// Kinds without a price, where others have one.
 fn unpriced(replay: &Replay, baseline: &Named, others: &[Named]) -> Option<String> {
     let scenes = std::iter::once(baseline).chain(others).map(|named| &named.scene);
-    let kinds = scenes.flat_map(|scene| scene.nodes.iter().map(|node| scene.kinds.name(node.kind)));
+    let kinds = scenes.flat_map(|scene| {
+        scene.nodes.iter().flat_map(|node| &node.pools).map(|pool| scene.kinds.name(pool.kind))
+    });
     let mut free: Vec<&str> = kinds.filter(|kind| !replay.prices.contains_key(*kind)).collect();
     free.sort_unstable();
     free.dedup();

@@ -215,7 +215,7 @@ mod tests {
         let (mut kinds, mut nodes) = (present.kinds.clone(), Nodes::default());
         for name in on {
             let (name, kind) = ((*name).to_owned(), kinds.intern(name));
-            nodes.add(NodeSpec { name, kind, devices: 4, rack: 0, memory_mib: None });
+            nodes.add(NodeSpec::of(name, kind, 4));
         }
         let base = Time::from_secs(960.0);
         let numbers = BTreeMap::from([(3, 0)]);

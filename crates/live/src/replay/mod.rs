@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use yard_core::Settings;
 use yard_core::belief::Belief;
-use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::cluster::{Kinds, NodeSpec, Resources};
 use yard_core::job::{Costs, JobSpec};
 use yard_core::policy::Priorities;
 use yard_core::units::{Span, Time};
@@ -108,6 +108,8 @@ pub struct Scene {
     pub base: Time,
     /// The kinds.
     pub kinds: Kinds,
+    /// What is counted of hosts.
+    pub resources: Resources,
     /// The nodes.
     pub nodes: Vec<NodeSpec>,
     /// Dollars an hour of one device, by kind; empty where nobody says.

@@ -68,6 +68,7 @@ impl<'a> Maker<'a> {
         }
         let scene = Scene {
             base: self.base,
+            resources: self.present.offers.resources().clone(),
             kinds,
             nodes,
             prices,
@@ -154,7 +155,7 @@ impl<'a> Maker<'a> {
                     return Err(invalid("add", format!("more than {NODES_MAX} nodes are too many")));
                 }
                 let (name, kind) = (format!("added-{}", nodes.len()), kinds.intern(&kind));
-                nodes.push(NodeSpec { name, kind, devices, rack: 0, memory_mib: None });
+                nodes.push(NodeSpec::of(name, kind, devices));
             }
         }
         Ok(())
@@ -191,7 +192,8 @@ impl<'a> Maker<'a> {
             shapes.flat_map(|shape| &shape.needs).any(|need| need.kind == cpu)
         };
         if let Some(cpu) = kinds.find(CPU).filter(|cpu| !jobs.iter().any(|job| uses(job, *cpu))) {
-            nodes.retain(|node| node.kind != cpu);
+            nodes.iter_mut().for_each(|node| node.pools.retain(|pool| pool.kind != cpu));
+            nodes.retain(|node| !node.pools.is_empty());
         }
         let unknown = unknown.into_iter().filter(|unknown| *unknown).count();
         let new = kinds.ids().skip(self.present.kinds.len()).map(|kind| kinds.name(kind).to_owned());
@@ -220,12 +222,12 @@ fn label(change: &Change) -> String {
 /// The cluster as `kind:NODESxGPUS,…`, like nodes together.
 pub(super) fn cluster(scene: &Scene) -> String {
     let mut groups: Vec<(u16, u32, usize)> = Vec::new();
-    for node in &scene.nodes {
+    for pool in scene.nodes.iter().flat_map(|node| &node.pools) {
         let like =
-            groups.iter_mut().find(|(kind, devices, _)| (*kind, *devices) == (node.kind.0, node.devices));
+            groups.iter_mut().find(|(kind, devices, _)| (*kind, *devices) == (pool.kind.0, pool.devices));
         match like {
             Some((_, _, count)) => *count += 1,
-            None => groups.push((node.kind.0, node.devices, 1)),
+            None => groups.push((pool.kind.0, pool.devices, 1)),
         }
     }
     let text = |(kind, devices, count): &(u16, u32, usize)| {

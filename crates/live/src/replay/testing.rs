@@ -21,7 +21,7 @@ pub(crate) fn present() -> Present {
     let mut kinds = Kinds::default();
     kinds.intern("h100");
     let node = |name: &str, down| {
-        let spec = NodeSpec { name: name.into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+        let spec = NodeSpec::of(name, KindId(0), 2);
         (name.to_owned(), spec, down)
     };
     Present {
@@ -61,8 +61,8 @@ impl Replayer for Still {
 
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String> {
         let parsed = ClusterSpec::short(spec, NODES_MAX).map_err(|error| error.to_string())?;
-        let nodes = parsed.nodes.iter();
-        Ok(nodes.map(|node| (parsed.kinds.name(node.kind).to_owned(), node.devices)).collect())
+        let pools = parsed.nodes.iter().flat_map(|node| &node.pools);
+        Ok(pools.map(|pool| (parsed.kinds.name(pool.kind).to_owned(), pool.devices)).collect())
     }
 
     fn recorded(&self, jobs: &[Recorded], _: &Scene, groups: &Groups) -> Vec<Figures> {
@@ -72,7 +72,7 @@ impl Replayer for Still {
     }
 
     fn run(&self, scene: &Scene, groups: &Groups, _: bool, _: &Watch) -> Result<Ran, String> {
-        let devices: u32 = scene.nodes.iter().map(|node| node.devices).sum();
+        let devices: u32 = scene.nodes.iter().map(NodeSpec::devices).sum();
         let figures = groups.iter().map(|group| figures(group.len(), WAIT_S / f64::from(devices)));
         Ok(Ran { figures: figures.collect(), ..Ran::default() })
     }

@@ -162,6 +162,13 @@ fn numbers(request: &JobRequest) -> Result<(), Problem> {
             return problem(field, format!("it must be above 0 and at most {most}"));
         }
     }
+    let unknown = |name: &&String| ["cores", "cpus", "memory"].contains(&name.as_str());
+    if let Some(name) = request.resources.keys().find(unknown) {
+        return problem(
+            "resources",
+            format!("{name} has a field of its own: cpus for cores, memory for memory"),
+        );
+    }
     if request.max_restarts.is_some_and(|restarts| restarts > 10_000) {
         return problem("max_restarts", "more than 10000");
     }

@@ -3,6 +3,7 @@
 
 pub mod amounts;
 pub mod check;
+pub mod edit;
 pub(crate) mod regimes;
 pub mod rewards;
 pub mod sbatch;
@@ -105,6 +106,9 @@ pub struct JobRequest {
     pub memory_mib: Option<u64>,
     /// Processor cores it may use on each node.
     pub cpus: Option<f64>,
+    /// What else it needs on each node, by the names that nodes count it by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, u32>,
     /// It shares its devices with no other job, even where the policy packs jobs.
     pub exclusive: bool,
     /// The part of one card's processors it asks for and may use, from 0.01 to 1; where the policy packs jobs, others

@@ -56,8 +56,10 @@ struct JobFile {
     checkpoint: CheckpointFile,
     output: Option<String>,
     error: Option<String>,
-    memory_mib: Option<u64>,
+    #[serde(alias = "memory_mib")]
+    memory: Option<String>,
     cpus: Option<f64>,
+    resources: BTreeMap<String, u32>,
     exclusive: bool,
     gpu_fraction: Option<String>,
     gpu_limit: Option<String>,
@@ -92,7 +94,7 @@ pub fn parse(text: &str, now: &Zoned) -> Result<JobRequest, Mistake> {
         return Err(Mistake { line: None, message: format!("a job file has at most {BYTES_MAX} bytes") });
     }
     let file: JobFile =
-        serde_saphyr::from_str_with_options(text, options()).map_err(|error| mistake(&error))?;
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| mistake(text, &error))?;
     file.request(now).map_err(|message| Mistake { line: None, message })
 }
 
@@ -108,9 +110,31 @@ fn options() -> serde_saphyr::Options {
     serde_saphyr::options! { budget: budget, with_snippet: false }
 }
 
-fn mistake(error: &serde_saphyr::Error) -> Mistake {
+fn mistake(text: &str, error: &serde_saphyr::Error) -> Mistake {
     let message = error.without_snippet().to_string().replace('\n', " ");
-    Mistake { line: error.location().map(|location| location.line()), message }
+    let place = error.location().map(|location| (location.line(), location.column()));
+    let plain = place.and_then(|(line, column)| no_value(text, line, column, &message));
+    Mistake { line: place.map(|(line, _)| line), message: plain.unwrap_or(message) }
+}
+
+/// What is wrong with a value that is not of its field's type: the parser names types of this program.
+fn no_value(text: &str, line: u64, column: u64, message: &str) -> Option<String> {
+    let wanted = match message.strip_prefix("invalid ")?.split(" at line").next()? {
+        "u16" | "u32" | "u64" => "a whole number, 0 or more",
+        "i32" => "a whole number",
+        "floating point" => "a number",
+        "boolean" => "true or false",
+        _ => return None,
+    };
+    let line = text.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
+    let at = line.char_indices().nth(usize::try_from(column.checked_sub(1)?).ok()?)?.0;
+    let value = line[at..].split([',', '}', ']', '#']).next()?.trim();
+    let before = line[..at].trim_end().strip_suffix(':')?;
+    let field = before.rsplit(['{', ',', ' ']).next()?;
+    if let ("gpus" | "min_gpus" | "max_gpus", Err(wrong)) = (field, amounts::devices(value)) {
+        return Some(format!("{field}: {wrong}"));
+    }
+    Some(format!("{field}: {value:?} is not {wanted}"))
 }
 
 impl JobFile {
@@ -159,8 +183,9 @@ impl JobFile {
             pause: self.pause,
             output: self.output,
             error: self.error,
-            memory_mib: self.memory_mib,
+            memory_mib: amount("memory", self.memory, amounts::memory)?,
             cpus: self.cpus,
+            resources: self.resources,
             exclusive: self.exclusive,
             gpu_fraction: amount("gpu_fraction", self.gpu_fraction, amounts::part)?,
             gpu_limit: amount("gpu_limit", self.gpu_limit, amounts::part)?,
@@ -264,6 +289,7 @@ output: '%x-%j.out'
 error: '%x-%j.err'
 memory_mib: 1024
 cpus: 1.5
+resources: { scratch_gb: 100 }
 exclusive: true
 gpu_fraction: 50%
 gpu_limit: 0.8
@@ -332,6 +358,7 @@ exclusion: vision
             error: Some("%x-%j.err".into()),
             memory_mib: Some(1024),
             cpus: Some(1.5),
+            resources: BTreeMap::from([("scratch_gb".into(), 100)]),
             exclusive: true,
             gpu_fraction: Some(0.5),
             gpu_limit: Some(0.8),
@@ -363,7 +390,19 @@ exclusion: vision
         let unknown = wrong("name: a\ngpu: 4\n");
         assert!(unknown.starts_with("line 2:") && unknown.contains("gpu"), "{unknown}");
         let type_of = wrong("name: a\n\ngpus: many\n");
-        assert!(type_of.starts_with("line 3:"), "{type_of}");
+        assert_eq!(
+            type_of,
+            "line 3: gpus: \"many\" is not a whole number of devices from 0 to 1000000, such as 4"
+        );
+        assert!(wrong("gpus: 0.5\n").contains("--gpu-fraction 0.5"));
+        assert_eq!(wrong("cpus: lots # of them\n"), "line 1: cpus: \"lots\" is not a number");
+        assert_eq!(
+            wrong("max_restarts: -1\n"),
+            "line 1: max_restarts: \"-1\" is not a whole number, 0 or more"
+        );
+        assert_eq!(wrong("exclusive: maybe\n"), "line 1: exclusive: \"maybe\" is not true or false");
+        let inner = wrong("training: {batch: big, steps: 5}\n");
+        assert_eq!(inner, "line 1: batch: \"big\" is not a whole number, 0 or more");
         assert!(wrong("name: a\nname: b\n").contains("name"));
         assert!(wrong("pause: maybe\n").contains("maybe"));
         assert!(wrong("deadline: soon\n").starts_with("deadline: \"soon\" is not a time"));

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use rusqlite::{Transaction, params};
 use yard_core::ids::JobId;
 use yard_core::message::Input;
-use yard_core::state::STATE_VERSION;
+use yard_core::state::{STATE_VERSION, STATE_VERSIONS};
 use yard_core::units::Time;
 
 use super::{AuditRow, EndedJob, Facts, NewJob, NodeRow, Store, StoreError};
+use crate::request::JobRequest;
 use crate::views::EventView;
 
 /// Everything that one transaction makes durable.
@@ -28,6 +29,8 @@ pub struct Write<'a> {
     pub jobs: &'a [NewJob],
     /// What became known of jobs.
     pub facts: &'a [(JobId, Facts)],
+    /// Jobs that ask for something else from now on.
+    pub requests: &'a [(JobId, Arc<JobRequest>)],
     /// Nodes that joined or changed.
     pub nodes: &'a [NodeRow],
     /// Names of nodes that are forgotten.
@@ -102,7 +105,7 @@ impl Store {
             if seq != expected {
                 return Err(self.damaged(expected, format!("the next one there is {seq}")));
             }
-            if version != STATE_VERSION {
+            if !STATE_VERSIONS.contains(&version) {
                 let (path, known) = (self.path.clone(), STATE_VERSION);
                 return Err(StoreError::OtherScheduler { path, found: version, known });
             }
@@ -145,6 +148,10 @@ fn write_rows(change: &Transaction<'_>, batch: &Write<'_>) -> rusqlite::Result<(
     let mut update = change.prepare_cached("UPDATE jobs SET facts = ?2 WHERE id = ?1")?;
     for (job, facts) in batch.facts {
         update.execute(params![job.0 as i64, to_json(facts)?])?;
+    }
+    let mut update = change.prepare_cached("UPDATE jobs SET request = ?2 WHERE id = ?1")?;
+    for (job, request) in batch.requests {
+        update.execute(params![job.0 as i64, to_json(&**request)?])?;
     }
     let mut delete = change.prepare_cached("DELETE FROM nodes WHERE name = ?1")?;
     for name in batch.forgotten {

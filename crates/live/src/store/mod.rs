@@ -24,7 +24,7 @@ pub use aside::{AsideInput, list_aside};
 pub use error::StoreError;
 pub use journal::{Derived, Entry, Write};
 pub(crate) use rows::job_row;
-pub use rows::{AuditRow, EndedJob, Facts, JobRow, NewJob, NodeRow, Ran};
+pub use rows::{AuditRow, EndedJob, Facts, HeldBy, JobRow, NewJob, NodeRow, Ran};
 pub(crate) use snapshot::pack;
 
 /// The name of the file in the data folder.

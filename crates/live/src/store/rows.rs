@@ -43,8 +43,22 @@ pub struct Facts {
     pub talks: bool,
     /// Who withdrew it, and what for.
     pub cancelled: Option<(String, Option<String>)>,
+    /// Who holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldBy>,
     /// Where it ran last.
     pub ran: Vec<Ran>,
+}
+
+/// Who holds a job, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// The user.
+    pub user: String,
+    /// Whether it is somebody else's job, so that only an administrator releases it.
+    pub admin: bool,
+    /// What for.
+    pub reason: Option<String>,
 }
 
 /// Where some ranks of a job ran.

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_core::forecast::record::Record;
-use yard_core::state::{STATE_VERSION, State};
+use yard_core::state::{STATE_VERSION, STATE_VERSIONS, State};
 
 use super::{Store, StoreError};
 
@@ -75,7 +75,7 @@ impl Store {
         let rows: Vec<(u64, u32, Vec<u8>)> = self.sql(self.sql(rows)?.collect())?;
         let mut reason = None;
         for (seq, found, state) in rows {
-            if found != STATE_VERSION {
+            if !STATE_VERSIONS.contains(&found) {
                 let (path, known) = (self.path.clone(), STATE_VERSION);
                 return Err(StoreError::OtherScheduler { path, found, known });
             }

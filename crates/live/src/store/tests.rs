@@ -91,7 +91,7 @@ fn how_estimates_turned_out_is_kept_and_may_be_lost() {
     let at = Time::from_secs;
     let mut record = Record::default();
     for job in 0..30 {
-        let end = Ok(Interval { low: at(90.0), mid: at(100.0), high: at(110.0), exact: false });
+        let end = Ok(Interval { low: at(90.0), mid: at(100.0), high: at(110.0), ..Interval::default() });
         record.note(at(0.0), [(&JobId(job), &Estimate { start: Err(Unknown::Beyond), end })]);
         if job < 20 {
             record.happened(at(150.0), JobId(job), What::End);

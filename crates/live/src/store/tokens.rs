@@ -11,8 +11,9 @@ use thiserror::Error;
 use utoipa::ToSchema;
 
 use super::certificates;
-use crate::clock::now_us;
+use crate::clock::{now_us, seconds};
 use crate::entitlements::Grant;
+use crate::views::AuditView;
 
 /// How long a write waits for the driver's: it commits many times a second.
 const BUSY: Duration = Duration::from_secs(10);
@@ -114,6 +115,17 @@ pub struct Audit<'a> {
     pub target: &'a str,
 }
 
+/// Which of the audit rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only those with lower numbers.
+    pub before: Option<i64>,
+    /// Only what this user did.
+    pub user: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
 /// The tables.
 #[derive(Debug)]
 pub struct TokenStore {
@@ -188,6 +200,16 @@ impl TokenStore {
     /// Writes down who did what, where nothing else is written.
     pub fn audit(&self, audit: Audit<'_>) -> Result<(), TokensError> {
         self.change(audit, |_| Ok(0))
+    }
+
+    /// Who did what, the newest first.
+    pub fn audits(&self, filter: &AuditFilter) -> Result<Vec<AuditView>, TokensError> {
+        let rows = "SELECT id, time_us, user, what, target, outcome FROM audit
+            WHERE (?1 IS NULL OR id < ?1) AND (?2 IS NULL OR user = ?2) ORDER BY id DESC LIMIT ?3";
+        self.read(|db| {
+            let mut query = db.prepare_cached(rows)?;
+            query.query_map(params![filter.before, filter.user, filter.limit as i64], entry)?.collect()
+        })
     }
 
     /// The newest audit row, as `(user, what, target)`.
@@ -266,6 +288,17 @@ fn token(row: &Row<'_>) -> rusqlite::Result<TokenRow> {
         expires_us: row.get::<_, Option<i64>>("expires_us")?.map(|us| us as u64),
         revoked: row.get::<_, bool>("revoked")? || scope.is_none(),
         used_us: row.get::<_, Option<i64>>("used_us")?.map(|us| us as u64),
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<AuditView> {
+    Ok(AuditView {
+        id: row.get("id")?,
+        time: seconds(row.get::<_, i64>("time_us")? as u64),
+        user: row.get("user")?,
+        what: row.get("what")?,
+        target: row.get("target")?,
+        outcome: row.get("outcome")?,
     })
 }
 

@@ -27,9 +27,13 @@ pub(crate) fn view(question: &Question, told: &[Told], who: &Who, jobs: &Jobs) -
             let deadline = way.spec().and_then(|spec| spec.deadline);
             let row = row(told, deadline, who, jobs);
             // A job whose estimate is missing is one for which there was no work left.
-            let told_all = !question.intervals || way.spec().is_none() || told.estimate.is_some();
+            let told_all =
+                !question.intervals || question.quick || way.spec().is_none() || told.estimate.is_some();
             let untold = !told_all && told.refused.is_none();
-            WhatIfRow { label: way.label.clone(), gpus, nodes, kind, cut: row.cut || untold, ..row }
+            {
+                let (label, alone) = (way.label.clone(), question.quick && way.spec().is_some());
+                WhatIfRow { label, gpus, nodes, kind, alone, cut: row.cut || untold, ..row }
+            }
         })
         .collect();
     if let Some(best) = best(&rows) {
@@ -66,6 +70,7 @@ fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &Jobs) -> WhatIfRow
         cut: told.cut,
         rough: told.is_rough(told.quiet.start),
         rough_end: told.is_rough(told.quiet.end),
+        not_before: told.not_before.map(Time::secs),
         ..WhatIfRow::default()
     }
 }

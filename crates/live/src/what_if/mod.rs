@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use yard_core::State;
 use yard_core::cluster::Placement;
-use yard_core::forecast::Limits;
 use yard_core::forecast::past::Past;
 use yard_core::forecast::record::Moves;
 use yard_core::forecast::what_if::{Asker, Told};
+use yard_core::forecast::{Forecast, Limits};
 use yard_core::job::JobSpec;
 use yard_core::message::NodeChange;
 use yard_core::state::RestoreError;
@@ -25,6 +25,7 @@ pub(crate) use alternatives::ways;
 pub(crate) use answer::view;
 
 use crate::driver::clock::{Stopwatch, Worked};
+use crate::driver::machines::{kind_of, named};
 use crate::forecaster::{Draws, Estimating};
 use crate::handle::Refusal;
 use crate::planner::MakePolicy;
@@ -39,6 +40,14 @@ const WORK_MAX: u64 = 2_000_000;
 const WORKS_MAX: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The same for a first answer, so that it is there within a second however many jobs there are.
+const FIRST_WORKS_MAX: Duration = Duration::from_millis(500);
+const FIRST_PATIENCE: Duration = Duration::from_millis(800);
+
+/// Where more jobs are than this, even the job as it was asked for may take more work than there is: a run in a hurry
+/// comes before the exact one, and stays where that does not come as far.
+const MANY_JOBS: usize = 1_000;
+
 /// What somebody asks: about a job, or about a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -51,6 +60,9 @@ pub struct WhatIf {
     /// Whether to say by how much others who come may change it, which takes several times as long. It is said where
     /// nothing is said here.
     pub intervals: Option<bool>,
+    /// Whether a first answer is enough, which is there within a second: when the job would start and end, in the way it
+    /// was asked for, about right; and if that takes longer to find out, when it starts at the earliest.
+    pub quick: bool,
     /// A node that takes nothing new.
     pub drain: Option<String>,
     /// Whether jobs on it are asked to save and go elsewhere.
@@ -103,6 +115,8 @@ pub struct Question {
     pub(crate) make: MakePolicy,
     /// The job as it was asked for, then other ways.
     pub(crate) ways: Vec<Way>,
+    /// Whether a first answer is enough.
+    pub(crate) quick: bool,
     /// Whether with intervals, which cost more than all else.
     pub(crate) intervals: bool,
     /// Where draws begin: the same question to the same state has the same answer.
@@ -120,6 +134,8 @@ impl Question {
     pub(crate) fn answer(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Told>, Refusal> {
         let (policy, placer) = (|| (self.make)(), || (self.how.placer)());
         let (worked, watch) = (Worked::start(), Stopwatch::start());
+        let (works_max, patience) =
+            if self.quick { (FIRST_WORKS_MAX, FIRST_PATIENCE) } else { (WORKS_MAX, PATIENCE) };
         let mut asker = Asker {
             state: &self.state,
             at: self.at,
@@ -128,7 +144,7 @@ impl Question {
             placer: &placer,
             limits: Limits::QUESTION,
             work_left: WORK_MAX,
-            stop: &|| stop() || worked.took() > WORKS_MAX || watch.took() > PATIENCE,
+            stop: &|| stop() || worked.took() > works_max || watch.took() > patience,
         };
         self.tell(&mut asker)
             .map_err(|error| Refusal::Unavailable(format!("the state cannot be run forward: {error}")))
@@ -136,8 +152,11 @@ impl Question {
 
     fn tell(&self, asker: &mut Asker<'_>) -> Result<Vec<Told>, RestoreError> {
         let Some((first, others)) = self.ways.split_first() else { return Ok(Vec::new()) };
+        if let Some(spec) = first.spec().filter(|_| self.quick) {
+            return Ok(vec![asker.alone(spec)?]);
+        }
         let (first, without) = match &first.change {
-            Change::Job(spec) => asker.first(spec)?,
+            Change::Job(spec) => self.first(spec, asker)?,
             Change::Nodes(nodes) => {
                 let without = asker.without(None)?;
                 (asker.nodes(nodes, &without)?, without)
@@ -151,6 +170,22 @@ impl Question {
             self.estimate(asker, &mut told)?;
         }
         Ok(told)
+    }
+
+    /// The job as it was asked for; where many jobs are, at least as much of it as is found out in a hurry.
+    fn first(&self, spec: &JobSpec, asker: &mut Asker<'_>) -> Result<(Told, Forecast), RestoreError> {
+        if self.state.jobs_len() <= MANY_JOBS {
+            return asker.first(spec);
+        }
+        let hurried = asker.alone(spec)?;
+        let (exact, without) = asker.first(spec)?;
+        let better = exact.quiet.start.is_none()
+            && hurried.not_before.is_none_or(|time| exact.not_before < Some(time));
+        if !better || exact.refused.is_some() {
+            return Ok((exact, without));
+        }
+        let Told { quiet, place, grown_from, not_before, .. } = hurried;
+        Ok((Told { quiet, place, grown_from, not_before, ..exact }, without))
     }
 
     /// The intervals, with what work is left.
@@ -169,12 +204,13 @@ impl Question {
     /// Where a placement is, as `node[device,…]`, and its kind.
     pub(crate) fn place(&self, placement: &Placement) -> (Vec<String>, Option<String>) {
         let (nodes, kinds) = (self.state.nodes(), self.state.kinds());
-        let named = |slice: &yard_core::cluster::Slice| {
-            let devices = (0..u128::BITS).filter(|device| slice.mask >> device & 1 == 1);
+        let place = |slice: &yard_core::cluster::Slice| {
+            let (name, mask) = named(nodes, kinds, slice);
+            let devices = (0..u128::BITS).filter(|device| mask >> device & 1 == 1);
             let devices: Vec<String> = devices.map(|device| device.to_string()).collect();
-            format!("{}[{}]", nodes.get(slice.node).spec.name, devices.join(","))
+            format!("{name}[{}]", devices.join(","))
         };
-        let kind = placement.0.first().map(|slice| kinds.name(nodes.get(slice.node).spec.kind).to_owned());
-        (placement.0.iter().map(named).collect(), kind)
+        let kind = kind_of(nodes, kinds, placement).map(str::to_owned);
+        (placement.0.iter().map(place).collect(), kind)
     }
 }

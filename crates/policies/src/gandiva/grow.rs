@@ -99,8 +99,8 @@ fn lies_together(view: &View, shape: &Shape, extra: u32) -> bool {
     let free: Vec<u32> = view
         .nodes
         .iter()
-        .filter(|(_, node)| node.spec.kind == need.kind && node.up_count() > 0)
-        .map(|(_, node)| node.free_count())
+        .filter(|(_, node)| node.up_count(need.kind) > 0)
+        .map(|(_, node)| node.free_count(need.kind))
         .collect();
     match free[..] {
         [only] => only >= extra,

@@ -9,6 +9,7 @@
 //! E_j devices for job j that is the part E_j / g of the time, and the rounds' accounts are the passes.
 //! Reads: users, weights, speeds by shape, the devices of each kind. Cost: O(jobs · kinds + kinds² · users ·
 //! log users) per plan in which jobs or nodes came or went, else O(1).
+//! A job that runs on several kinds at once is entitled to no part of any: it has what is left over.
 //! Missing: the paper splits the stride scheduler, one for each server and one for jobs that span servers, balances
 //! tickets between servers and migrates jobs for it, because its schedulers are local. Here one account over the whole
 //! cluster gives the same shares, and a job may move at any beat; speeds on a kind are the belief's, not those of
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::{JobId, JobIdx, KindId};
+use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
@@ -64,7 +66,9 @@ impl Policy for GandivaFair {
         trade_kinds(&users, &mut held);
         upgrade(&users, &mut held, &capacity);
         let shares = users.iter().zip(&held).flat_map(|(user, held)| user.shares(held));
-        Ok(Allocation::fractions(shares.collect()))
+        let spanning = users.iter().flat_map(|user| &user.jobs).filter(|job| job.spans_kinds());
+        let left = spanning.flat_map(|job| leftovers(view, job.row));
+        Ok(Allocation::fractions(shares.chain(left).collect()))
     }
 
     fn cadence(&self) -> Cadence {
@@ -129,7 +133,17 @@ fn ways(view: &View, job: JobIdx, capacity: &[f64]) -> Vec<Option<Way>> {
     ways
 }
 
+/// What is left over, in any of a job's shapes.
+fn leftovers(view: &View, job: JobIdx) -> impl Iterator<Item = Share> {
+    view.spec(job).usable().map(move |shape| Share::leftover(job, shape, Rank::default()))
+}
+
 impl Job {
+    /// Whether no kind by itself has room for it now: there is no part of any that it could be entitled to.
+    fn spans_kinds(&self) -> bool {
+        self.ways.iter().all(Option::is_none)
+    }
+
     /// The most devices it can hold at once.
     fn demand(&self) -> f64 {
         self.ways.iter().flatten().map(|way| way.devices).fold(0.0, f64::max)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use yard_core::allocation::Shares;
+use yard_core::allocation::{Share, Shares};
 use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::Shape;
+use yard_core::job::{Need, Shape};
 use yard_core::view::View;
 
 use crate::testing::{TestNode, World, nodes, policy};
@@ -137,4 +137,16 @@ proptest! {
             prop_assert!(*speed >= own * (1.0 - 1e-6), "{:?}: {} below {}", user, speed, own);
         }
     }
+}
+
+#[test]
+fn a_job_that_runs_on_several_kinds_at_once_has_what_is_left_over() {
+    let mut view = two_kinds([4, 4], &[(1.0, 1, [2.0, 1.0], 1), (1.0, 1, [1.0, 1.0], 1)]);
+    let spec = Arc::make_mut(&mut Arc::make_mut(&mut view.specs)[1]);
+    let needs = [0, 1].map(|kind| Need { kind: KindId(kind), devices: 1 }).to_vec();
+    spec.shapes = [Shape { needs, ..Shape::of(KindId(0), 1) }].into();
+    spec.speeds = [1.0].into();
+    let Shares::All(shares) = policy("gandiva-fair").allocate(&view).unwrap().shares else { panic!("all") };
+    let own: Vec<_> = shares.iter().filter(|share| share.jobs[0] == JobIdx(1)).collect();
+    assert!(own.len() == 1 && own[0].shape == Some(0) && own[0].fraction <= Share::LEFTOVER, "{own:?}");
 }

@@ -1,5 +1,4 @@
-//! What `count`, `pack` and `spread` have in common: kinds are placed one by one, since no node has two;
-//! a gang bound to one node or one rack gets the one that the strategy likes best.
+//! What `count`, `pack` and `spread` have in common: kinds are placed one by one; a gang bound to one node or one rack gets the one that the strategy likes best.
 
 use std::collections::BTreeMap;
 
@@ -27,16 +26,17 @@ pub(crate) fn place(strategy: &impl Strategy, nodes: &Nodes, shape: &Shape) -> O
     match (shape.spread, &needs[..]) {
         (_, []) => {}
         (Spread::Node, [need]) => {
-            let pool = Pool::all(nodes, need.kind);
+            let pool = Pool::all(nodes, need.kind, shape);
             out.push(pool.slice(strategy.node(&pool, need.devices)?, need.devices));
         }
-        // A node has devices of one kind only.
-        (Spread::Node, _) => return None,
+        (Spread::Node, _) => {
+            on_one_node(nodes, shape, &needs, |pool, need| strategy.node(pool, need), &mut out)?;
+        }
         (Spread::Any, _) => {
-            let pools = needs.iter().map(|need| Pool::all(nodes, need.kind)).collect();
+            let pools = needs.iter().map(|need| Pool::all(nodes, need.kind, shape)).collect();
             fill(strategy, &pools, &needs, &mut out)?;
         }
-        (Spread::Rack, _) => fill(strategy, &best_rack(strategy, nodes, &needs)?, &needs, &mut out)?,
+        (Spread::Rack, _) => fill(strategy, &best_rack(strategy, nodes, shape, &needs)?, &needs, &mut out)?,
     }
     Some(Placement(out))
 }
@@ -70,11 +70,27 @@ fn enough(pools: &Pools, needs: &[Need]) -> bool {
     pools.iter().zip(needs).all(|(pool, need)| pool.free() >= need.devices)
 }
 
+/// Devices of several kinds on one node: the one that is chosen for the first of them, among those with the others.
+pub(crate) fn on_one_node(
+    nodes: &Nodes,
+    shape: &Shape,
+    needs: &[Need],
+    choose: impl Fn(&Pool, u32) -> Option<NodeId>,
+    out: &mut Slices,
+) -> Option<()> {
+    let room = |node, need: &Need| nodes.room(node, need.kind, shape.host.as_deref());
+    let all = Pool::all(nodes, needs[0].kind, shape);
+    let able = all.only(|node| needs.iter().all(|need| room(node, need) >= need.devices));
+    let node = choose(&able, needs[0].devices)?;
+    out.extend(needs.iter().map(|need| Pool::all(nodes, need.kind, shape).slice(node, need.devices)));
+    Some(())
+}
+
 /// The racks that have free devices of every kind that is needed, in order.
-pub(crate) fn racks<'a>(nodes: &'a Nodes, needs: &[Need]) -> BTreeMap<u32, Pools<'a>> {
+pub(crate) fn racks<'a>(nodes: &'a Nodes, shape: &Shape, needs: &[Need]) -> BTreeMap<u32, Pools<'a>> {
     let mut racks: BTreeMap<u32, Pools> = BTreeMap::new();
     for need in needs {
-        for (rack, pool) in Pool::by_rack(nodes, need.kind) {
+        for (rack, pool) in Pool::by_rack(nodes, need.kind, shape) {
             racks.entry(rack).or_default().push(pool);
         }
     }
@@ -82,7 +98,12 @@ pub(crate) fn racks<'a>(nodes: &'a Nodes, needs: &[Need]) -> BTreeMap<u32, Pools
     racks
 }
 
-fn best_rack<'a>(strategy: &impl Strategy, nodes: &'a Nodes, needs: &[Need]) -> Option<Pools<'a>> {
-    let able = racks(nodes, needs).into_values().filter(|pools| enough(pools, needs));
+fn best_rack<'a>(
+    strategy: &impl Strategy,
+    nodes: &'a Nodes,
+    shape: &Shape,
+    needs: &[Need],
+) -> Option<Pools<'a>> {
+    let able = racks(nodes, shape, needs).into_values().filter(|pools| enough(pools, needs));
     able.min_by_key(|pools| strategy.badness(pools.iter().map(Pool::free).sum()))
 }

@@ -1,11 +1,13 @@
-//! The nodes of one kind among which devices are chosen, by how many each has free: all of them, read
-//! from the cluster's own index, or those of one rack.
+//! The nodes of one kind among which devices are chosen, by how many a job can have on each: all of them, read
+//! from the cluster's own index, or those of one rack. Where a job asks for amounts of its hosts, or hosts are short of them,
+//! a node counts for as many devices as it has amounts for; the index knows devices only, so each node is then looked at.
 
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 use yard_core::cluster::{Nodes, Slice};
 use yard_core::ids::{KindId, NodeId};
+use yard_core::job::Shape;
 
 /// Slices as a placement collects them.
 pub(crate) type Slices = SmallVec<[Slice; 1]>;
@@ -14,26 +16,40 @@ pub(crate) type Slices = SmallVec<[Slice; 1]>;
 pub(crate) struct Pool<'a> {
     nodes: &'a Nodes,
     kind: KindId,
-    /// One rack's nodes by free devices; `None`: the whole cluster.
-    rack: Option<Vec<Vec<NodeId>>>,
+    /// Nodes by the devices that can be had there, where that is not the cluster's own index.
+    listed: Option<Vec<Vec<NodeId>>>,
 }
 
 impl<'a> Pool<'a> {
-    /// All nodes of a kind.
-    pub(crate) fn all(nodes: &'a Nodes, kind: KindId) -> Pool<'a> {
-        Pool { nodes, kind, rack: None }
+    /// All nodes of a kind, for a shape.
+    pub(crate) fn all(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> Pool<'a> {
+        let indexed = Pool { nodes, kind, listed: None };
+        if !nodes.asks_hosts(shape) {
+            return indexed;
+        }
+        let mut listed = vec![Vec::new(); indexed.largest() as usize + 1];
+        indexed.rooms(shape).for_each(|(room, node)| listed[room as usize].push(node));
+        listed.iter_mut().for_each(|nodes| nodes.sort_unstable());
+        Pool { listed: Some(listed), ..indexed }
     }
 
-    /// The nodes of a kind that have devices free, rack by rack. Reads each of them once.
-    pub(crate) fn by_rack(nodes: &'a Nodes, kind: KindId) -> BTreeMap<u32, Pool<'a>> {
+    /// The nodes of a kind that have devices for a shape, rack by rack. Reads each of them once.
+    pub(crate) fn by_rack(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> BTreeMap<u32, Pool<'a>> {
         let largest = nodes.largest(kind) as usize;
         let mut racks = BTreeMap::new();
-        for (free, node) in Pool::all(nodes, kind).emptiest_first() {
-            let empty = || Pool { nodes, kind, rack: Some(vec![Vec::new(); largest + 1]) };
+        for (room, node) in Pool::all(nodes, kind, shape).emptiest_first() {
+            let empty = || Pool { nodes, kind, listed: Some(vec![Vec::new(); largest + 1]) };
             let pool: &mut Pool = racks.entry(nodes.get(node).spec.rack).or_insert_with(empty);
-            pool.rack.iter_mut().for_each(|by_free| by_free[free as usize].push(node));
+            pool.listed.iter_mut().for_each(|listed| listed[room as usize].push(node));
         }
         racks
+    }
+
+    /// Nodes with devices free, each with how many of them a shape can have.
+    fn rooms(&self, shape: &Shape) -> impl Iterator<Item = (u32, NodeId)> + '_ {
+        let host = shape.host.clone();
+        let room = move |node| (self.nodes.room(node, self.kind, host.as_deref()), node);
+        self.emptiest_first().map(move |(_, node)| room(node)).filter(|(room, _)| *room > 0)
     }
 
     /// Most devices that any node of this kind has, in this pool or not.
@@ -41,19 +57,27 @@ impl<'a> Pool<'a> {
         self.nodes.largest(self.kind)
     }
 
-    /// Free devices in all.
+    /// Devices that can be had in all.
     pub(crate) fn free(&self) -> u32 {
-        let here = |by_free: &Vec<Vec<NodeId>>| {
-            by_free.iter().enumerate().map(|(free, nodes)| (free * nodes.len()) as u32).sum()
+        let here = |listed: &Vec<Vec<NodeId>>| {
+            listed.iter().enumerate().map(|(free, nodes)| (free * nodes.len()) as u32).sum()
         };
-        self.rack.as_ref().map_or_else(|| self.nodes.free(self.kind), here)
+        self.listed.as_ref().map_or_else(|| self.nodes.free(self.kind), here)
     }
 
-    /// Nodes with exactly `free` devices free, in order.
+    /// Nodes with exactly `free` devices to be had, in order.
     pub(crate) fn with_free(&self, free: u32) -> impl Iterator<Item = NodeId> + '_ {
-        let here = self.rack.iter().flat_map(move |by_free| by_free.get(free as usize)).flatten().copied();
-        let anywhere = self.rack.is_none().then(|| self.nodes.with_free(self.kind, free));
+        let here = self.listed.iter().flat_map(move |listed| listed.get(free as usize)).flatten().copied();
+        let anywhere = self.listed.is_none().then(|| self.nodes.with_free(self.kind, free));
         here.chain(anywhere.into_iter().flatten())
+    }
+
+    /// The first of them; asked for each share that is placed, so without a walk through the lists.
+    fn first_with_free(&self, free: u32) -> Option<NodeId> {
+        match &self.listed {
+            Some(listed) => listed.get(free as usize)?.first().copied(),
+            None => self.nodes.with_free(self.kind, free).next(),
+        }
     }
 
     /// Nodes with devices free, those with most first, each with how many.
@@ -63,16 +87,24 @@ impl<'a> Pool<'a> {
 
     /// The node with the fewest free devices, but at least `need`.
     pub(crate) fn best_fit(&self, need: u32) -> Option<NodeId> {
-        (need..=self.largest()).find_map(|free| self.with_free(free).next())
+        (need..=self.largest()).find_map(|free| self.first_with_free(free))
     }
 
     /// The first node in order with at least `need` devices free.
     pub(crate) fn first_fit(&self, need: u32) -> Option<NodeId> {
-        (need..=self.largest()).filter_map(|free| self.with_free(free).next()).min()
+        (need..=self.largest()).filter_map(|free| self.first_with_free(free)).min()
+    }
+
+    /// The same pool, with those nodes only for which this is true.
+    pub(crate) fn only(&self, holds: impl Fn(NodeId) -> bool) -> Pool<'a> {
+        let mut listed = vec![Vec::new(); self.largest() as usize + 1];
+        let chosen = self.emptiest_first().filter(|(_, node)| holds(*node));
+        chosen.for_each(|(free, node)| listed[free as usize].push(node));
+        Pool { nodes: self.nodes, kind: self.kind, listed: Some(listed) }
     }
 
     /// The first `count` free devices of a node.
     pub(crate) fn slice(&self, node: NodeId, count: u32) -> Slice {
-        Slice { node, mask: self.nodes.get(node).take(count) }
+        Slice::of(node, self.nodes.get(node).take(self.kind, count))
     }
 }

@@ -1,7 +1,7 @@
 //! What holds for every placer, on random small clusters, against brute force.
 
 use proptest::prelude::*;
-use yard_core::cluster::{NodeState, Nodes, Placement};
+use yard_core::cluster::{NodeState, Nodes, Placement, Slice};
 use yard_core::ids::{KindId, NodeId};
 use yard_core::job::{Need, Shape, Spread};
 
@@ -27,7 +27,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         1 => (need(1), need(1)).prop_map(|(left, right)| vec![left, right]),
     ];
     let spread = prop_oneof![Just(Spread::Any), Just(Spread::Rack), Just(Spread::Node)];
-    (needs, spread).prop_map(|(needs, spread)| Shape { needs, spread, batch_size: None })
+    (needs, spread).prop_map(|(needs, spread)| Shape::of_needs(needs, spread))
 }
 
 fn asked(shape: &Shape, kind: KindId) -> u32 {
@@ -40,8 +40,8 @@ const KINDS: [KindId; 2] = [KindId(0), KindId(1)];
 fn valid(nodes: &Nodes, shape: &Shape, placement: &Placement) -> bool {
     let slices = &placement.0;
     let given = |kind| -> u32 {
-        let mine = slices.iter().filter(|slice| nodes.get(slice.node).spec.kind == kind);
-        mine.map(|slice| slice.mask.count_ones()).sum()
+        let mine = |slice: &Slice| (slice.mask & nodes.get(slice.node).of_kind(kind)).count_ones();
+        slices.iter().map(mine).sum()
     };
     let up = |node: NodeId| nodes.get(node).state == NodeState::Up;
     let distinct = (1..slices.len()).all(|at| slices[..at].iter().all(|other| other.node != slices[at].node));
@@ -60,8 +60,8 @@ fn valid(nodes: &Nodes, shape: &Shape, placement: &Placement) -> bool {
 /// Whether a set of nodes has enough of every kind.
 fn enough(nodes: &Nodes, shape: &Shape, within: impl Fn(NodeId) -> bool) -> bool {
     KINDS.iter().all(|kind| {
-        let mine = nodes.iter().filter(|(id, node)| node.spec.kind == *kind && within(*id));
-        mine.map(|(_, node)| node.free_count()).sum::<u32>() >= asked(shape, *kind)
+        let mine = nodes.iter().filter(|(id, _)| within(*id));
+        mine.map(|(_, node)| node.free_count(*kind)).sum::<u32>() >= asked(shape, *kind)
     })
 }
 
@@ -81,9 +81,7 @@ fn fewest(nodes: &Nodes, shape: &Shape) -> Option<u32> {
 
 /// The most nodes that could share a shape: each kind's nodes with something free, up to one device each.
 fn most(nodes: &Nodes, shape: &Shape) -> u32 {
-    let of = |kind| {
-        nodes.iter().filter(|(_, node)| node.spec.kind == kind && node.free_count() > 0).count() as u32
-    };
+    let of = |kind| nodes.iter().filter(|(_, node)| node.free_count(kind) > 0).count() as u32;
     KINDS.iter().map(|kind| of(*kind).min(asked(shape, *kind))).sum()
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Objective: g ≤ G: the first node with g free; g > G: ⌊g/G⌋ idle nodes and one with g mod G free under
 //! the lowest switch that has them. G is the largest node of the kind. The artifact also asks for six
-//! CPUs and some memory per device; our nodes declare neither, so only devices count.
+//! CPUs and some memory per device; here a job asks for those itself.
 //! Reads free devices by node, and racks. Cost: O(devices per node) on one node; larger gangs read all
 //! nodes of the kind. Kinds of a mixed gang are placed one by one, in the same rack where the shape asks.
 //! Not to be used where wide gangs must start soon: idle nodes are rare on a busy cluster.
@@ -14,7 +14,7 @@ use yard_core::job::{Need, Shape, Spread};
 use yard_core::policy::Placer;
 
 use super::PlacerEntry;
-use super::greedy::{merged, racks};
+use super::greedy::{merged, on_one_node, racks};
 use super::pool::{Pool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry = PlacerEntry {
@@ -30,35 +30,37 @@ impl Placer for Yarn {
         let needs = merged(shape);
         let mut out = Slices::new();
         match shape.spread {
-            Spread::Rack => in_one_rack(nodes, &needs, &mut out)?,
-            Spread::Node if needs.len() > 1 => return None,
-            spread => needs.iter().try_for_each(|need| place(nodes, need, spread, &mut out))?,
+            Spread::Rack => in_one_rack(nodes, shape, &needs, &mut out)?,
+            Spread::Node if needs.len() > 1 => {
+                on_one_node(nodes, shape, &needs, |pool, need| pool.first_fit(need), &mut out)?;
+            }
+            _ => needs.iter().try_for_each(|need| place(nodes, shape, need, &mut out))?,
         }
         Some(Placement(out))
     }
 }
 
 /// One kind's devices, wherever the rule finds them.
-fn place(nodes: &Nodes, need: &Need, spread: Spread, out: &mut Slices) -> Option<()> {
-    let pool = Pool::all(nodes, need.kind);
+fn place(nodes: &Nodes, shape: &Shape, need: &Need, out: &mut Slices) -> Option<()> {
+    let pool = Pool::all(nodes, need.kind, shape);
     if need.devices <= pool.largest() {
         return within(&pool, need.devices, out);
     }
     // Counting idle nodes first spares most wide gangs the way through all racks.
     let (full, _) = split(&pool, need.devices)?;
-    if spread == Spread::Node || pool.with_free(pool.largest()).take(full).count() < full {
+    if shape.spread == Spread::Node || pool.with_free(pool.largest()).take(full).count() < full {
         return None;
     }
-    in_one_rack(nodes, std::slice::from_ref(need), out)
+    in_one_rack(nodes, shape, std::slice::from_ref(need), out)
 }
 
 /// All needs in the first rack that has what the rule asks for.
-fn in_one_rack(nodes: &Nodes, needs: &[Need], out: &mut Slices) -> Option<()> {
+fn in_one_rack(nodes: &Nodes, shape: &Shape, needs: &[Need], out: &mut Slices) -> Option<()> {
     if needs.is_empty() {
         return Some(());
     }
     let before = out.len();
-    racks(nodes, needs).into_values().find_map(|pools| {
+    racks(nodes, shape, needs).into_values().find_map(|pools| {
         out.truncate(before);
         pools.iter().zip(needs).try_for_each(|(pool, need)| within(pool, need.devices, out))
     })

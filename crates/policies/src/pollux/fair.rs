@@ -25,9 +25,11 @@ impl Cluster {
         let n_kinds = view.kinds.len();
         let (mut nodes, mut largest) = (vec![0; n_kinds], vec![1; n_kinds]);
         for (_, node) in view.nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
-            let kind = node.spec.kind.index();
-            nodes[kind] += 1;
-            largest[kind] = node.spec.devices.max(largest[kind]);
+            for pool in &node.spec.pools {
+                let kind = pool.kind.index();
+                nodes[kind] += 1;
+                largest[kind] = pool.devices.max(largest[kind]);
+            }
         }
         let devices: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let fair = devices.iter().sum::<u32>().div_ceil(view.active().count().max(1) as u32);

@@ -19,7 +19,7 @@ pub(crate) fn mixed(devices: &[u32], jobs: &[(u32, &[f64])], steps: &[f64]) -> V
     for (at, devices) in devices.iter().enumerate() {
         let kind = kinds.intern(&format!("kind{at}"));
         for _ in 0..*devices {
-            nodes.add(NodeSpec { name: "n".into(), kind, devices: 1, rack: 0, memory_mib: None });
+            nodes.add(NodeSpec::of("n", kind, 1));
         }
     }
     let specs = jobs.iter().zip(steps).map(|(job, steps)| Arc::new(spec(job.0, job.1, *steps)));

@@ -21,6 +21,7 @@ use yard_core::allocation::{Allocation, Share, Shares};
 use yard_core::ids::JobIdx;
 use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
+use yard_core::reach::Reach;
 use yard_core::units::Time;
 use yard_core::view::View;
 
@@ -212,17 +213,20 @@ impl Candidate {
 }
 
 /// What an own part of the cluster is.
-struct Cluster {
+struct Cluster<'v> {
     capacity: Vec<u32>,
+    reach: Reach<'v>,
     jobs: f64,
 }
 
-impl Cluster {
-    fn new(view: &View) -> Cluster {
-        Cluster { capacity: capacity(view), jobs: view.active().count() as f64 }
+impl<'v> Cluster<'v> {
+    fn new(view: &'v View) -> Cluster<'v> {
+        let (reach, jobs) = (Reach::of(&view.nodes), view.active().count() as f64);
+        Cluster { capacity: capacity(view), reach, jobs }
     }
 
-    /// Steps per second on an own 1/n of each kind: the part of the time for which it holds a gang there.
+    /// Steps per second on an own 1/n of each kind: the part of the time for which it holds a gang there, if nodes that are
+    /// up could hold it at all.
     fn own_speed(&self, view: &View, job: JobIdx) -> f64 {
         let shapes = view.spec(job).shapes.iter().enumerate();
         let part = |shape: &Shape| {
@@ -230,7 +234,7 @@ impl Cluster {
                 let most = self.capacity.get(need.kind.index()).copied().unwrap_or(0);
                 f64::from(most) / self.jobs / f64::from(need.devices.max(1))
             });
-            parts.fold(f64::INFINITY, f64::min)
+            if self.reach.holds(shape) { parts.fold(f64::INFINITY, f64::min) } else { 0.0 }
         };
         let parts: Vec<(f64, f64)> =
             shapes.map(|(at, shape)| (part(shape), view.speed(job, at as u16))).collect();
@@ -247,8 +251,10 @@ impl Cluster {
             let rho = (since + seconds) * own / spec.steps;
             if rho.is_nan() { RHO_MAX } else { rho.clamp(RHO_MIN, RHO_MAX) }
         };
-        // Who gets nothing waits for a lease and then goes on at its own pace.
-        let nothing = rho(lease + left / own);
+        // Who gets nothing waits for a lease and then goes on at its own pace; one that waits already has to start then, as
+        // it would now.
+        let again = if run.holds() { 0.0 } else { spec.costs.restart().secs() };
+        let nothing = rho(lease + again + left / own);
         let restart = |shape: u16| {
             let stays = run.holds() && run.shape == shape;
             if stays { 0.0 } else { spec.costs.restart().secs() }
@@ -266,7 +272,10 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    use yard_core::job::Rank;
+    use std::sync::Arc;
+
+    use yard_core::Span;
+    use yard_core::job::{Costs, Rank};
 
     use crate::testing::{World, policy};
 
@@ -284,6 +293,25 @@ mod tests {
         world.advance(95.0);
         world.plan(&mut *themis);
         assert_eq!(world.running(), [1], "the lease is over, and the short job is further behind");
+    }
+
+    #[test]
+    fn a_job_that_takes_longer_to_start_than_a_lease_lasts_is_not_left_out_for_that() {
+        let mut world = World::new(&[1]);
+        world.submit_all(&[(1, 1000.0)]);
+        let start = Span::from_secs(10_000.0);
+        Arc::make_mut(&mut Arc::make_mut(&mut world.view.specs)[0]).costs =
+            Costs { start, ..Costs::default() };
+        world.plan(&mut *policy("themis:lease=100:f=0"));
+        assert_eq!(world.running(), [0]);
+    }
+
+    #[test]
+    fn a_shape_that_no_node_could_hold_is_nothing_to_wait_for() {
+        let mut world = World::new(&[1]);
+        world.submit_sizes(&[(1, 1.0), (8, 1000.0)], 1e6);
+        world.plan(&mut *policy("themis:lease=100:f=0"));
+        assert_eq!(world.running(), [0]);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use yard_core::ids::{JobId, NodeId};
-use yard_core::job::{Costs, JobSpec};
-use yard_core::message::{Input, NodeChange, Report};
+use yard_core::job::{Costs, JobSpec, Shape};
+use yard_core::message::{Edit, Input, NodeChange, Report};
 use yard_core::turns::Turns;
 use yard_core::{Span, Time};
 
@@ -67,6 +67,7 @@ words! {
         NodeFailures = "node-failures",
         SlowNodes = "slow-nodes",
         Crashes = "crashes",
+        Freezing = "freezing",
     }
 }
 
@@ -78,6 +79,7 @@ words! {
         Training = "training",
         Regimes = "regimes",
         Sharing = "sharing",
+        Host = "host",
         NotBefore = "not-before",
         Unpausable = "unpausable",
         Costs = "costs",
@@ -166,6 +168,7 @@ impl Scenario {
             Detail::Training => spec.training.is_some(),
             Detail::Regimes => spec.regimes.is_some(),
             Detail::Sharing => spec.sharing.is_some() || spec.tenant.is_some(),
+            Detail::Host => spec.asks_hosts(),
             Detail::NotBefore => spec.not_before.is_some(),
             Detail::Unpausable => !spec.pausable,
             Detail::Costs => spec.costs != Costs::default(),
@@ -191,6 +194,10 @@ impl Scenario {
                 self.courses.get_mut(job).into_iter().for_each(|course| *course = None);
             }
             Detail::Sharing => (spec.sharing, spec.tenant) = (None, None),
+            Detail::Host => {
+                let plain = |shape: &Shape| Shape { host: None, ..shape.clone() };
+                spec.shapes = spec.shapes.iter().map(plain).collect();
+            }
             Detail::NotBefore => spec.not_before = None,
             Detail::Unpausable => spec.pausable = true,
             Detail::Costs => spec.costs = Costs::default(),
@@ -216,6 +223,7 @@ impl Scenario {
             Setting::NodeFailures => self.faults.node_mtbf.is_some(),
             Setting::SlowNodes => self.faults.slow_nodes > 0.0,
             Setting::Crashes => self.faults.job_mtbf.is_some(),
+            Setting::Freezing => self.faults.freezing,
         }
     }
 
@@ -236,6 +244,7 @@ impl Scenario {
                 Setting::NodeFailures => self.faults.node_mtbf = None,
                 Setting::SlowNodes => self.faults.slow_nodes = 0.0,
                 Setting::Crashes => self.faults.job_mtbf = None,
+                Setting::Freezing => self.faults.freezing = false,
             }
         }
     }
@@ -250,6 +259,7 @@ impl Scenario {
         let lends = |event: &(Time, Input)| matches!(event.1, Input::Node(NodeChange::Lent { .. }));
         match &self.script[at].1 {
             Input::Node(NodeChange::Resume(_) | NodeChange::Health { bad: 0, .. }) => true,
+            Input::Release(_) => true,
             Input::Node(NodeChange::Lent { .. }) => !self.script[at + 1..].iter().any(lends),
             _ => false,
         }
@@ -298,17 +308,18 @@ fn retain<T>(list: &mut Vec<T>, keep: impl Fn(usize) -> bool) {
     list.retain(|_| at.next().is_some_and(&keep));
 }
 
-/// What of the cluster an event is about, so that one that mends it is found.
-fn matter(input: &Input) -> Option<(u8, Option<NodeId>)> {
+/// What an event is about, so that one that mends it is found.
+fn matter(input: &Input) -> Option<(u8, Option<u64>)> {
     match input {
         Input::Node(
             NodeChange::Drain(node)
             | NodeChange::Leave(node)
             | NodeChange::Fail(node)
             | NodeChange::Resume(node),
-        ) => Some((0, Some(*node))),
-        Input::Node(NodeChange::Health { node, .. }) => Some((1, Some(*node))),
+        ) => Some((0, Some(node.0.into()))),
+        Input::Node(NodeChange::Health { node, .. }) => Some((1, Some(node.0.into()))),
         Input::Node(NodeChange::Lent { .. }) => Some((2, None)),
+        Input::Hold(job) | Input::Release(job) => Some((3, Some(job.0))),
         _ => None,
     }
 }
@@ -322,6 +333,7 @@ fn on_nodes(change: NodeChange, new: &[Option<usize>]) -> Option<NodeChange> {
         NodeChange::Leave(node) => NodeChange::Leave(at(node)?),
         NodeChange::Fail(node) => NodeChange::Fail(at(node)?),
         NodeChange::Health { node, bad } => NodeChange::Health { node: at(node)?, bad },
+        NodeChange::Counted { node, host, parts } => NodeChange::Counted { node: at(node)?, host, parts },
         NodeChange::Lent { among, nodes } => {
             let among: Vec<_> = among.into_iter().filter_map(at).collect();
             let nodes = nodes.min(among.len() as u32);
@@ -340,6 +352,10 @@ fn of_jobs(input: Input, new: &[Option<usize>]) -> Option<Input> {
     };
     Some(match input {
         Input::Cancel(job) => Input::Cancel(id(job)?),
+        Input::Hold(job) => Input::Hold(id(job)?),
+        Input::Release(job) => Input::Release(id(job)?),
+        Input::Requeue(job) => Input::Requeue(id(job)?),
+        Input::Edit(edit) => Input::Edit(Box::new(Edit { job: id(edit.job)?, ..*edit })),
         Input::Report(report) => Input::Report(Report { job: id(report.job)?, ..report }),
         other => other,
     })

@@ -18,7 +18,8 @@ pub(super) fn add(seed: u64, cluster: &mut ClusterSpec, jobs: &mut [(Time, JobSp
         return;
     }
     if random.chance(0.7) {
-        cluster.nodes.iter_mut().for_each(|node| node.memory_mib = Some(MEMORY_MIB));
+        let pools = cluster.nodes.iter_mut().flat_map(|node| &mut node.pools);
+        pools.for_each(|pool| pool.memory_mib = Some(MEMORY_MIB));
     }
     // A few sorts of jobs, as in real traces; the rest says nothing.
     let sorts: Vec<_> = (0..1 + random.below(6)).map(|_| Arc::new(sharing(&mut random))).collect();

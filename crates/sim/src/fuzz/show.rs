@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use yard_core::cluster::Kinds;
+use yard_core::cluster::{Amounts, Kinds, Pool};
 use yard_core::job::{JobSpec, Shape, Spread};
 use yard_core::turns::Turns;
 use yard_core::{Span, Time};
@@ -12,9 +12,13 @@ use super::Scenario;
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, node) in self.cluster.nodes.iter().enumerate() {
-            let memory = node.memory_mib.map(|mib| format!(", {mib} MiB each")).unwrap_or_default();
-            let kind = self.cluster.kinds.name(node.kind);
-            writeln!(f, "  node {at}: {} x {kind}, rack {}{memory}", node.devices, node.rack)?;
+            let pool = |pool: &Pool| {
+                let memory = pool.memory_mib.map(|mib| format!(" of {mib} MiB")).unwrap_or_default();
+                format!("{} x {}{memory}", pool.devices, self.cluster.kinds.name(pool.kind))
+            };
+            let pools: Vec<_> = node.pools.iter().map(pool).collect();
+            let host = amounts(&node.host);
+            writeln!(f, "  node {at}: {}, rack {}{host}", pools.join(" + "), node.rack)?;
         }
         for (at, (time, spec)) in self.jobs.iter().enumerate() {
             writeln!(f, "  job {at} at {time}: {}", job(spec, &self.cluster.kinds))?;
@@ -56,6 +60,7 @@ impl Scenario {
             flag("pairs are known", !self.pairs.is_empty()),
             faults.node_mtbf.map(|mtbf| format!("a node fails every {mtbf}, for {}", faults.repair)),
             faults.job_mtbf.map(|mtbf| format!("a job crashes every {mtbf}")),
+            flag("every second job that is stopped lies frozen", faults.freezing),
             (faults.slow_nodes > 0.0).then(|| format!("{} of the nodes are slow", faults.slow_nodes)),
         ];
         said.into_iter().flatten().collect()
@@ -83,9 +88,16 @@ fn job(spec: &JobSpec, kinds: &Kinds) -> String {
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
+/// What there is of a host, where anything is counted.
+fn amounts(host: &Amounts) -> String {
+    let list: Vec<u32> = (*host).into();
+    if list.is_empty() { String::new() } else { format!(", host {list:?}") }
+}
+
 fn shape(shape: &Shape, kinds: &Kinds) -> String {
     let need = |need: &yard_core::job::Need| format!("{} x {}", need.devices, kinds.name(need.kind));
     let needs: Vec<_> = shape.needs.iter().map(need).collect();
     let spread = if shape.spread == Spread::Node { " on one node" } else { "" };
-    format!("{}{spread}", needs.join(" + "))
+    let host = shape.host.as_ref().map(|host| format!(" with {host:?}")).unwrap_or_default();
+    format!("{}{spread}{host}", needs.join(" + "))
 }

@@ -50,6 +50,7 @@ impl Jobs {
             regimes: None,
             kinds,
             sharing: None,
+            host: None,
             rewards: None,
             late: Late::Try,
             after: Box::default(),

@@ -5,6 +5,7 @@ mod bytes;
 mod error;
 mod formats;
 mod generate;
+mod host;
 mod jobs;
 mod read;
 mod scaling;
@@ -21,6 +22,7 @@ use yard_core::job::{Late, Reward, Sharing};
 pub use error::{BadField, TraceError};
 pub use formats::{FORMATS, Format, open_nodes};
 pub use generate::{Arrivals, GenSpec, PRESETS, Preset, PresetInfo, generate};
+pub use host::HostAsk;
 pub use read::{Opened, open, read};
 pub use stats::{Named, Quantiles, Size, Stats};
 pub use write::write;
@@ -68,6 +70,8 @@ pub struct TraceJob {
     pub kinds: Arc<[Arc<str>]>,
     /// What it says of sharing its devices; none: nothing. Shared between like jobs.
     pub sharing: Option<Arc<Sharing>>,
+    /// What it asks of its hosts; none: nothing.
+    pub host: Option<Arc<HostAsk>>,
     /// What it is worth to be done by later and later times, where the deadline is soft.
     pub rewards: Option<Arc<[Reward]>>,
     /// What becomes of it if its deadline cannot be promised.

@@ -41,6 +41,38 @@ pub enum WorkloadError {
         /// The kinds of the cluster.
         kinds: String,
     },
+    /// A job that asks for something of its hosts that nobody counts.
+    #[error(
+        "{source_name}, line {line}, field resources: job {job} asks for {name}, which no node of the cluster {cluster:?} counts"
+    )]
+    NoResource {
+        /// The trace.
+        source_name: String,
+        /// The line.
+        line: u64,
+        /// The job.
+        job: String,
+        /// What it asks for.
+        name: String,
+        /// The cluster.
+        cluster: String,
+    },
+    /// A job that asks more of its hosts than any has.
+    #[error(
+        "{source_name}, line {line}: job {job} asks for more {name} than a node of the cluster {cluster:?} has"
+    )]
+    NoHost {
+        /// The trace.
+        source_name: String,
+        /// The line.
+        line: u64,
+        /// The job.
+        job: String,
+        /// What there is too little of.
+        name: String,
+        /// The cluster.
+        cluster: String,
+    },
     /// A job given in steps, and no table to say how fast they go.
     #[error(
         "{source_name}, line {line}, field steps: job {job} gives steps and no duration; name a throughput table with --throughputs"

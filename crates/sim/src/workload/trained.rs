@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use yard_core::cluster::NodeSpec;
 use yard_core::ids::KindId;
 use yard_core::job::{Costs, Shape, Spread};
 use yard_core::training::{Fits, Profiled, Timing, Training};
@@ -163,7 +164,7 @@ impl Site<'_> {
     /// Sia's configurations of a kind: powers of two on a node, then whole nodes, as many as were ever measured.
     fn configurations(&self, kind: KindId, timings: &Timings) -> Vec<u32> {
         let each = self.largest[kind.index()];
-        let of_kind = |node: &&yard_core::cluster::NodeSpec| node.kind == kind && node.devices == each;
+        let of_kind = |node: &&NodeSpec| node.pool(kind).is_some_and(|(pool, _)| pool.devices == each);
         let nodes = self.cluster.nodes.iter().filter(of_kind).count() as u32;
         let doubled = std::iter::successors(Some(1), |size: &u32| size.checked_mul(2));
         let mut sizes: Vec<u32> = doubled.take_while(|size| *size < each).collect();

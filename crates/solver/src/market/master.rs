@@ -21,6 +21,8 @@ pub(crate) struct Master {
     worth: Vec<f64>,
     basis: Vec<usize>,
     inverse: Vec<f64>,
+    /// Where the inverse is worked out.
+    wide: Vec<f64>,
     mix: Vec<f64>,
     duals: Vec<f64>,
 }
@@ -37,6 +39,7 @@ impl Master {
             worth: vec![0.0; rows - 1],
             basis: (0..rows).collect(),
             inverse: vec![0.0; rows * rows],
+            wide: vec![0.0; rows * 2 * rows],
             mix: vec![0.0; rows],
             duals: vec![0.0; rows],
         };
@@ -146,9 +149,8 @@ impl Master {
         if !self.invert() {
             return false;
         }
-        let full = vec![1.0; self.rows];
-        self.mix = self.times_inverse(&full);
         for at in 0..self.rows {
+            self.mix[at] = self.inverse[at * self.rows..(at + 1) * self.rows].iter().sum();
             self.duals[at] = (0..self.rows)
                 .map(|row| self.worth[self.basis[row]] * self.inverse[row * self.rows + at])
                 .sum();
@@ -157,8 +159,8 @@ impl Master {
     }
 
     fn invert(&mut self) -> bool {
-        let n = self.rows;
-        let mut wide = vec![0.0; n * 2 * n];
+        let (n, wide) = (self.rows, &mut self.wide);
+        wide.fill(0.0);
         for row in 0..n {
             for at in 0..n {
                 wide[row * 2 * n + at] = self.columns[self.basis[at]][row];
@@ -171,7 +173,7 @@ impl Master {
             if wide[pivot * 2 * n + at].abs() < 1e-14 {
                 return false;
             }
-            eliminate(&mut wide, n, at, pivot);
+            eliminate(wide, n, at, pivot);
         }
         for row in 0..n {
             let from = row * 2 * n + n;
@@ -189,12 +191,12 @@ fn eliminate(wide: &mut [f64], n: usize, at: usize, pivot: usize) {
     }
     let scale = 1.0 / wide[at * width + at];
     wide[at * width..(at + 1) * width].iter_mut().for_each(|value| *value *= scale);
-    let line = wide[at * width..(at + 1) * width].to_vec();
-    for row in (0..n).filter(|row| *row != at) {
-        let factor = wide[row * width + at];
+    let (before, rest) = wide.split_at_mut(at * width);
+    let (line, after) = rest.split_at_mut(width);
+    for target in before.chunks_exact_mut(width).chain(after.chunks_exact_mut(width)) {
+        let factor = target[at];
         if factor != 0.0 {
-            let target = &mut wide[row * width..(row + 1) * width];
-            target.iter_mut().zip(&line).for_each(|(value, other)| *value -= factor * other);
+            target.iter_mut().zip(&*line).for_each(|(value, other)| *value -= factor * other);
         }
     }
 }

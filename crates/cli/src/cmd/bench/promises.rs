@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use yard_core::cluster::{Kinds, NodeSpec};
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Late, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Late, Shape, Spread};
 use yard_core::message::{Effect, Event, Input, NodeChange};
 use yard_core::policy::Policy;
 use yard_core::{Engine, Settings, Span, Time};
@@ -123,7 +123,7 @@ impl Cluster {
             Cluster { engine, policy, random: Random::new(args.seed), now: Time::ZERO, promised: 0 };
         for at in 0..args.nodes {
             let name = format!("node{at}");
-            let spec = NodeSpec { name, kind: KindId(0), devices: NODE_DEVICES, rack: 0, memory_mib: None };
+            let spec = NodeSpec::of(name, KindId(0), NODE_DEVICES);
             cluster.step(Input::Node(NodeChange::Join(spec)))?;
         }
         Ok(cluster)
@@ -132,11 +132,7 @@ impl Cluster {
     /// A job of one to eight devices that takes an hour or more, with a deadline between these multiples of that.
     fn submit(&mut self, deadline: Option<(f64, f64)>) -> anyhow::Result<()> {
         let devices = *self.random.pick(&[1, 1, 1, 2, 4, 8]);
-        let shape = |devices| Shape {
-            needs: vec![Need { kind: KindId(0), devices }],
-            spread: Spread::Node,
-            batch_size: None,
-        };
+        let shape = |devices| Shape { spread: Spread::Node, ..Shape::of(KindId(0), devices) };
         let seconds = 3_600.0 * (1.0 + self.random.unit() * 10.0);
         let factor = |(low, high): (f64, f64), random: &mut Random| low + random.unit() * (high - low);
         let by = deadline.map(|range| self.now + Span::from_secs(seconds * factor(range, &mut self.random)));

@@ -83,6 +83,7 @@ fn apply_plain(args: &SubmitArgs, request: &mut JobRequest) {
     over(&mut request.nodes, &args.nodes);
     over(&mut request.memory_mib, &args.memory);
     over(&mut request.cpus, &args.cpus);
+    request.resources.extend(args.resource.iter().cloned());
     over(&mut request.weight, &args.weight);
     over(&mut request.model, &args.model);
     over(&mut request.batch_size, &args.batch_size);

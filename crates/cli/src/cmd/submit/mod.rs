@@ -74,16 +74,16 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "FILE")]
     stderr: Option<String>,
 
-    /// Devices it needs, all at once; 0 for a processor slot [default: 1]
-    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    /// Devices it needs, all at once; 0 for a processor slot, where nodes offer kind cpu [default: 1]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
     gpus: Option<u32>,
     /// The least it can run with
-    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
     min_gpus: Option<u32>,
     /// The most it can use
-    #[arg(long, value_name = "K", help_heading = "What it needs")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
     max_gpus: Option<u32>,
-    /// Kinds it may run on, best liked first, as a100|h100 or a100,h100 [default: any]
+    /// Kinds it may run on, in order of preference, as a100|h100 or a100,h100 [default: any]
     #[arg(long, value_name = "KIND[,KIND…]", help_heading = "What it needs")]
     kind: Option<String>,
     /// 1: all of it on one node; other numbers are not enforced [default: as few nodes as there can be]
@@ -92,12 +92,15 @@ pub(crate) struct SubmitArgs {
     /// One process on each node, or one for each device: node or device [default: node]
     #[arg(long, value_name = "EACH", value_parser = parse_ranks, help_heading = "What it needs")]
     ranks: Option<Ranks>,
-    /// Memory it may use on each node, in MiB
-    #[arg(long, value_name = "MIB", help_heading = "What it needs")]
+    /// Memory it has on each node, as 16GiB or 500M; without a unit in MiB [default: what belongs to its GPUs]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = amounts::memory, help_heading = "What it needs")]
     memory: Option<u64>,
-    /// Processor cores it may use on each node
+    /// Processor cores it has on each node [default: those that belong to its GPUs]
     #[arg(long, value_name = "N", help_heading = "What it needs")]
     cpus: Option<f64>,
+    /// What else it needs on each node, as scratch_gb=100, by the names that nodes count (`yard nodes`). Repeatable
+    #[arg(long, value_name = "NAME=N", value_parser = amounts::resource, help_heading = "What it needs")]
+    resource: Vec<(String, u32)>,
     /// Share its devices with no other job, even where the policy packs jobs
     #[arg(long, help_heading = "What it needs")]
     exclusive: bool,
@@ -118,13 +121,13 @@ pub(crate) struct SubmitArgs {
     /// The part of its speed alone that a guaranteed job may lose: 5% or 0.05 [default: 5%]
     #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
     max_slowdown: Option<f64>,
-    /// Jobs of the same word share a card
+    /// Place jobs with this label on the same GPU
     #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
     affinity: Option<String>,
-    /// Jobs of the same word share no card
+    /// Place no two jobs with this label on the same GPU
     #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
     anti_affinity: Option<String>,
-    /// A card has jobs of one such word only, and none without
+    /// Share GPUs only with jobs that carry the same exclusion label
     #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
     exclusion: Option<String>,
 

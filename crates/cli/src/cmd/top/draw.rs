@@ -16,8 +16,27 @@ use crate::output::{brief, plain};
 const COLOURS: [Color; 6] =
     [Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan, Color::LightRed];
 
+/// What the keys do, and what the signs mean.
+const HELP: &str = "Keys
+  q, Esc         quit (Esc closes this page first)
+  j/k, arrows    select the next or the previous job; the line below says what it does or waits for
+  s              sort jobs by number, user, GPUs or progress
+  r              list them the other way round
+  c              cards: a line for each GPU; again: nodes
+  m              map: all GPUs, one sign each; again: nodes
+  ?              this page
+
+Signs
+  112·           each GPU: last digit of its job; · free, x out of service
+  busy ▁▃▅█      how busy each GPU was lately; z: held and not used
+
+More of one job: yard show JOB, yard explain JOB, yard logs -f JOB";
+
 /// Draws the screen at a time.
 pub(super) fn draw(screen: &Screen, now: f64, frame: &mut Frame<'_>) {
+    if screen.help {
+        return frame.render_widget(Paragraph::new(HELP), frame.area());
+    }
     let (running, waiting) = screen.jobs();
     let area = frame.area();
     // A map is there to be looked at.
@@ -31,21 +50,25 @@ pub(super) fn draw(screen: &Screen, now: f64, frame: &mut Frame<'_>) {
         Constraint::Length(2),
     ]);
     let [head, nodes, upper, lower, foot] = rows.areas(frame.area());
-    frame.render_widget(Paragraph::new(header(screen)), head);
+    let counts = (running.len(), waiting.len());
+    frame.render_widget(Paragraph::new(header(screen, counts)), head);
     frame.render_widget(nodes_widget(screen, nodes), nodes);
     draw_jobs(screen, "running", &running, now, upper, frame);
     draw_jobs(screen, "waiting", &waiting, now, lower, frame);
     frame.render_widget(Paragraph::new(footer(screen)), foot);
 }
 
-fn header(screen: &Screen) -> Vec<Line<'static>> {
+/// What is so in all. Jobs are counted as they are listed, so that the two agree.
+fn header(screen: &Screen, (running, waiting): (usize, usize)) -> Vec<Line<'static>> {
     let status = &screen.look.status;
     let prices: Vec<_> = status.prices.iter().map(|(kind, price)| format!("{kind} {price:.2}")).collect();
     let prices = if prices.is_empty() { String::new() } else { format!("  prices {}", prices.join(" ")) };
     let first = format!("yard {}  policy {}  round {}", status.version, status.policy, brief(status.round_s));
+    let hidden = screen.look.hidden;
+    let others = if hidden > 0 { format!("  {hidden} of others") } else { String::new() };
     let second = format!(
-        "{} running  {} waiting  {} over  {}/{} devices held on {} nodes",
-        status.running, status.pending, status.ended, status.devices_held, status.devices, status.nodes_up
+        "{running} running  {waiting} waiting{others}  {} over  {}/{} devices held on {} nodes",
+        status.ended, status.devices_held, status.devices, status.nodes_up
     );
     vec![
         Line::styled(plain(&(first + &prices)), Style::new().add_modifier(Modifier::BOLD)),
@@ -164,7 +187,8 @@ fn row(job: &JobView, now: f64) -> Row<'static> {
 fn footer(screen: &Screen) -> Vec<Line<'static>> {
     let other = |panel, name| if screen.panel == panel { "nodes" } else { name };
     let (cards, map) = (other(Panel::Cards, "cards"), other(Panel::Map, "map"));
-    let keys = format!("q quit  j/k move  s sort (by {})  r turn  c {cards}  m {map}", screen.order());
+    let keys =
+        format!("? help  q quit  j/k move  s sort (by {})  r turn  c {cards}  m {map}", screen.order());
     let news = match (&screen.problem, screen.selected()) {
         (Some(problem), _) => Line::styled(plain(problem), Color::Red),
         (None, Some(job)) => Line::raw(about(job)),
@@ -223,9 +247,26 @@ mod tests {
 
 
             job 1 job-1 is running
-            q quit  j/k move  s sort (by number)  r turn  c cards  m map
+            ? help  q quit  j/k move  s sort (by number)  r turn  c cards  m map
         "#]]
         .assert_eq(&drawn(&screen, 80, 24));
+    }
+
+    #[test]
+    fn keys_and_signs_are_explained() {
+        let mut screen = Screen::new(sample());
+        screen.help = true;
+        let drawn = drawn(&screen, 100, 24);
+        assert!(drawn.contains("sort jobs by") && drawn.contains("out of service"), "{drawn}");
+        assert!(!drawn.contains("job-1"), "{drawn}");
+    }
+
+    #[test]
+    fn others_jobs_are_counted_and_ones_own_as_they_are_listed() {
+        let mut look = sample();
+        (look.hidden, look.status.pending, look.status.running) = (3, 40, 50);
+        let drawn = drawn(&Screen::new(look), 80, 24);
+        assert!(drawn.contains("2 running  2 waiting  3 of others"), "{drawn}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use yard_live::views::{JobList, JobView, NodeList, NodeView, StatusView};
 
-use crate::client::{Answer, Client};
+use crate::client::{Answer, Client, WhichJobs};
 
 /// From one look to the next.
 const EVERY: Duration = Duration::from_secs(1);
@@ -16,6 +16,8 @@ pub(super) struct Look {
     pub(super) status: StatusView,
     pub(super) nodes: Vec<NodeView>,
     pub(super) jobs: Vec<JobView>,
+    /// Jobs of others that are not over and that may not be seen.
+    pub(super) hidden: u64,
 }
 
 /// Looks as they come, or why there is none.
@@ -25,8 +27,8 @@ pub(super) type News = Receiver<Result<Look, String>>;
 pub(super) fn look(client: &Client) -> Answer<Look> {
     let status = client.get("/v1/status", &[])?;
     let NodeList { nodes } = client.get("/v1/nodes", &[])?;
-    let JobList { jobs } = client.get("/v1/jobs", &[])?;
-    Ok(Look { status, nodes, jobs })
+    let JobList { jobs, hidden, .. } = client.jobs(&WhichJobs::default())?;
+    Ok(Look { status, nodes, jobs, hidden })
 }
 
 /// Looks for as long as somebody wants the news.

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Which server.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: q quit, j/k or arrows move, s sort, r the other way round, c cards one by one, m all\ndevices as a map."
+    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: ? help, q or Esc quit, j/k or arrows move, s sort, r the other way round, c cards one by one, m all\ndevices as a map."
 )]
 pub(crate) struct TopArgs {
     #[command(flatten)]
@@ -73,6 +73,8 @@ fn show(
 /// What a key does; whether that is to quit.
 fn is_quit(screen: &mut Screen, key: KeyEvent) -> bool {
     match key.code {
+        KeyCode::Char('?' | 'h') => screen.help = !screen.help,
+        KeyCode::Esc if screen.help => screen.help = false,
         KeyCode::Char('q') | KeyCode::Esc => return true,
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
         KeyCode::Char('j') | KeyCode::Down => screen.go(1),
@@ -120,6 +122,8 @@ mod tests {
         assert!(!press(&mut screen, KeyCode::Char('c')) && screen.panel == Panel::Cards);
         assert!(!press(&mut screen, KeyCode::Char('m')) && screen.panel == Panel::Map);
         assert!(!press(&mut screen, KeyCode::Char('m')) && screen.panel == Panel::Nodes);
+        assert!(!press(&mut screen, KeyCode::Char('?')) && screen.help);
+        assert!(!press(&mut screen, KeyCode::Esc) && !screen.help, "Esc closes the help first");
         assert!(press(&mut screen, KeyCode::Char('q')) && press(&mut screen, KeyCode::Esc));
         assert!(is_quit(&mut screen, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
     }

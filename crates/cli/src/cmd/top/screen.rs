@@ -28,6 +28,8 @@ pub(super) struct Screen {
     pub(super) problem: Option<String>,
     /// What is shown of machines.
     pub(super) panel: Panel,
+    /// Whether the keys are explained instead of all else.
+    pub(super) help: bool,
     order: usize,
     turned: bool,
     /// The selected job, by its number: it stays selected when the list changes.
@@ -36,8 +38,15 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(look: Look) -> Screen {
-        let mut screen =
-            Screen { look, problem: None, panel: Panel::Nodes, order: 0, turned: false, selected: None };
+        let mut screen = Screen {
+            look,
+            problem: None,
+            panel: Panel::Nodes,
+            help: false,
+            order: 0,
+            turned: false,
+            selected: None,
+        };
         screen.select(0);
         screen
     }
@@ -177,6 +186,7 @@ pub(super) fn sample() -> Look {
         status: serde_json::from_value(status).expect("a status"),
         nodes: serde_json::from_value(nodes.into()).expect("nodes"),
         jobs: jobs.into_iter().map(|job| read(job).expect("a job")).collect(),
+        hidden: 0,
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) struct HistoryArgs {
     /// Nodes more; may be given several times
     #[arg(long, value_name = "KIND:NODESxGPUS", help_heading = "The past")]
     add: Vec<String>,
-    /// A node less; may be given several times
+    /// Without this node; may be given several times
     #[arg(long, value_name = "NODE", help_heading = "The past")]
     remove: Vec<String>,
     /// What a device of a kind costs an hour; may be given several times

@@ -236,7 +236,7 @@ impl State {
         let (shape, on) = self.ask_on(job, ask).filter(|_| goes_on)?;
         let stretch = hold_on(&on, shape, self.now)?;
         let lease = self.run(job).lease.and_then(|lease| self.leases.get(lease))?;
-        Some(Plan { stretches: vec![stretch], spots: vec![spot_of(&lease.placement)] })
+        Some(Plan { stretches: vec![stretch], spots: vec![spot_of(&self.nodes, &lease.placement)] })
     }
 
     /// When a job can be done at the earliest on what is free, and how. What fits by counting may find no place, so

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{JobIdx, LeaseId, NodeId};
+use crate::ids::{JobIdx, KindId, LeaseId, NodeId};
 use crate::job::{JobRun, JobSpec, JobState};
 use crate::leases::{Lease, LeaseState};
 use crate::promise::{Ask, Grid, Ground, Plan, Room, Timeline, earliest, satisfy, spot_of};
@@ -47,15 +47,15 @@ impl State {
 
     fn open_timeline(&self, room: &Room, grid: &Grid) -> Timeline {
         let mut timeline = Timeline::new(grid.now, room.free());
-        let mut bound: BTreeMap<NodeId, (u32, Time)> = BTreeMap::new();
+        let mut bound: BTreeMap<(NodeId, KindId), (u32, Time)> = BTreeMap::new();
         for (_, lease, until) in self.bound_leases() {
-            for slice in &lease.placement.0 {
-                let on_node = bound.entry(slice.node).or_default();
-                *on_node = (on_node.0 + slice.mask.count_ones(), on_node.1.max(until));
+            for piece in spot_of(&self.nodes, &lease.placement) {
+                let on_node = bound.entry((piece.node, piece.kind)).or_default();
+                *on_node = (on_node.0 + piece.count, on_node.1.max(until));
             }
         }
-        for (node, (kept, end)) in bound {
-            timeline.take(&room.lost(&self.nodes, node, kept), grid.now, grid.after(end));
+        for (pool, (kept, end)) in bound {
+            timeline.take(&room.lost(&self.nodes, pool, kept), grid.now, grid.after(end));
         }
         timeline
     }
@@ -64,7 +64,7 @@ impl State {
         let mut ground = Ground::default();
         for (_, lease, until) in self.bound_leases() {
             let owner = lease.jobs.first().copied().filter(|_| lease.jobs.len() == 1);
-            ground.hold(owner, &spot_of(&lease.placement), until);
+            ground.hold(owner, &spot_of(&self.nodes, &lease.placement), until);
         }
         ground
     }

@@ -13,7 +13,7 @@ use crate::cluster::{Nodes, Placement};
 use crate::ids::{JobIdx, LeaseId, NodeId};
 use crate::job::{JobRun, JobSpec, JobState, Length, lying};
 use crate::leases::{Lease, LeaseState, own_way};
-use crate::promise::{Ground, spot_of};
+use crate::promise::{Ground, Spot, spot_of};
 use crate::state::State;
 use crate::units::{Span, Time};
 
@@ -67,6 +67,8 @@ pub(crate) struct Gate {
     jobs: BTreeSet<JobIdx>,
     /// Those of them that have a plan, which they give up when they begin, and when they must be done.
     planned: BTreeMap<JobIdx, Time>,
+    /// What those who must have devices now were promised: their plans speak for that already.
+    seats: BTreeMap<JobIdx, (u16, Spot)>,
     ground: RefCell<Ground>,
     outlook: Option<Outlook>,
 }
@@ -86,6 +88,12 @@ impl Gate {
         placement: &Placement,
     ) -> Result<(), SmallVec<[NodeId; 4]>> {
         let Some(outlook) = self.outlook.as_ref().filter(|_| self.concerns(jobs)) else { return Ok(()) };
+        let spot = spot_of(nodes, placement);
+        if let [job] = jobs
+            && self.seats.get(job).is_some_and(|seat| *seat == (shape, spot.clone()))
+        {
+            return Ok(());
+        }
         let mut until = Time::ZERO;
         for job in jobs {
             let end = outlook.end(jobs, *job, (shape, placement), None);
@@ -97,7 +105,7 @@ impl Gate {
         }
         let planned: SmallVec<[JobIdx; 2]> =
             jobs.iter().copied().filter(|job| self.planned.contains_key(job)).collect();
-        let (spot, mut ground) = (spot_of(placement), self.ground.borrow_mut());
+        let mut ground = self.ground.borrow_mut();
         let lacking = ground.lacking(nodes, &spot, (outlook.now, until), &planned);
         if !lacking.is_empty() {
             return Err(lacking);
@@ -125,7 +133,14 @@ impl State {
         }
         let planned = |job: &JobIdx| self.promises.kept.contains_key(job) && !self.began_early(*job);
         let planned = jobs.iter().filter(|job| planned(job)).map(|job| (*job, self.done_by(*job))).collect();
-        Gate { jobs, planned, ground: RefCell::new(self.ground()), outlook: Some(self.outlook()) }
+        let seats = jobs.iter().filter_map(|job| Some((*job, self.promised_now(*job)?))).collect();
+        Gate { jobs, planned, seats, ground: RefCell::new(self.ground()), outlook: Some(self.outlook()) }
+    }
+
+    /// What a job must have now, and where.
+    fn promised_now(&self, job: JobIdx) -> Option<(u16, Spot)> {
+        let (shape, promise) = (self.promises.due.get(&job)?, self.promises.kept.get(&job)?);
+        Some((*shape, promise.plan.spots.first()?.clone()))
     }
 
     /// When a job with a plan must be done: as it was promised, or as it is planned where that cannot be any more.
@@ -149,9 +164,9 @@ impl State {
 
     /// Whether a lease is what its job must have now, where it was promised that.
     fn is_planned(&self, lease: &Lease) -> bool {
-        let promise = lease.jobs.first().and_then(|job| self.promises.kept.get(job));
-        let spot = promise.and_then(|promise| promise.plan.spots.first());
-        lease.is_due(&self.promises.due) && spot.is_some_and(|spot| *spot == spot_of(&lease.placement))
+        let spot = lease.jobs.first().and_then(|job| self.promised_now(*job)).map(|(_, spot)| spot);
+        lease.is_due(&self.promises.due)
+            && spot.is_some_and(|spot| spot == spot_of(&self.nodes, &lease.placement))
     }
 
     /// Whether a job is to have the devices of its plan as soon as others gave them back.
@@ -177,6 +192,16 @@ impl State {
                 }
             }
         }
+    }
+
+    /// A job turns out to be one that cannot be stopped in time, or can be after all: plans reckoned with something else.
+    pub(in crate::engine) fn rebind(&mut self, job: JobIdx) {
+        let shares = self.book.shares_of(job).iter();
+        let mut leases: SmallVec<[LeaseId; 2]> =
+            shares.filter_map(|share| self.book.entry(*share).lease).collect();
+        leases.extend(self.run(job).lease);
+        self.note_bound(&leases);
+        (self.promises.stale, self.dirty) = (true, true);
     }
 
     /// Puts all leases on record that cannot be stopped in time for a first promise.

@@ -84,7 +84,9 @@ impl Engine {
         let shares: SmallVec<[ShareId; 1]> = SmallVec::from_slice(state.book.shares_of(job));
         let has_it = |share: &ShareId| {
             let lease = state.book.entry(*share).lease.and_then(|id| state.leases.get(id));
-            lease.is_some_and(|lease| is_alone_in(lease, job, shape) && spot_of(&lease.placement) == spot)
+            lease.is_some_and(|lease| {
+                is_alone_in(lease, job, shape) && spot_of(&state.nodes, &lease.placement) == spot
+            })
         };
         if let Some(share) = shares.iter().copied().find(has_it) {
             return Some(rounds::Seat { share, shape, spot });
@@ -128,7 +130,7 @@ impl State {
         let leases = self.book.shares_of(job).iter().filter_map(|share| self.book.entry(*share).lease);
         let lease = leases.filter_map(|id| self.leases.get(id)).find(|lease| is_alone_in(lease, job, shape));
         let Some(lease) = lease else { return };
-        let spot = spot_of(&lease.placement);
+        let spot = spot_of(&self.nodes, &lease.placement);
         let Some(promise) = self.promises.kept.get(&job) else { return };
         let Some((stretch, promised)) = promise.plan.iter().next() else { return };
         if spot == *promised {

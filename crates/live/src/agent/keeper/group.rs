@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
+use yard_core::part::Starved;
 
 use super::tree;
 
@@ -44,16 +45,13 @@ impl Group {
         }
     }
 
-    /// What to tell the user, where something in it was killed for want of memory.
-    pub(super) fn out_of_memory(&self) -> Option<String> {
+    /// Whether something in it was killed for want of memory, and what it had.
+    pub(super) fn out_of_memory(&self) -> Option<Starved> {
         let events = fs::read_to_string(self.0.join("memory.events")).ok()?;
         let killed = events.lines().filter_map(|line| line.strip_prefix("oom_kill "));
         killed.filter_map(|count| count.parse::<u64>().ok()).find(|count| *count > 0)?;
-        let limit = size(&self.0.join("memory.max"))
-            .map_or("no limit".to_owned(), |size| format!("its limit of {size}"));
-        let peak =
-            size(&self.0.join("memory.peak")).map_or(String::new(), |size| format!(" (most used: {size})"));
-        Some(format!("yard: killed: the job ran out of memory at {limit}{peak}; ask for more with --memory"))
+        let (limit_mib, used_mib) = (mib(&self.0.join("memory.max")), mib(&self.0.join("memory.peak")));
+        Some(Starved { limit_mib, used_mib })
     }
 
     /// The folder of all groups of its agent.
@@ -85,10 +83,10 @@ impl Group {
     }
 }
 
-/// A size in a file of the group, for people.
-fn size(path: &Path) -> Option<String> {
+/// A size in a file of the group; none where there is no limit.
+fn mib(path: &Path) -> Option<u64> {
     let bytes: u64 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    Some(format!("{} MiB", bytes >> 20))
+    Some(bytes >> 20)
 }
 
 #[cfg(test)]
@@ -119,7 +117,13 @@ mod tests {
         write("memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 3\noom_group_kill 1\n");
         write("memory.max", "536870912\n");
         write("memory.peak", "536870912\n");
-        let said = group.out_of_memory().unwrap();
-        assert!(said.contains("its limit of 512 MiB (most used: 512 MiB)"), "{said}");
+        let starved = Starved { limit_mib: Some(512), used_mib: Some(512) };
+        assert_eq!(group.out_of_memory(), Some(starved));
+        write("memory.max", "max\n");
+        assert_eq!(
+            group.out_of_memory(),
+            Some(Starved { limit_mib: None, ..starved }),
+            "its node had no more"
+        );
     }
 }

@@ -44,7 +44,7 @@ use self::record::Record;
 pub(crate) use self::secrets::secrets_base;
 pub(crate) use self::start::{Orders, Unstartable, start};
 use self::table::{Found, Table};
-pub(crate) use self::words::{Ask, Confine, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line};
+pub(crate) use self::words::{Ask, Confine, Exit, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line};
 use crate::agent::clock;
 use crate::agent::inherited::keep_from_children;
 

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::{Gid, Uid, fchown};
@@ -36,7 +37,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Stream {
     pipe: PipeReader,
     log: LogFile,
+    whole: Option<Whole>,
 }
+
+/// The log of a rank that gets what all its streams carry, as it arrives.
+pub(super) type Whole = Arc<Mutex<LogFile>>;
 
 /// What is between a rank and its logs.
 #[derive(Default)]
@@ -51,13 +56,17 @@ pub(super) struct Output {
 
 impl Stream {
     /// A pipe to a log: the job's end, which is its user's own so that it can open `/dev/stdout`, and ours.
-    pub(super) fn to(log: LogFile, user: Option<&RunAs>) -> io::Result<(OwnedFd, Stream)> {
+    pub(super) fn to(
+        log: LogFile,
+        whole: Option<Whole>,
+        user: Option<&RunAs>,
+    ) -> io::Result<(OwnedFd, Stream)> {
         let (pipe, job) = io::pipe()?;
         let job = OwnedFd::from(job);
         if let Some(user) = user {
             fchown(&job, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
         }
-        Ok((job, Stream { pipe, log }))
+        Ok((job, Stream { pipe, log, whole }))
     }
 }
 
@@ -72,7 +81,8 @@ impl Output {
             let last = if number == count { output.last.clone() } else { Rc::default() };
             open.set(open.get() + 1);
             tokio::task::spawn_local(async move {
-                move_all(pipe, stream.log, over, last).await;
+                let writer = Writer { log: Some(stream.log), whole: stream.whole, buffer: vec![0; PIECE] };
+                move_all(pipe, writer, over, last).await;
                 open.set(open.get() - 1);
                 done();
             });
@@ -94,8 +104,12 @@ impl Output {
 }
 
 /// Moves a stream to its log until the rank is over.
-async fn move_all(pipe: Receiver, log: LogFile, over: CancellationToken, last: Rc<RefCell<Option<String>>>) {
-    let mut writer = Writer { log: Some(log), buffer: vec![0; PIECE] };
+async fn move_all(
+    pipe: Receiver,
+    mut writer: Writer,
+    over: CancellationToken,
+    last: Rc<RefCell<Option<String>>>,
+) {
     move_paced(&pipe, &mut writer, &over).await;
     over.cancelled().await;
     // Not through the runtime, which may not know yet what there is to read.
@@ -137,6 +151,7 @@ async fn move_paced(pipe: &Receiver, writer: &mut Writer, over: &CancellationTok
 struct Writer {
     /// None only where a write never came back.
     log: Option<LogFile>,
+    whole: Option<Whole>,
     buffer: Vec<u8>,
 }
 
@@ -145,8 +160,12 @@ impl Writer {
     async fn append(&mut self, length: usize) {
         let Some(mut log) = self.log.take() else { return };
         let buffer = std::mem::take(&mut self.buffer);
+        let whole = self.whole.clone();
         let written = tokio::task::spawn_blocking(move || {
             log.append(&buffer[..length]);
+            if let Some(whole) = whole {
+                whole.lock().unwrap_or_else(PoisonError::into_inner).append(&buffer[..length]);
+            }
             (log, buffer)
         });
         if let Ok((log, buffer)) = written.await {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn code(code: i32) -> Exit {
-        Exit { code: Some(code), signal: None }
+        Exit { code: Some(code), signal: None, ..Exit::default() }
     }
 
     #[test]

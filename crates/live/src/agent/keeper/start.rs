@@ -11,15 +11,17 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use nix::libc::O_NONBLOCK;
 use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
 use super::log_file::LogFile;
-use super::output::Stream;
+use super::output::{Stream, Whole};
 use super::tree::MARK;
 use super::words::{Confine, RankSpec, RunAs, SecretFiles, Sink};
+use crate::agent::logs::WHOLE;
 
 /// Why a rank has no process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -118,12 +120,14 @@ pub(crate) fn start(mut rank: RankSpec, user: Option<&RunAs>, mark: &str) -> Res
 /// Pipes for what goes to our logs; the files that the user named, where this process opens them.
 fn piped(rank: &RankSpec, setting: &Setting<'_>) -> Result<(Outputs, Vec<Stream>), Unstartable> {
     let mut streams = Vec::new();
+    let whole = whole(rank, setting)?;
     let mut output = |sink: &Sink| -> Result<Option<OwnedFd>, Unstartable> {
         if sink.theirs {
             return Ok(None);
         }
         let log = LogFile::open(sink, setting.log_max).map_err(|error| node_fault(&error))?;
-        let (job, stream) = Stream::to(log, setting.user).map_err(|error| node_fault(&error))?;
+        let (job, stream) =
+            Stream::to(log, whole.clone(), setting.user).map_err(|error| node_fault(&error))?;
         streams.push(stream);
         Ok(Some(job))
     };
@@ -133,6 +137,15 @@ fn piped(rank: &RankSpec, setting: &Setting<'_>) -> Result<(Outputs, Vec<Stream>
         None => copy(&stdout)?,
     };
     Ok((Outputs { stdout, stderr }, streams))
+}
+
+/// The log that gets both streams in order of arrival, where both are ours.
+fn whole(rank: &RankSpec, setting: &Setting<'_>) -> Result<Option<Whole>, Unstartable> {
+    let ours = |sink: &Sink| !sink.theirs;
+    let both = ours(&rank.stdout) && rank.stderr.as_ref().is_some_and(ours);
+    let sink = Sink { path: rank.stdout.path.with_extension(WHOLE), ..rank.stdout.clone() };
+    let open = || LogFile::open(&sink, setting.log_max).map(|log| Arc::new(Mutex::new(log)));
+    both.then(open).transpose().map_err(|error| node_fault(&error))
 }
 
 /// Our files, as they are.

@@ -161,7 +161,7 @@ impl Table {
         match answer {
             Ok(()) => self.started(id),
             Err(error) => {
-                rank.unlaunched = Some(Exit { code: error.code, signal: None });
+                rank.unlaunched = Some(Exit { code: error.code, signal: None, ..Exit::default() });
                 let unsaid = part.starting;
                 let say = self.fail(id, error);
                 unsaid.then_some(say)
@@ -308,10 +308,10 @@ impl Table {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::All, flags) {
             Ok(WaitStatus::Exited(pid, code)) => {
-                Some((pid.as_raw(), Exit { code: Some(code), signal: None }))
+                Some((pid.as_raw(), Exit { code: Some(code), signal: None, ..Exit::default() }))
             }
             Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                Some((pid.as_raw(), Exit { code: None, signal: Some(signal as i32) }))
+                Some((pid.as_raw(), Exit { code: None, signal: Some(signal as i32), ..Exit::default() }))
             }
             Ok(_) | Err(Errno::ECHILD) => None,
             Err(error) => self.next_odd(error),
@@ -323,7 +323,10 @@ impl Table {
         let ranks = self.parts.values_mut().flat_map(|part| part.ranks.values_mut());
         for rank in ranks.filter(|rank| rank.exit.is_none()) {
             if let Ok(Some(status)) = rank.child.try_wait() {
-                return Some((rank.pid, Exit { code: status.code(), signal: status.signal() }));
+                return Some((
+                    rank.pid,
+                    Exit { code: status.code(), signal: status.signal(), ..Exit::default() },
+                ));
             }
         }
         let cleared = waitpid(None, Some(WaitPidFlag::WNOHANG));
@@ -433,9 +436,11 @@ impl Part {
         let busy = dead && self.group.as_ref().is_some_and(|group| !group.is_empty());
         let starved = self.group.as_ref().and_then(Group::out_of_memory);
         let done = self.ranks.iter_mut().filter_map(|(number, rank)| {
-            let exit = rank.exit.filter(|_| !busy && !rank.launching && !leavers.contains(&rank.mark))?;
+            let mut exit = rank.exit.filter(|_| !busy && !rank.launching && !leavers.contains(&rank.mark))?;
             if exit.signal == Some(Signal::SIGKILL as i32) {
-                starved.iter().for_each(|line| rank.output.say_last(line.clone()));
+                exit.starved = starved;
+                let line = |what| format!("yard: killed: {what}; ask for more with --memory");
+                starved.iter().for_each(|what| rank.output.say_last(line(what)));
             }
             rank.output.finish().then_some((*number, rank.unlaunched.unwrap_or(exit)))
         });

@@ -34,11 +34,11 @@ fn part(number: u64) -> PartId {
 }
 
 fn code(code: i32) -> Exit {
-    Exit { code: Some(code), signal: None }
+    Exit { code: Some(code), signal: None, ..Exit::default() }
 }
 
 fn killed(signal: Signal) -> Exit {
-    Exit { code: None, signal: Some(signal as i32) }
+    Exit { code: None, signal: Some(signal as i32), ..Exit::default() }
 }
 
 impl Bench {
@@ -163,7 +163,7 @@ async fn codes_and_signals_are_told() {
     bench.ask(&Ask::Signal { part: part(2), ranks: vec![1], signal: Signal::SIGUSR1 as i32 });
     assert_eq!(bench.exit().await, (2, 1, killed(Signal::SIGUSR1)));
     bench.start(3, &[&["sh", "-c", "kill -40 $$"]]);
-    assert_eq!(bench.exit().await, (3, 0, Exit { code: None, signal: Some(40) }));
+    assert_eq!(bench.exit().await, (3, 0, Exit { code: None, signal: Some(40), ..Exit::default() }));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use yard_core::part::PartId;
+use yard_core::part::{PartId, Starved};
 
 use crate::wire::SecretValue;
 
@@ -147,6 +147,9 @@ pub(crate) struct Exit {
     pub(crate) code: Option<i32>,
     /// The signal that ended it.
     pub(crate) signal: Option<i32>,
+    /// Whether that was for want of memory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) starved: Option<Starved>,
 }
 
 /// A message as a line.

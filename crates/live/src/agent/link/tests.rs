@@ -89,6 +89,7 @@ async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sende
         paused: Vec::new(),
         abilities: Default::default(),
         host: String::new(),
+        resources: std::collections::BTreeMap::new(),
     };
     link.news.send(FromAgent::Beat { seq: 99 }).unwrap(); // Too early: it is dropped.
     link.news.send(FromAgent::Hello(hello.clone())).unwrap();

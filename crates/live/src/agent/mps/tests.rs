@@ -363,6 +363,8 @@ async fn agent(folder: &Folder) -> Agent {
         name: "n1".into(),
         address: "127.0.0.1".into(),
         offer: Offer::Fake("v100:1".parse().unwrap()),
+        cpu_slots: None,
+        resources: std::collections::BTreeMap::new(),
         server: Server::Local(handle),
         keeper: vec![program(), "keeper".into()],
         launcher: vec![program(), "launch".into()],

@@ -27,6 +27,7 @@ pub(super) fn body(path: &str) -> String {
         "/v1/what-if/history" => r#"{"history_s":60}"#.into(),
         "/v1/nodes/drain" => r#"{"kind":"h100","count":1}"#.into(),
         "/v1/tokens" => r#"{"scope":"admin"}"#.into(),
+        "/v1/jobs/{id}/edit" => r#"{"name":"new"}"#.into(),
         "/v1/join" => r#"{"name":"node-1","csr":"","token":null}"#.into(),
         "/v1/secrets/{name}" => r#"{"value":"x"}"#.into(),
         _ => String::new(),
@@ -125,8 +126,8 @@ async fn lists_and_exports_hold_only_ones_own() {
         let events = world.get("/v1/events?follow=false&job=1", token).await.json();
         assert_eq!(events["events"].as_array().unwrap().len(), count);
     }
-    let stream = world.get("/v1/events?job=1", &world.ada).await;
-    assert_eq!(stream.field().as_deref(), Some("job"), "a stream is of everything");
+    let stream = world.get("/v1/events?before=1", &world.ada).await;
+    assert_eq!(stream.field().as_deref(), Some("before"), "a stream goes on, not back");
 }
 
 #[tokio::test]

@@ -19,13 +19,18 @@ async fn every_route_is_documented() {
         /metrics get
         /readyz get
         /v1/agent get
+        /v1/audit get
         /v1/events get
         /v1/jobs get post
         /v1/jobs/{id} get
         /v1/jobs/{id}/cancel post
+        /v1/jobs/{id}/edit post
         /v1/jobs/{id}/explain get
+        /v1/jobs/{id}/hold post
         /v1/jobs/{id}/logs get
         /v1/jobs/{id}/progress get
+        /v1/jobs/{id}/release post
+        /v1/jobs/{id}/requeue post
         /v1/join post
         /v1/me get
         /v1/nodes get
@@ -47,6 +52,16 @@ async fn every_route_is_documented() {
         /v1/what-if/history post
     "#]]
     .assert_eq(&routes);
+    let mut ids = std::collections::BTreeSet::new();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+    for operation in operations.map(|(_, operation)| operation) {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(ids.insert(id), "two operations are called {id}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{id} {status} says nothing");
+        }
+    }
     let schemas = &document["components"]["schemas"];
     for schema in ["JobRequest", "JobView", "NodeView", "Explanation", "ErrorView", "NewToken", "JoinReply"] {
         assert!(schemas[schema].is_object(), "{schema} is described");

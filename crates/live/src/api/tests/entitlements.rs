@@ -64,3 +64,23 @@ async fn a_job_is_killed_when_that_is_asked_for() {
     assert_eq!(kill(&world.ada).await.status, StatusCode::OK);
     assert_eq!(world.heard.lock().unwrap().as_slice(), ["kill ada 2 None"]);
 }
+
+#[tokio::test]
+async fn an_edit_asks_for_no_more_than_the_token_allows() {
+    let world = World::new();
+    let edit = async |body: &str| world.call("POST", "/v1/jobs/2/edit", Some(&world.ada), body).await;
+    for (body, field) in [(r#"{"priority":1}"#, "priority"), (r#"{"weight":2.0}"#, "weight")] {
+        let answer = edit(body).await;
+        assert_eq!(
+            (answer.status, answer.field().as_deref()),
+            (StatusCode::FORBIDDEN, Some(field)),
+            "{body}"
+        );
+    }
+    for body in ["{}", r#"{"gpus":4}"#, r#"{"name":5}"#] {
+        assert_eq!(edit(body).await.status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    assert!(world.heard.lock().unwrap().is_empty(), "nothing reached the driver");
+    assert_eq!(edit(r#"{"priority":-1,"deadline":null}"#).await.status, StatusCode::OK);
+    assert!(world.heard.lock().unwrap()[0].starts_with("ada 2 Edit("));
+}

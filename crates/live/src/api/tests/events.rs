@@ -46,6 +46,30 @@ async fn a_stream_resumes_where_it_broke_off_without_gaps_or_repeats() {
 }
 
 #[tokio::test]
+async fn events_of_one_job_are_found_however_old_they_are() {
+    let world = World::new();
+    for id in 1..=50 {
+        happen(&world, EventView { job: Some(id % 10), ..event(id, Some("ada")) });
+    }
+    let page = async |query: &str| {
+        let answer = world.get(&format!("/v1/events?follow=false&{query}"), &world.ada).await.json();
+        let ids = answer["events"].as_array().unwrap().iter().map(|event| event["id"].as_u64().unwrap());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(page("job=3&after=0&limit=2").await, [3, 13]);
+    assert_eq!(page("job=3&after=13&limit=2").await, [23, 33]);
+    assert_eq!(page("job=3&before=33&limit=2").await, [13, 23]);
+    let request = Request::builder().uri("/v1/events?job=3").header("last-event-id", "23");
+    let request = request.header("authorization", format!("Bearer {}", world.ada));
+    let (_, _, body) = world.begin(request.body(Body::empty()).unwrap()).await;
+    let mut stream = body.into_data_stream();
+    assert_eq!(ids(&mut stream, 2).await, [33, 43]);
+    happen(&world, EventView { job: Some(4), ..event(51, Some("ada")) });
+    happen(&world, EventView { job: Some(3), ..event(52, Some("ada")) });
+    assert_eq!(ids(&mut stream, 1).await, [52], "and others of it as they happen");
+}
+
+#[tokio::test]
 async fn who_is_too_slow_reads_on_from_the_history() {
     let world = World::new();
     let mut stream = follow(&world, &world.ada, None).await;

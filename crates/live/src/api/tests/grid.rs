@@ -36,14 +36,19 @@ async fn who_may_do_what() {
         401    200    200    200    200    GET /metrics
         200    200    200    200    200    GET /readyz
         401    401    401    401    401    GET /v1/agent
+        401    403    403    403    200    GET /v1/audit
         401    200    200    200    200    GET /v1/events
         401    200    200    200    200    GET /v1/jobs
         401    201    403    201    201    POST /v1/jobs
         401    404    200    200    200    GET /v1/jobs/{id}
         401    404    403    200    200    POST /v1/jobs/{id}/cancel
+        401    404    403    200    200    POST /v1/jobs/{id}/edit
         401    404    200    200    200    GET /v1/jobs/{id}/explain
+        401    404    403    200    200    POST /v1/jobs/{id}/hold
         401    404    200    200    200    GET /v1/jobs/{id}/logs
         401    404    200    200    200    GET /v1/jobs/{id}/progress
+        401    404    403    200    200    POST /v1/jobs/{id}/release
+        401    404    403    200    200    POST /v1/jobs/{id}/requeue
         401    401    401    401    401    POST /v1/join
         401    200    200    200    200    GET /v1/me
         401    200    200    200    200    GET /v1/nodes

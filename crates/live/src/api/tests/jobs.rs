@@ -78,6 +78,63 @@ async fn pages_of_jobs_follow_each_other() {
 }
 
 #[tokio::test]
+async fn pages_go_back_say_whether_there_is_more_and_choose_by_name() {
+    let world = World::new();
+    for id in 10..30 {
+        let name = if id % 2 == 0 { format!("sweep-{id}") } else { "other".to_owned() };
+        world.past.jobs.lock().unwrap().push(JobView { name, ..job(id, "ada", "succeeded") });
+    }
+    let page = async |query: &str| {
+        let answer = world.get(&format!("/v1/jobs?all=true&{query}"), &world.ada).await.json();
+        let ids = answer["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap());
+        (ids.collect::<Vec<_>>(), answer["more"].as_bool().unwrap())
+    };
+    assert_eq!(page("limit=2").await, (vec![28, 29], true));
+    assert_eq!(page("limit=2&before=28").await, (vec![26, 27], true));
+    assert_eq!(page("limit=5&before=10").await, (vec![1, 2], false));
+    assert_eq!(page("limit=2&after=27").await, (vec![28, 29], false));
+    assert_eq!(page("limit=2&after=26").await, (vec![27, 28], true));
+    assert_eq!(page("limit=2&name=sweep-*&before=28").await, (vec![24, 26], true));
+    assert_eq!(page("limit=2&name=sweep-1?&before=13").await, (vec![10, 12], false));
+    assert_eq!(page("name=%27%3B%20DROP*").await, (vec![], false));
+    let long = format!("/v1/jobs?name={}", "*a".repeat(200));
+    assert_eq!(world.get(&long, &world.ada).await.field().as_deref(), Some("name"));
+}
+
+#[tokio::test]
+async fn who_sees_only_their_own_is_told_how_many_are_hidden() {
+    let world = World::new();
+    let board = || world.site.handle.board.write().unwrap();
+    board().put_job(job(40, "bob", "pending"));
+    board().put_job(JobView { ended_at: Some(1.0), ..job(41, "bob", "failed") });
+    let hidden = async |path: &str, token: &str| world.get(path, token).await.json()["hidden"].clone();
+    assert_eq!(hidden("/v1/jobs", &world.looker).await, 1);
+    assert_eq!(hidden("/v1/queue", &world.looker).await, 1);
+    assert_eq!(hidden("/v1/jobs", &world.admin).await, 0, "an admin sees all");
+}
+
+#[tokio::test]
+async fn what_was_asked_for_is_there_from_the_first_for_its_owner_alone() {
+    let world = World::new();
+    let asked = serde_json::from_str(&train("mine")).unwrap();
+    world.past.requests.lock().unwrap().insert(2, asked);
+    let shown = world.get("/v1/jobs/2", &world.ada).await.json();
+    assert_eq!((&shown["state"], &shown["request"]["name"]), (&"running".into(), &"mine".into()));
+    assert_eq!(world.get("/v1/jobs/2", &world.bob).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_failed_job_comes_with_the_end_of_its_log() {
+    let world = World::new();
+    let board = || world.site.handle.board.write().unwrap();
+    board().put_job(JobView { ended_at: Some(1.0), ..job(40, "ada", "failed") });
+    assert_eq!(world.get("/v1/jobs/40", &world.ada).await.json()["log_end"], "one\ntwo\n");
+    assert!(world.get("/v1/jobs/2", &world.ada).await.json().get("log_end").is_none(), "it runs");
+    let listed = world.get("/v1/jobs?all=true", &world.ada).await.json();
+    assert!(listed["jobs"].as_array().unwrap().iter().all(|job| job.get("log_end").is_none()));
+}
+
+#[tokio::test]
 async fn a_log_is_streamed_or_says_why_not() {
     let world = World::new();
     let log = world.get("/v1/jobs/2/logs?tail=5&follow=true", &world.ada).await;
@@ -107,6 +164,7 @@ async fn metrics_count_jobs_nodes_devices_and_requests() {
     world.site.metrics.submitted(3);
     world.site.metrics.ended("failed");
     world.site.metrics.commit(Duration::from_millis(3));
+    world.site.metrics.wasted(Duration::from_millis(1500));
     let text = world.get("/metrics", &world.looker).await.body;
     for line in [
         r#"yard_jobs{state="running"} 1"#,
@@ -115,6 +173,7 @@ async fn metrics_count_jobs_nodes_devices_and_requests() {
         r#"yard_devices{kind="h100",state="held"} 1"#,
         r#"yard_devices{kind="h100",state="free"} 1"#,
         "yard_devices_idle_held 1",
+        "yard_idle_cluster_seconds 1.5",
         r#"yard_device_busy_ratio{node="node-1",device="h100:0"} 0.25"#,
         r#"yard_device_memory_used_bytes{node="node-1",device="h100:1"} 2097152"#,
         "yard_submissions_total 3",

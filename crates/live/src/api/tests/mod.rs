@@ -1,6 +1,7 @@
 //! The API against a scripted driver and a history in memory.
 
 mod access;
+mod audit;
 mod bodies;
 mod document;
 mod entitlements;
@@ -160,6 +161,8 @@ impl History for Past {
             filter.user.as_ref().is_none_or(|user| job.user == *user)
                 && filter.state.as_ref().is_none_or(|state| job.state == *state)
                 && filter.after.is_none_or(|after| job.id > after)
+                && filter.before.is_none_or(|before| job.id < before)
+                && filter.name.as_ref().is_none_or(|name| crate::pattern::matches(name, &job.name))
         };
         let found = self.jobs.lock().unwrap().iter().filter(wanted).cloned().collect();
         Ok(page(found, filter.after, filter.limit))
@@ -180,6 +183,7 @@ impl History for Past {
         let wanted = |event: &&EventView| {
             theirs(event)
                 && filter.after.is_none_or(|after| event.id > after)
+                && filter.before.is_none_or(|before| event.id < before)
                 && filter.job.is_none_or(|job| event.job == Some(job))
         };
         let found = self.events.lock().unwrap().iter().filter(wanted).cloned().collect();
@@ -205,6 +209,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         tenant: None,
         state: state.into(),
         reason: None,
+        held_by: None,
         gpus: 1,
         kind: None,
         nodes: Vec::new(),
@@ -231,6 +236,7 @@ fn job(id: u64, user: &str, state: &str) -> JobView {
         length: None,
         estimate: None,
         request: None,
+        log_end: None,
         warnings: Vec::new(),
     }
 }
@@ -257,6 +263,7 @@ fn board() -> Board {
         reason: Some("<script>alert(1)</script>".into()),
         address: "127.0.0.1".into(),
         devices: vec![device(0, &[2]), device(1, &[])],
+        resources: Vec::new(),
         heard_s: None,
     };
     let status = StatusView {
@@ -329,6 +336,11 @@ fn answer(
                 JobView::clone(job)
             });
             let _ = reply.send(found.ok_or(Refusal::Conflict("it is over".into())));
+        }
+        Ask::Steer { who, job, steering, reply } => {
+            say(format!("{} {job} {steering:?}", who.user));
+            let known = board.jobs.get(&job.0).map(|known| JobView::clone(known));
+            let _ = reply.send(known.ok_or_else(|| Refusal::NotFound("there is no such job".into())));
         }
         Ask::Drain { node, drain, reply, .. } => {
             let found = board.nodes.get_mut(&node);

@@ -160,6 +160,7 @@ pub(super) fn hello(name: &str, version: u32) -> Message {
         paused: Vec::new(),
         abilities: Default::default(),
         host: String::new(),
+        resources: std::collections::BTreeMap::new(),
     };
     Message::text(serde_json::to_string(&FromAgent::Hello(hello)).unwrap())
 }

@@ -14,14 +14,14 @@ use crate::{Estimating, MakePlacer, MakePolicy};
 /// What a driver would hand over that has two devices and three jobs, the shortest first; the third is ada's job 2.
 pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
     let request = &asked.job.clone().unwrap();
-    let others = asked.alternatives.unwrap_or(true);
+    let others = !asked.quick && asked.alternatives.unwrap_or(true);
     let placer: MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
     let make: MakePolicy = Arc::new(|| yard_policies::make("srtf", Arc::from([])).unwrap().1);
     let mut kinds = Kinds::default();
     kinds.intern("h100");
     let settings = Settings { round: Span::ZERO, ..Settings::default() };
     let mut engine = Engine::new(settings, kinds.clone(), placer());
-    let node = NodeSpec { name: "node-1".into(), kind: KindId(0), devices: 2, rack: 0, memory_mib: None };
+    let node = NodeSpec::of("node-1", KindId(0), 2);
     engine.step(Time::ZERO, Input::Node(NodeChange::Join(node)), &mut Vec::new());
     for seconds in [3_000.0, 4_000.0, 5_000.0] {
         let job = JobRequest { gpus: Some(2), duration_s: Some(seconds), ..request.clone() };
@@ -39,6 +39,7 @@ pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
         how,
         make,
         ways,
+        quick: asked.quick,
         intervals: true,
         seed: 1,
     })
@@ -85,7 +86,7 @@ async fn other_ways_stand_beside_it_and_the_best_is_marked() {
 }
 
 #[tokio::test]
-async fn mistakes_are_named_and_a_second_question_waits() {
+async fn mistakes_are_named_and_who_asks_too_much_is_told_to_wait() {
     let world = World::new();
     let ask = |body: &str| {
         let body = body.to_owned();
@@ -98,10 +99,22 @@ async fn mistakes_are_named_and_a_second_question_waits() {
     assert_eq!((kind.status, kind.field()), (StatusCode::BAD_REQUEST, Some("kinds".into())));
     let empty = ask(r#"{"job":{"command":[]}}"#).await;
     assert_eq!(empty.status, StatusCode::BAD_REQUEST);
-    let turn = world.site.asking.turn("ada");
-    let second = ask(&body("")).await;
-    assert_eq!(second.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(second.headers["retry-after"], "1");
-    drop(turn);
-    assert_eq!(ask(&body("")).await.status, StatusCode::OK);
+    let mut turns: Vec<_> = (0..4).map(|_| world.site.asking.turn("ada")).collect();
+    let fifth = ask(&body("")).await;
+    assert_eq!(fifth.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(fifth.headers["retry-after"], "1");
+    turns.pop();
+    assert_eq!(ask(&body("")).await.status, StatusCode::OK, "another page of the same user asks too");
+}
+
+#[tokio::test]
+async fn a_first_answer_is_about_the_job_alone() {
+    let world = World::new();
+    let told = world.call("POST", "/v1/what-if", Some(&world.ada), &body(r#","quick":true"#)).await.json();
+    let rows = told["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&rows[0]["start"], &rows[0]["end"]), (&0.0.into(), &60.0.into()));
+    assert_eq!((&rows[0]["alone"], &rows[0]["cut"]), (&true.into(), &false.into()));
+    let whole = world.call("POST", "/v1/what-if", Some(&world.ada), &body("")).await.json();
+    assert_eq!(whole["rows"][0]["alone"], false);
 }

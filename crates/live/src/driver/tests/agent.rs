@@ -35,6 +35,7 @@ impl Agent {
             paused: vec![],
             abilities: Abilities::default(),
             host: String::new(),
+            resources: std::collections::BTreeMap::new(),
         };
         let (parts, tasks, due) = Default::default();
         Agent { hello, parts, handle: None, connection: 0, inbox: None, tasks, due }

@@ -6,7 +6,7 @@ use yard_core::part::{Ending, How, Told};
 use yard_core::units::Time;
 
 use super::*;
-use crate::handle::{LogRequest, LogStream};
+use crate::handle::{LogOf, LogRequest, LogStream};
 use crate::wire::{FromAgent, Hello, LOG_CREDIT, LOG_PIECE, ToAgent};
 
 /// A job that is over on an agent, which has its log.
@@ -21,7 +21,7 @@ async fn with_log(rig: &Rig) -> (Agent, u64) {
 }
 
 async fn read(rig: &Rig, agent: &mut Agent, id: u64) -> LogStream {
-    let log = LogRequest { job: JobId(id), rank: 0, stderr: false, tail: None, follow: true };
+    let log = LogRequest { job: JobId(id), rank: 0, of: LogOf::Stdout, tail: None, follow: true };
     let stream = rig.handle.ask(|reply| Ask::Logs { who: who("ann"), log, reply }).await.unwrap();
     let Some(ToAgent::Logs { request, .. }) = agent.receive().await else { panic!("it is asked for a log") };
     assert_eq!(request, stream.request);

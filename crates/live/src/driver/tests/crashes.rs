@@ -122,7 +122,10 @@ async fn whatever_was_answered_survives_a_crash_and_comes_to_an_end() {
             let ended = rig.job(id).map_or_else(|| rig.history().job(JobId(id)).unwrap(), Some);
             assert_eq!(ended.map(|view| view.state).as_deref(), Some("succeeded"), "job {id}");
         }
-        let events = rig.history().events(Some(0), 100_000, None).unwrap();
+        let events = rig
+            .history()
+            .events(&EventFilter { after: Some(0), limit: 100_000, ..EventFilter::default() })
+            .unwrap();
         let submitted = events.iter().filter(|event| event.event == "submitted");
         let jobs: Vec<_> = submitted.map(|event| event.job).collect();
         assert!(jobs.is_sorted_by(|a, b| a < b), "each fact is told once: {jobs:?}");

@@ -68,6 +68,7 @@ impl Hand {
             paused: vec![],
             abilities: Abilities::default(),
             host: String::new(),
+            resources: std::collections::BTreeMap::new(),
         };
         self.inbox = inbox;
         self.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
@@ -202,6 +203,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         paused: vec![],
         abilities: Abilities::default(),
         host: String::new(),
+        resources: std::collections::BTreeMap::new(),
     };
     hand.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
     assert!(answer.try_recv().is_err());

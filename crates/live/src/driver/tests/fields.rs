@@ -54,6 +54,7 @@ fn changes() -> Vec<Change> {
         error: Some("%j.err".into()),
         memory_mib: Some(512),
         cpus: Some(1.5),
+        resources: [("licence".to_owned(), 1)].into(),
         exclusive: true,
         gpu_fraction: Some(0.5),
         gpu_limit: Some(0.5),

@@ -10,8 +10,10 @@ mod durability;
 mod fields;
 mod greedy;
 mod hostile;
+mod idling;
 mod lengths;
 mod life;
+mod machines;
 mod membership;
 mod nodes;
 mod parts;
@@ -21,8 +23,10 @@ mod promises;
 mod replay;
 mod secrets;
 mod speed;
+mod steering;
 mod stopping;
 mod training;
+mod upgrade;
 mod what_if;
 
 use std::path::Path;
@@ -37,6 +41,7 @@ use yard_core::units::Span;
 use self::agent::Agent;
 pub(in crate::driver) use self::agent::groups;
 use super::{Config, Driver};
+use crate::api::EventFilter;
 use crate::board::Board;
 use crate::handle::{Ask, Handle, Refusal, Who};
 use crate::history::History;
@@ -178,7 +183,9 @@ impl Rig {
     async fn events_of(&self, job: u64, last: &str) -> Vec<EventView> {
         let history = self.history();
         loop {
-            let own = history.job_events(JobId(job), 10_000, None).unwrap();
+            let own = history
+                .events(&EventFilter { job: Some(job), limit: 10_000, ..EventFilter::default() })
+                .unwrap();
             if own.last().is_some_and(|event| event.event == last) {
                 return own;
             }

@@ -184,8 +184,13 @@ async fn logs_come_from_the_agent_that_has_them() {
     let rig = Rig::new();
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     let id = rig.submit(job(0.0, 0)).await.id;
-    let log =
-        |rank| crate::handle::LogRequest { job: JobId(id), rank, stderr: false, tail: None, follow: true };
+    let log = |rank| crate::handle::LogRequest {
+        job: JobId(id),
+        rank,
+        of: crate::handle::LogOf::Stdout,
+        tail: None,
+        follow: true,
+    };
     let part = agent.start().await;
     agent.end(part, How::Finished, Some(0)).await;
     agent.forget_of(part).await;

@@ -36,7 +36,10 @@ async fn recovers(rig: Rig, said: &str) {
     loop {
         // Each new job makes the engine ask again.
         rig.submit(job(0.0, 0)).await;
-        let events = rig.history().events(Some(0), 10_000, None).unwrap();
+        let events = rig
+            .history()
+            .events(&EventFilter { after: Some(0), limit: 10_000, ..EventFilter::default() })
+            .unwrap();
         let failed =
             |event: &EventView| event.event == "plan_failed" && event.detail.to_string().contains(said);
         if events.iter().any(failed) && rig.job(first).unwrap().state == "succeeded" {

@@ -1,6 +1,7 @@
 //! Jobs that train, from what they say of their steps to another batch.
 
 use super::*;
+use crate::board::Board;
 use crate::request::{RegimeRequest, TrainingRequest};
 use crate::wire::{FromAgent, ToAgent, Trained};
 
@@ -47,6 +48,12 @@ async fn a_job_that_says_how_it_trains_is_told_of_a_better_batch() {
     let row = view.active().find(|row| view.run(*row).id == JobId(id)).unwrap();
     assert_eq!(view.run(row).batch, Some(batch));
     assert_eq!(view.run(row).losses.points().iter().map(|point| point.1).collect::<Vec<_>>(), [2.5]);
+    agent.tell(part, yard_core::part::Told::Progress { step: 7, total: None }).await;
+    let losses = |board: &Board| board.paces[&id].points.iter().map(|point| point.loss).collect::<Vec<_>>();
+    rig.until("its loss is beside its steps", |board| {
+        board.paces.contains_key(&id) && losses(board).contains(&Some(2.5))
+    })
+    .await;
     assert!(view.speed(row, 0) > 2.0, "at half a second a step it made two a second: {}", view.speed(row, 0));
     // Nothing of the nonsense is in the journal, or it could not be read.
     let rig = Rig::at(rig.stop(&[]).await, |_| ());

@@ -118,8 +118,27 @@ fn find(word: &str) -> Result<(&'static Flag, Option<String>), String> {
     Ok((flag, (!value.is_empty()).then(|| value.to_owned())))
 }
 
+/// Flags of Slurm that scripts often have and that mean nothing here, with what does.
+const INSTEAD: [(&str, &str); 12] = [
+    ("--mail-type", "no mail is sent; take it out, and wait with yard submit --wait or yard events -f --job"),
+    ("--mail-user", "no mail is sent; take it out, and wait with yard submit --wait or yard events -f --job"),
+    ("--mem-per-cpu", "memory is for each node; use --mem"),
+    ("--mem-per-gpu", "memory is for each node; use --mem"),
+    ("--cpus-per-gpu", "cores are for each task; use --cpus-per-task"),
+    ("--gpus-per-task", "GPUs are for each node; use --gpus-per-node"),
+    ("--nodelist", "nodes are chosen by the scheduler; say which GPUs will do with --constraint"),
+    ("-w", "nodes are chosen by the scheduler; say which GPUs will do with --constraint"),
+    ("--exclude", "nodes are chosen by the scheduler; an admin takes one out with yard drain"),
+    ("--reservation", "there are no reservations; say when it must be done with --deadline"),
+    ("--export", "the job gets a clean environment; set variables in the script, or with yard submit --env"),
+    ("--open-mode", "output is always appended to; take it out"),
+];
+
 fn unknown(flag: &str) -> String {
     let known: Vec<_> = FLAGS.iter().map(|flag| format!("--{}", flag.long)).collect();
+    if let Some((_, instead)) = INSTEAD.iter().find(|(name, _)| *name == flag) {
+        return format!("{flag} is not supported: {instead}");
+    }
     format!(
         "{flag} is not supported, and a flag without effect would mislead; supported are: {}",
         known.join(" ")

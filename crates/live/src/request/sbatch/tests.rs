@@ -147,8 +147,10 @@ fn an_array_is_several_jobs() {
 
 #[test]
 fn what_is_not_understood_is_refused_with_its_line() {
-    let unknown = wrong("--gpus=1\n--mail-type=END");
-    assert!(unknown.starts_with("line 5: --mail-type is not supported"), "{unknown}");
+    let unknown = wrong("--gpus=1\n--colour=red");
+    assert!(unknown.starts_with("line 5: --colour is not supported"), "{unknown}");
+    let mail = wrong("--mail-type=END");
+    assert!(mail.contains("no mail is sent") && mail.contains("yard submit --wait"), "{mail}");
     assert!(unknown.contains("--gres"), "it says what is: {unknown}");
     assert!(wrong("-W").contains("-W is not supported"));
     assert!(wrong("--dependency=afterany:12").contains("--dependency: \"afterany:12\" is not afterok:JOB"));

@@ -8,6 +8,7 @@
 
 use super::super::after;
 use super::super::bytes::Text;
+use super::super::host::{self, HostColumns};
 use super::super::jobs::Jobs;
 use super::super::scaling::{self, ScalingColumns};
 use super::super::sharing::{self, SharingColumns};
@@ -37,7 +38,7 @@ pub(crate) const COLUMNS: [&str; 16] = [
 
 /// All columns.
 fn all_columns() -> impl Iterator<Item = &'static str> + Clone {
-    COLUMNS.into_iter().chain(scaling::COLUMNS).chain(sharing::COLUMNS)
+    COLUMNS.into_iter().chain(scaling::COLUMNS).chain(sharing::COLUMNS).chain(host::COLUMNS)
 }
 
 /// Loose on purpose: a file that is nearly native gets a message about its columns.
@@ -77,6 +78,7 @@ struct Columns {
     after: Option<Column>,
     scaling: ScalingColumns,
     sharing: SharingColumns,
+    host: HostColumns,
 }
 
 impl Columns {
@@ -104,6 +106,7 @@ impl Columns {
             after: table.optional("after"),
             scaling: ScalingColumns::of(table),
             sharing: SharingColumns::of(table),
+            host: HostColumns::of(table),
         })
     }
 
@@ -119,6 +122,7 @@ impl Columns {
         let job = jobs.add(row.name(&self.job_id)?, submit, gpus, self.work(row)?, row.line);
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
         job.sharing = sharing;
+        job.host = self.host.read(row)?;
         job.after =
             row.filled(self.after.as_ref())?.map_or_else(Box::default, |(_, list)| after::names(list));
         self.fill_numbers(row, job)?;

@@ -9,7 +9,7 @@ use yard_core::job::{Claim, Late, Reward, Sharing, Usage};
 use yard_core::{Span, Time};
 
 use super::samples::{SAMPLES, opened};
-use crate::trace::{Scaling, Trace, TraceJob, Work, read, write};
+use crate::trace::{HostAsk, Scaling, Trace, TraceJob, Work, read, write};
 
 fn written(trace: &Trace) -> String {
     let mut out = Vec::new();
@@ -86,6 +86,21 @@ fn sharing() -> impl Strategy<Value = Option<Arc<Sharing>>> {
     )
 }
 
+/// What some jobs ask of their hosts.
+fn host(number: i32) -> Option<Arc<HostAsk>> {
+    let amount = number.unsigned_abs() % 1000;
+    let asked = HostAsk {
+        cpus: (number % 2 == 0).then(|| f64::from(amount + 1) / 8.0),
+        memory_mib: (number % 3 == 0).then_some(amount + 1),
+        counts: if number % 5 == 0 {
+            vec![("scratch".into(), amount), ("licence".into(), 1)]
+        } else {
+            vec![]
+        },
+    };
+    (asked != HostAsk::default()).then(|| Arc::new(asked))
+}
+
 fn job() -> impl Strategy<Value = TraceJob> {
     // Instants below 2^51 µs, and a deadline not before the submission.
     let times = (0..1u64 << 50, option::of(0..1u64 << 50));
@@ -125,6 +140,7 @@ fn job() -> impl Strategy<Value = TraceJob> {
                 regimes: None,
                 kinds: kinds.into_iter().map(Arc::from).collect(),
                 sharing,
+                host: host(priority),
                 rewards: deadline.filter(|_| priority % 2 == 0).map(soft),
                 late: if priority % 5 == 0 { Late::Refuse } else { Late::Try },
                 after: Box::default(),

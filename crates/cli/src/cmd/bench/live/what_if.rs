@@ -209,10 +209,12 @@ fn ask(
     Ok((Waits { p50_ms, max_ms, cpu_ms, cut }, ways as f64 / each))
 }
 
-/// A question about a job, with other ways to ask for it or not, and with intervals or not.
+/// A question about a job, with other ways to ask for it or not, and with intervals or not; without both, for a first
+/// answer.
 fn about(job: JobRequest, (alternatives, intervals): (bool, bool)) -> WhatIf {
+    let quick = !alternatives && !intervals;
     let (alternatives, intervals) = (Some(alternatives), Some(intervals));
-    WhatIf { job: Some(job), alternatives, intervals, ..WhatIf::default() }
+    WhatIf { job: Some(job), alternatives, intervals, quick, ..WhatIf::default() }
 }
 
 /// How fast the server schedules alone, and while people ask: in turns, so that a machine that is slower for a while is so

@@ -85,7 +85,7 @@ impl Instance {
         let (mut kinds, mut nodes) = (Kinds::default(), Nodes::default());
         let kind = kinds.intern("gpu");
         for _ in 0..self.nodes {
-            nodes.add(NodeSpec { name: "n".into(), kind, devices: NODE, rack: 0, memory_mib: None });
+            nodes.add(NodeSpec::of("n", kind, NODE));
         }
         let shapes: Arc<[Shape]> = self.sizes().into_iter().map(|devices| shape(kind, devices)).collect();
         View {

@@ -1,0 +1,61 @@
+//! `yard hold`, `yard release` and `yard requeue`: jobs that are not over get no devices for a while, or start again.
+
+use std::io::Write;
+
+use serde_json::json;
+use yard_live::views::JobView;
+
+use super::chosen::JobsChosen;
+use crate::client::Client;
+
+/// Which jobs, and why.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  yard hold 12 --reason 'waits for new data'\n  yard hold --state pending --user me --name 'sweep*'      # shows them and asks first\n  yard release 12\n\nA job that is held gets no devices until it is released. One that runs is paused as if another job went first: it\nhas its grace to save, and goes on from there. What an administrator holds, only an administrator can release.\nA job with a promised deadline gives that up."
+)]
+pub(crate) struct HoldArgs {
+    #[command(flatten)]
+    which: JobsChosen,
+    /// What for; yard jobs shows it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Which jobs.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  yard release 12\n  yard release --user me --yes")]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    which: JobsChosen,
+}
+
+/// Which jobs.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  yard requeue 12\n  yard requeue --state running --user me --name 'sweep*'      # shows them and asks first\n\nA job that runs is told to save and stop, has its grace for that, and starts again from its last checkpoint when its\nturn comes. Jobs that are over stay over: submit them again with yard submit."
+)]
+pub(crate) struct RequeueArgs {
+    #[command(flatten)]
+    which: JobsChosen,
+}
+
+pub(crate) fn hold(args: &HoldArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let body = json!({ "reason": args.reason });
+    let hold = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/hold"), &body);
+    let said = |job: &JobView| match job.state.as_str() {
+        "suspending" => "suspending; it is being paused, and stays held".to_owned(),
+        state => format!("{state}; held until: yard release {}", job.id),
+    };
+    args.which.each("Hold", hold, said, out)
+}
+
+pub(crate) fn release(args: &ReleaseArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let release = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/release"), &json!({}));
+    args.which.each("Release", release, |job| format!("{}; released", job.state), out)
+}
+
+pub(crate) fn requeue(args: &RequeueArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let requeue = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/requeue"), &json!({}));
+    let said = |job: &JobView| format!("{}; it starts again from its last checkpoint", job.state);
+    args.which.each("Requeue", requeue, said, out)
+}
