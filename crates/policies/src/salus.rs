@@ -196,6 +196,9 @@ impl<'v> Lanes<'v> {
     }
 }
 
+/// What the sums of parts of whole MiB may be off by: jobs that fill a device to the last MiB are safe in any order.
+const ROUNDING_MIB: f64 = 1e-6;
+
 /// Whether jobs may be resident together: all that is persistent, and the most that is ephemeral.
 fn safe(room: &Room<'_>, jobs: &[JobIdx], shape: &Shape, ephemeral: f64) -> bool {
     if jobs.len() < 2 {
@@ -207,7 +210,7 @@ fn safe(room: &Room<'_>, jobs: &[JobIdx], shape: &Shape, ephemeral: f64) -> bool
     let (Some(memory), Some(devices)) = (memory, devices) else { return false };
     let persistent: f64 = memory.iter().map(|memory| memory * (1.0 - ephemeral)).sum();
     let most = memory.iter().map(|memory| memory * ephemeral).fold(0.0, f64::max);
-    persistent + most <= f64::from(devices) && room.may_share(jobs, shape)
+    persistent + most <= f64::from(devices) + ROUNDING_MIB && room.may_share(jobs, shape)
 }
 
 #[cfg(test)]
@@ -259,6 +262,13 @@ mod tests {
         world.submit_sharing(1, 1.0, of(50));
         world.plan(&mut *policy);
         assert_eq!(world.running(), [1, 2, 3], "the longest makes room");
+    }
+
+    #[test]
+    fn jobs_that_fill_a_device_to_the_last_mib_are_resident() {
+        let jobs = [(9.0, 55), (9.0, 42), (9.0, 26), (9.0, 33), (9.0, 49)];
+        let resident = world(&jobs, &mut *policy("salus:load=9:ephemeral=0.7")).running();
+        assert_eq!(resident, [0, 1, 2, 3, 4], "persistent 205 · 0.3, ephemeral 55 · 0.7: 100 of 100");
     }
 
     /// Every way to put jobs into lanes.
