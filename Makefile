@@ -1,28 +1,35 @@
 # Switchyard. `make run` and `make test` set up whatever they need on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run demo sim test check nightly build fuzz bench bless validation fmt python-test web web-test
+.PHONY: help run demo sim quick-build quick test check nightly build fuzz bench bless validation fmt python-test web web-test
 
 CARGO ?= cargo
 SEED ?= 0
 COUNT ?= 1
 YARD := target/release/yard
+QUICK := target/quick/yard
 PYTHON ?= python3
 VENV := target/python-venv
 WEB_BUILT := target/web-dist
 
 help: ## List what there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@awk -F':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build the binary: target/release/yard
+##@ Try it
+
+build: ## Build the binary, optimised: target/release/yard
 	$(CARGO) build --release --locked
 
-run: build ## Start everything on this machine: server, agent and API, data under ./.yard
-	@$(YARD) up
+quick-build: # The same in less time, less optimised: target/quick/yard
+	$(CARGO) build --profile quick --locked -p yard -p yard-live
 
-demo: build ## The same on pretend devices of two kinds, with a handful of training jobs to watch
-	@examples/demo-up.sh
+run: quick-build ## Start everything on this machine: server, agent and API, data under ./.yard
+	@$(QUICK) up
 
-sim: build ## Run three policies on a generated day of jobs, and write a report
+demo: quick-build ## The same on pretend devices of two kinds, with a handful of training jobs to watch
+	@YARD=$(abspath $(QUICK)) examples/demo-up.sh
+
+sim: YARD := $(QUICK)
+sim: quick-build ## Run three policies on a generated day of jobs, and write a report
 	@mkdir -p out
 	@$(YARD) trace gen --preset philly --jobs 1500 --rate 62.5 --seed 1 > out/day.csv
 	@$(YARD) sim --trace out/day.csv --cluster gpu:16x8 --policy fifo,backfill,tiresias --html out/report.html
@@ -32,6 +39,11 @@ sim: build ## Run three policies on a generated day of jobs, and write a report
 	@echo "  $(YARD) trace show out/day.csv                    what is in the trace"
 	@echo "  $(YARD) sim --trace out/day.csv --cluster gpu:24x8 --policy srtf,las,gittins"
 	@echo "                                                             the same day on a larger cluster"
+
+##@ Change it
+
+quick: ## A first answer on a change, in a minute or two: format, then lints and unit tests of the crates that differ from main
+	CARGO=$(CARGO) .ci/quick
 
 test: check ## Everything that CI runs: format, lints, all tests, fuzz seeds
 
@@ -55,6 +67,13 @@ $(VENV)/.ready: python/requirements-test.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+fmt: ## Format all code
+	$(CARGO) fmt --all
+
+bless: ## Accept the present output of all golden tests
+	UPDATE_EXPECT=1 $(CARGO) test --workspace --lib --bins --tests --locked --quiet
+	$(CARGO) fmt --all
+
 web: web/node_modules/.ready ## Build the dashboard's bundle, web/dist, which is committed
 	cd web && npm run --silent build
 
@@ -63,13 +82,15 @@ web-test: web/node_modules/.ready ## The dashboard: types, tests, its bundle aga
 	cd web && npx vite build --logLevel warn --emptyOutDir --outDir ../$(WEB_BUILT)
 	cd web && npx vite build --logLevel warn --config vite.report.ts --outDir ../$(WEB_BUILT)
 	diff -r web/dist $(WEB_BUILT) || { echo "web/dist is not what web/src makes: run make web and commit it" >&2; exit 1; }
-	web/tests/chromium.sh
+	web/tests/browsers.sh
 	$(CARGO) build --workspace --bins --examples --locked --quiet
 	cd web && YARD=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/yard npm run --silent browser
 
 web/node_modules/.ready: web/package.json web/package-lock.json
 	cd web && npm ci --silent
 	@touch $@
+
+##@ Measure it
 
 fuzz: build ## Repeat one seed: make fuzz SEED=7; or many: make fuzz SEED=0 COUNT=10000
 	$(YARD) fuzz --seed $(SEED) --count $(COUNT)
@@ -90,10 +111,3 @@ bench: build ## Measure everything and rewrite bench/RESULTS.md
 
 validation: build ## Compare with published results and rewrite docs/validation.md
 	bench/validation.sh
-
-bless: ## Accept the present output of all golden tests
-	UPDATE_EXPECT=1 $(CARGO) test --workspace --lib --bins --tests --locked --quiet
-	$(CARGO) fmt --all
-
-fmt: ## Format all code
-	$(CARGO) fmt --all

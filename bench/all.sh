@@ -104,6 +104,12 @@ beside.
 TXT
     run bench/live.py
 
+    say 'A policy that is a program' <<'TXT'
+The policies of examples/policies, which are Python programs asked in JSON lines (`--policy exec:`), beside the same policies
+built in: thousands of decisions of each. Wanted: 10 000 decisions in under a minute, and the same events.
+TXT
+    run bench/exec_policy.py
+
     say 'What a question costs' <<'TXT'
 A real server with 64 pretend nodes of 8 devices of two kinds and 1 000 jobs, rounds of 60 s; each of 25 questions is asked for
 its first answer (where, start, finish, whom it hits), with the other ways to ask, and with intervals. `cut` counts answers in
