@@ -106,6 +106,8 @@ enum Command {
     Bundle(cmd::bundle::BundleArgs),
     /// Ask a policy once: what it would give to the jobs of a trace
     Plan(cmd::plan::PlanArgs),
+    /// List every way to run a model that fits in memory: kind, count, split, step time
+    Shapes(Box<cmd::shapes::ShapesArgs>),
     /// Make, convert and look at traces
     Trace(cmd::trace::TraceArgs),
     /// List the policies: name, family, paper, what it does
@@ -186,6 +188,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Sim(args) => cmd::sim::run(&args, out),
         Command::Plot(args) => cmd::plot::run(&args),
         Command::Plan(args) => cmd::plan::run(&args, out),
+        Command::Shapes(args) => cmd::shapes::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
         Command::Policies(args) => cmd::policies::run(&args, out),
         Command::Validate(args) => cmd::validate::run(&args, out),

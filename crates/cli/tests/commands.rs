@@ -15,7 +15,7 @@ fn start(dir: &Dir, line: &str) -> Child {
 
 // Help.
 
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 41] = [
     "",
     "up",
     "server",
@@ -45,6 +45,7 @@ const COMMANDS: [&str; 40] = [
     "plot",
     "bundle",
     "plan",
+    "shapes",
     "trace",
     "trace gen",
     "trace convert",

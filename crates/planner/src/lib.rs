@@ -8,6 +8,7 @@
 
 pub mod accelerator;
 pub mod catalogue;
+pub mod chain;
 pub mod flaw;
 mod footprint;
 mod layer;

@@ -48,11 +48,11 @@ impl ShapeList {
 }
 
 /// Lists the shapes on kinds, up to so many devices of each.
-pub fn list(model: &Transformer, kinds: &[Accelerator], most: u32, limits: &Limits) -> ShapeList {
+pub fn list(model: &Transformer, kinds: &[(Accelerator, u32)], limits: &Limits) -> ShapeList {
     let mut list = ShapeList::default();
-    for kind in kinds {
-        on_one_node(model, kind, most, limits, &mut list);
-        on_several(model, kind, most, limits, &mut list);
+    for (kind, most) in kinds {
+        on_one_node(model, kind, *most, limits, &mut list);
+        on_several(model, kind, *most, limits, &mut list);
     }
     let cost = |shape: &ModelShape| shape.candidate.step_s * f64::from(shape.devices);
     list.shapes.sort_by(|a, b| {
@@ -119,14 +119,14 @@ mod tests {
     use super::*;
     use crate::catalogue::known;
 
-    fn kinds(names: &[&str]) -> Vec<Accelerator> {
-        names.iter().map(|name| known(name).unwrap()).collect()
+    fn kinds(names: &[&str], most: u32) -> Vec<(Accelerator, u32)> {
+        names.iter().map(|name| (known(name).unwrap(), most)).collect()
     }
 
     #[test]
     fn runs_whole_split_and_split_deeper_and_is_refused() {
         let model = Transformer::gpt(4096, 32, 32, 64);
-        let all = list(&model, &kinds(&["h200", "a100-80", "v100-32", "v100-16"]), 8, &Limits::default());
+        let all = list(&model, &kinds(&["h200", "a100-80", "v100-32", "v100-16"], 8), &Limits::default());
         let smallest = |kind: &str| {
             let sizes = all.shapes.iter().filter(|shape| shape.kind == kind).map(|shape| shape.devices);
             sizes.min()
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn the_order_of_kinds_does_not_matter() {
         let model = Transformer::gpt(2048, 24, 16, 64);
-        let forward = list(&model, &kinds(&["a100-80", "h100"]), 32, &Limits::default());
-        let backward = list(&model, &kinds(&["h100", "a100-80"]), 32, &Limits::default());
+        let forward = list(&model, &kinds(&["a100-80", "h100"], 32), &Limits::default());
+        let backward = list(&model, &kinds(&["h100", "a100-80"], 32), &Limits::default());
         assert_eq!(forward, backward);
     }
 

@@ -21,6 +21,7 @@ pub(crate) mod policies;
 pub(crate) mod repair;
 pub(crate) mod secret;
 pub(crate) mod server;
+pub(crate) mod shapes;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod submit;

@@ -1,0 +1,111 @@
+//! `yard shapes`: every way to run a model that fits in memory, and the best split for each kind and count.
+
+mod kinds;
+mod model;
+mod show;
+mod toml_file;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use yard_planner::search::Limits;
+use yard_planner::{Transformer, list};
+
+use self::kinds::Kinds;
+
+const HELP: &str = "Examples:
+  yard shapes examples/models/gpt-6.7b.toml --kinds a100-80,h200
+  yard shapes examples/models/llama-3-8b.toml --cluster h100:4x8 -o csv > speeds.csv
+  yard sim --trace jobs.csv --cluster h100:4x8 --throughputs speeds.csv --policy market
+
+Predictions come from the model's sizes and each kind's peaks and efficiencies; docs/shapes.md says how, and how close
+they are. Counts that are no faster than a smaller one of the same kind and spread are left out.";
+
+/// What to list.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ShapesArgs {
+    /// The model, as a TOML file
+    #[arg(value_name = "MODEL.toml")]
+    model: PathBuf,
+    /// The kinds of devices [default: all known ones]
+    #[arg(long, value_name = "K[,K]", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// The kinds, counts and nodes of this cluster: kind:NODESxGPUS[,…] or a TOML file
+    #[arg(long, value_name = "SPEC", conflicts_with = "kinds")]
+    cluster: Option<String>,
+    /// Kinds of your own, as [[kind]] tables of a TOML file
+    #[arg(long, value_name = "FILE")]
+    kind_file: Option<PathBuf>,
+    /// Most devices
+    #[arg(long, value_name = "N")]
+    max: Option<u32>,
+    /// Samples of a step, in place of the file's
+    #[arg(long, value_name = "N")]
+    batch: Option<u32>,
+    /// Only splits of each layer over so many devices
+    #[arg(long, value_name = "N")]
+    tensor: Option<u32>,
+    /// Only so many stages
+    #[arg(long, value_name = "N")]
+    pipeline: Option<u32>,
+    /// Use the host's memory where nothing else fits
+    #[arg(long)]
+    offload: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// How to print shapes.
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Output {
+    /// A table for people.
+    #[default]
+    Table,
+    /// A throughput table that `yard sim --throughputs` reads.
+    Csv,
+    /// JSON for programs.
+    Json,
+}
+
+/// Most devices of a kind where nobody says.
+const MOST: u32 = 64;
+
+pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let named = model::read(&args.model, args.batch)?;
+    let known = Kinds::read(args.kind_file.as_deref())?;
+    let kinds = match &args.cluster {
+        Some(spec) => known.of_cluster(spec, args.max.unwrap_or(u32::MAX))?,
+        None => known.listed(&args.kinds, args.max.unwrap_or(MOST))?,
+    };
+    let shapes = list(&named.model, &kinds, &args.limits(&named.model)?);
+    match args.output {
+        Output::Table => show::table(&named, &kinds, &shapes, out),
+        Output::Csv => show::csv(&named, &shapes, out),
+        Output::Json => show::json(&shapes, out),
+    }
+}
+
+impl ShapesArgs {
+    fn limits(&self, model: &Transformer) -> anyhow::Result<Limits> {
+        let parts = [
+            ("--tensor", self.tensor, "heads", model.heads),
+            ("--pipeline", self.pipeline, "layers", model.layers),
+        ];
+        for (flag, parts, what, whole) in parts {
+            if let Some(parts) = parts.filter(|parts| *parts == 0 || !whole.is_multiple_of(*parts)) {
+                let allowed: Vec<_> =
+                    (1..=whole).filter(|one| whole.is_multiple_of(*one)).map(|one| one.to_string()).collect();
+                bail!("{flag} {parts}: {whole} {what} do not divide so; give one of {}", allowed.join(", "));
+            }
+        }
+        Ok(Limits {
+            tensor: self.tensor,
+            pipeline: self.pipeline,
+            offload: self.offload,
+            ..Limits::default()
+        })
+    }
+}
