@@ -159,6 +159,7 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Submit(args) => return cmd::submit::run(&args, out),
         Command::Fuzz(args) => return cmd::fuzz::run(&args, out),
         Command::Bundle(args) => return cmd::bundle::run(&args, out),
+        Command::Validate(args) => return cmd::validate::run(&args, out),
         Command::Launch => return Ok(yard_live::agent::launch_main()),
         Command::PolicyProgram { parent, path } => return Err(policy::become_program(parent, &path)),
         Command::Up(args) => live::up(&args),
@@ -191,7 +192,6 @@ fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Command::Shapes(args) => cmd::shapes::run(&args, out),
         Command::Trace(args) => cmd::trace::run(args, out),
         Command::Policies(args) => cmd::policies::run(&args, out),
-        Command::Validate(args) => cmd::validate::run(&args, out),
         Command::Bench(args) => cmd::bench::run(&args, out),
         Command::Completions { shell } => completions(shell, out),
     }

@@ -89,8 +89,18 @@ impl Accelerator {
         Accelerator { per_node: devices.max(1), ..self.clone() }
     }
 
+    /// Bytes a second of collectives within a node.
+    pub fn inward(&self) -> f64 {
+        self.channel(true).rate
+    }
+
+    /// Bytes a second of collectives from one device to other nodes.
+    pub fn outward(&self) -> f64 {
+        self.channel(false).rate
+    }
+
     /// Operations a second that large matrix products reach.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.flops * self.efficiency
     }
 
@@ -100,7 +110,7 @@ impl Accelerator {
     }
 
     /// A matrix product: the longer of computing and moving, and starting it.
-    pub(crate) fn gemm(&self, flops: f64, bytes: f64) -> f64 {
+    pub fn gemm(&self, flops: f64, bytes: f64) -> f64 {
         self.overhead_s + (flops / self.rate()).max(bytes / self.memory_rate())
     }
 

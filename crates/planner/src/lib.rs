@@ -9,12 +9,14 @@
 pub mod accelerator;
 pub mod catalogue;
 pub mod chain;
+pub mod fit;
 pub mod flaw;
-mod footprint;
 mod layer;
 pub mod list;
+pub mod memory;
 pub mod plan;
 pub mod search;
+pub mod serving;
 mod step;
 pub mod transformer;
 

@@ -1,8 +1,8 @@
 //! The fastest split on a number of devices that fits in memory. All combinations are tried: there are a few thousand.
 
 use crate::accelerator::Accelerator;
-use crate::footprint::Footprint;
 use crate::layer::LayerTime;
+use crate::memory::Footprint;
 use crate::plan::{Offload, ParallelPlan, Recompute, Sharding};
 use crate::step::seconds;
 use crate::transformer::Transformer;

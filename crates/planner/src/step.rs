@@ -1,8 +1,8 @@
 //! The time of a whole step: the pipeline, then reducing the gradients, then the update.
 
 use crate::accelerator::Accelerator;
-use crate::footprint::Footprint;
 use crate::layer::LayerTime;
+use crate::memory::Footprint;
 use crate::plan::{Offload, ParallelPlan, Sharding};
 use crate::transformer::Transformer;
 

@@ -14,7 +14,7 @@ fn rhythm() -> impl Strategy<Value = Rhythm> {
             reduce,
             ahead: fit.min(count - at as u32),
         };
-        Rhythm { stages: stages.into_iter().enumerate().map(beats).collect(), micro_batches }
+        Rhythm::new(stages.into_iter().enumerate().map(beats).collect(), micro_batches)
     })
 }
 
@@ -46,7 +46,7 @@ fn the_bound_is_near_where_stages_differ_little() {
                     reduce: 0.0,
                     ahead: stages - at,
                 });
-                let rhythm = Rhythm { stages: beats.collect(), micro_batches };
+                let rhythm = Rhythm::new(beats.collect(), micro_batches);
                 let below = 1.0 - rhythm.bound() / rhythm.simulate();
                 (worst, sum, count) = (worst.max(below), sum + below, count + 1.0);
             }
@@ -106,7 +106,7 @@ fn by_hand(chain: &Chain, machine: &ChainMachine) -> Option<f64> {
                 |forward, backward, ahead: f64| Beats { forward, backward, reduce: 0.0, ahead: ahead as u32 };
             let stages =
                 vec![beats(f1, b1, depth(left).min(3.0)), beats(over, over, 2.0), beats(f2, b2, 1.0)];
-            all.push(Rhythm { stages, micro_batches: 16 }.simulate());
+            all.push(Rhythm::new(stages, 16).simulate());
         }
     }
     all.into_iter().reduce(f64::min)

@@ -5,6 +5,7 @@ pub mod assignment;
 pub mod choice;
 pub mod completion;
 pub mod conic;
+pub mod downsets;
 pub mod error;
 pub mod gittins;
 pub mod lp;

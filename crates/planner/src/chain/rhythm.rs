@@ -20,10 +20,8 @@ pub struct Beats {
 /// Stages in order, and how many micro-batches go through them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rhythm {
-    /// The stages.
-    pub stages: Vec<Beats>,
-    /// How many micro-batches.
-    pub micro_batches: u32,
+    pub(super) stages: Vec<Beats>,
+    pub(super) micro_batches: u32,
 }
 
 /// What a stage does next.
@@ -61,6 +59,16 @@ struct Progress {
 }
 
 impl Rhythm {
+    /// Stages that run no further ahead than those before them let them: else each would wait for the other.
+    pub fn new(mut stages: Vec<Beats>, micro_batches: u32) -> Rhythm {
+        let mut most = u32::MAX;
+        for stage in &mut stages {
+            most = most.min(stage.ahead).max(1);
+            stage.ahead = most;
+        }
+        Rhythm { stages, micro_batches }
+    }
+
     /// Seconds until the last stage has reduced its gradients.
     pub fn simulate(&self) -> f64 {
         let turns = 2 * self.micro_batches as usize;
@@ -127,7 +135,7 @@ mod tests {
 
     fn equal(stages: u32, micro_batches: u32) -> Rhythm {
         let beats = |at| Beats { forward: 1.0, backward: 2.0, reduce: 0.5, ahead: stages - at };
-        Rhythm { stages: (0..stages).map(beats).collect(), micro_batches }
+        Rhythm::new((0..stages).map(beats).collect(), micro_batches)
     }
 
     #[test]

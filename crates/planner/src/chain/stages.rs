@@ -29,7 +29,7 @@ impl Stages<'_> {
         for (at, beats) in beats.iter_mut().enumerate() {
             beats.ahead = beats.ahead.min(all - at as u32);
         }
-        Some(Rhythm { stages: beats, micro_batches: self.micro_batches })
+        Some(Rhythm::new(beats, self.micro_batches))
     }
 
     fn layers(&self, stage: usize) -> &[ChainLayer] {

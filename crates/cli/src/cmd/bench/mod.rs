@@ -4,9 +4,11 @@
 mod abuse;
 mod fit;
 mod instance;
+mod kind;
 mod live;
 mod pollux;
 mod promises;
+mod shapes;
 mod sia;
 
 use std::io::Write;
@@ -47,6 +49,10 @@ enum Bench {
     Pollux(pollux::PolluxArgs),
     /// Submissions and rounds where many jobs were promised their deadlines
     Promises(promises::PromisesArgs),
+    /// Find the best splits of large models on 8 kinds and 1 to 1024 devices
+    Shapes(shapes::ShapesBenchArgs),
+    /// Fit the two efficiency constants of a kind to measured step times
+    Kind(kind::KindArgs),
     /// Ask a server what would become of jobs, while many wait and run
     WhatIf(live::what_if::WhatIfArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
@@ -107,6 +113,8 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Bench::Sia(args) => (sia::measure(args)?, args.output),
         Bench::Pollux(args) => (pollux::measure(args)?, args.output),
         Bench::Promises(args) => (promises::measure(args)?, args.output),
+        Bench::Shapes(args) => (shapes::measure()?, args.output),
+        Bench::Kind(args) => return kind::run(args, out),
         Bench::WhatIf(args) => return live::what_if::run(args, out),
         Bench::Abuse(args) => return abuse::run(args, out),
         Bench::Live(args) => (live::measure(args)?, args.output),

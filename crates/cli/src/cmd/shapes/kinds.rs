@@ -83,13 +83,13 @@ impl KindEntry {
 }
 
 /// The kinds that can be named.
-pub(super) struct Kinds {
+pub(crate) struct Kinds {
     own: Vec<Accelerator>,
 }
 
 impl Kinds {
     /// The known ones, and those of a file, which come first.
-    pub(super) fn read(file: Option<&Path>) -> anyhow::Result<Kinds> {
+    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Kinds> {
         let Some(path) = file else { return Ok(Kinds { own: Vec::new() }) };
         let entries: KindFile = toml_file::read(path)?;
         let own: Result<Vec<_>, Flaw> = entries.kind.into_iter().map(KindEntry::accelerator).collect();
@@ -97,14 +97,12 @@ impl Kinds {
     }
 
     /// The kind of this name.
-    pub(super) fn find(&self, name: &str) -> anyhow::Result<Accelerator> {
+    pub(crate) fn find(&self, name: &str) -> anyhow::Result<Accelerator> {
         let own = self.own.iter().find(|kind| kind.name == name).cloned();
         own.or_else(|| catalogue::known(name)).ok_or_else(|| {
             let own = self.own.iter().map(|kind| kind.name.clone());
             let known = own.chain(catalogue::names().map(str::to_owned)).collect::<Vec<_>>().join(", ");
-            anyhow!(
-                "--kinds {name}: the kind is not known; give one of {known}, or describe it with --kind-file"
-            )
+            anyhow!("kind {name:?} is not known; give one of {known}, or describe it with --kind-file")
         })
     }
 

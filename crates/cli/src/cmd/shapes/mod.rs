@@ -1,6 +1,8 @@
 //! `yard shapes`: every way to run a model that fits in memory, and the best split for each kind and count.
 
-mod kinds;
+mod chain;
+pub(crate) mod graph;
+pub(crate) mod kinds;
 mod model;
 mod show;
 mod toml_file;
@@ -12,6 +14,7 @@ use anyhow::bail;
 use yard_planner::search::Limits;
 use yard_planner::{Transformer, list};
 
+use self::chain::Wanted;
 use self::kinds::Kinds;
 
 const HELP: &str = "Examples:
@@ -27,8 +30,11 @@ they are. Counts that are no faster than a smaller one of the same kind and spre
 #[command(after_help = HELP)]
 pub(crate) struct ShapesArgs {
     /// The model, as a TOML file
-    #[arg(value_name = "MODEL.toml")]
-    model: PathBuf,
+    #[arg(value_name = "MODEL.toml", required_unless_present = "graph")]
+    model: Option<PathBuf>,
+    /// Split a graph of operators instead, from a JSON file that also says over how many devices
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "kinds", "cluster", "max", "batch"])]
+    graph: Option<PathBuf>,
     /// The kinds of devices [default: all known ones]
     #[arg(long, value_name = "K[,K]", value_delimiter = ',')]
     kinds: Vec<String>,
@@ -73,9 +79,24 @@ enum Output {
 /// Most devices of a kind where nobody says.
 const MOST: u32 = 64;
 
+/// The same for models with layers of their own, of which far more splits are tried.
+const CHAIN_MOST: u32 = 16;
+
 pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let named = model::read(&args.model, args.batch)?;
+    let path = match (&args.graph, &args.model) {
+        (Some(graph), _) => return graph::run(graph, args.output, out),
+        (None, Some(model)) => model,
+        (None, None) => bail!("give a MODEL.toml, or a graph of operators with --graph"),
+    };
     let known = Kinds::read(args.kind_file.as_deref())?;
+    if chain::is_chain(path)? {
+        if args.cluster.is_some() {
+            bail!("--cluster: of a model with [[layer]] tables only --kinds are planned");
+        }
+        let (most, shown) = (args.max.unwrap_or(CHAIN_MOST), args.output);
+        return chain::run(&Wanted { path, batch: args.batch, kinds: &args.kinds, most, shown }, &known, out);
+    }
+    let named = model::read(path, args.batch)?;
     let kinds = match &args.cluster {
         Some(spec) => known.of_cluster(spec, args.max.unwrap_or(u32::MAX))?,
         None => known.listed(&args.kinds, args.max.unwrap_or(MOST))?,

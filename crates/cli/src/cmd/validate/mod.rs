@@ -3,9 +3,12 @@
 mod chronus;
 mod elasticflow;
 mod estimates;
+mod filed;
 mod goodput;
 mod ilp;
 mod perotin;
+mod planner;
+pub(crate) mod sheet;
 mod shockwave;
 mod sia;
 mod what_if;
@@ -13,10 +16,11 @@ mod what_if;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cmd::sim::SimArgs;
 use crate::output;
@@ -26,7 +30,7 @@ use crate::runner::{self, Plan, Run};
 /// Where the reference data are and how to print.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard validate\n  yard validate --data ../shared/data -o markdown\n\nThe data come with the papers' artifacts and are not part of this project; what is absent is skipped."
+    after_help = "Examples:\n  yard validate\n  yard validate --data ../shared/data -o markdown\n  yard validate --only planner-golden --file golden.csv -o json\n\nThe data come with the papers' artifacts and are not part of this project; what is absent is skipped."
 )]
 pub(crate) struct ValidateArgs {
     /// The folder with the traces and reference results
@@ -35,6 +39,9 @@ pub(crate) struct ValidateArgs {
     /// Only the suite of this name; may be given again
     #[arg(long, value_name = "SUITE")]
     only: Vec<String>,
+    /// Another file for the suite of --only, in the format of its own
+    #[arg(long, value_name = "FILE", requires = "only")]
+    file: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     output: Shown,
@@ -53,10 +60,11 @@ enum Shown {
 }
 
 /// One figure against its reference.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Check {
     suite: &'static str,
-    policy: String,
+    /// What it is a figure of: a policy, a model, a row of a file.
+    case: String,
     figure: &'static str,
     reference: f64,
     ours: f64,
@@ -66,27 +74,59 @@ pub(crate) struct Check {
     lower_is_fine: bool,
     /// Whether being higher is as good.
     higher_is_fine: bool,
+    /// Whether it is one of many of which only a summary is demanded.
+    is_judged: bool,
+    /// Whether tables leave it out unless they are of its suite alone.
+    is_detail: bool,
     pub(crate) ok: bool,
 }
 
 impl Check {
     fn new(
         suite: &'static str,
-        policy: &str,
+        case: &str,
         figure: &'static str,
         reference: f64,
         ours: f64,
         tolerance: f64,
     ) -> Check {
         let ok = (ours - reference).abs() <= tolerance * reference.abs();
-        let (lower_is_fine, higher_is_fine, policy) = (false, false, policy.to_owned());
-        Check { suite, policy, figure, reference, ours, tolerance, lower_is_fine, higher_is_fine, ok }
+        let (lower_is_fine, higher_is_fine, case) = (false, false, case.to_owned());
+        let (is_judged, is_detail) = (true, false);
+        Check {
+            suite,
+            case,
+            figure,
+            reference,
+            ours,
+            tolerance,
+            lower_is_fine,
+            higher_is_fine,
+            is_judged,
+            is_detail,
+            ok,
+        }
+    }
+
+    /// One of many, of which a summary is judged.
+    fn unjudged(suite: &'static str, case: &str, figure: &'static str, reference: f64, ours: f64) -> Check {
+        Check {
+            ok: true,
+            is_judged: false,
+            is_detail: true,
+            ..Check::new(suite, case, figure, reference, ours, 0.0)
+        }
+    }
+
+    /// Left out of tables of all suites.
+    fn detail(self) -> Check {
+        Check { is_detail: true, ..self }
     }
 
     /// Equal to so many decimals.
-    fn decimals(suite: &'static str, policy: &str, figure: &'static str, reference: f64, ours: f64) -> Check {
+    fn decimals(suite: &'static str, case: &str, figure: &'static str, reference: f64, ours: f64) -> Check {
         let ok = (ours - reference).abs() < 0.5e-4;
-        Check { ok, ..Check::new(suite, policy, figure, reference, ours, 0.0) }
+        Check { ok, ..Check::new(suite, case, figure, reference, ours, 0.0) }
     }
 
     /// Lower is as good.
@@ -104,6 +144,9 @@ impl Check {
     fn allowed(&self) -> String {
         let percent = (self.tolerance * 1e6).round() / 1e4;
         match self.tolerance {
+            _ if !self.is_judged => "not judged".into(),
+            0.0 if self.higher_is_fine => "at least this".into(),
+            0.0 if self.lower_is_fine => "at most this".into(),
             _ if self.higher_is_fine => format!("{percent} % or higher"),
             _ if self.lower_is_fine => format!("{percent} % or lower"),
             0.0 => "4 decimals".into(),
@@ -116,12 +159,56 @@ impl Check {
         let off = if self.reference == 0.0 { self.ours } else { self.ours / self.reference - 1.0 };
         if off.abs() < 1e-6 { "0".into() } else { format!("{:+.4} %", off * 100.0) }
     }
+
+    fn json(&self) -> Value {
+        json!({
+            "suite": self.suite,
+            "case": self.case,
+            "figure": self.figure,
+            "reference": self.reference,
+            "ours": self.ours,
+            "allowed": self.allowed(),
+            "ok": self.ok,
+        })
+    }
 }
 
 /// Half a unit of the sixth digit, at least.
 const SIX_DIGITS: f64 = 0.5e-6;
 
-pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+/// Exits with 1 where a figure is outside its tolerance.
+pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let checks = match &args.file {
+        Some(file) => filed::of_file(&args.only, file)?,
+        None => of_data(args)?,
+    };
+    if checks.is_empty() {
+        bail!("nothing was compared: {} has none of the reference data", args.data.display());
+    }
+    let shown: Vec<&Check> =
+        checks.iter().filter(|check| !check.is_detail || !check.ok || !args.only.is_empty()).collect();
+    match args.output {
+        Shown::Table => print_table(&shown, out)?,
+        Shown::Json => {
+            output::json(&json!({ "rows": checks.iter().map(Check::json).collect::<Vec<_>>() }), out)?
+        }
+        Shown::Markdown => write!(out, "{}", markdown(&shown))?,
+    }
+    match args.output {
+        Shown::Table => writeln!(out, "{}", counted(&checks))?,
+        Shown::Json => {}
+        Shown::Markdown => writeln!(out, "\n{}.", counted(&checks))?,
+    }
+    let failed = checks.iter().filter(|check| !check.ok).count();
+    if failed > 0 {
+        output::note(&format!("{failed} of {} figures are outside their tolerance", checks.len()));
+        return Ok(ExitCode::from(1));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The suites on their own data.
+fn of_data(args: &ValidateArgs) -> anyhow::Result<Vec<Check>> {
     let mut checks = Vec::new();
     for (name, suite) in wanted(&args.only)? {
         match suite(&args.data)? {
@@ -129,19 +216,7 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<()
             None => output::note(&format!("SKIPPED: {name}: its data are not under {}", args.data.display())),
         }
     }
-    if checks.is_empty() {
-        bail!("nothing was compared: {} has none of the reference data", args.data.display());
-    }
-    match args.output {
-        Shown::Table => print_table(&checks, out)?,
-        Shown::Json => writeln!(out, "{}", serde_json::to_string_pretty(&checks)?)?,
-        Shown::Markdown => write!(out, "{}", markdown(&checks))?,
-    }
-    let failed = checks.iter().filter(|check| !check.ok).count();
-    if failed > 0 {
-        bail!("{failed} of {} figures are outside their tolerance", checks.len());
-    }
-    Ok(())
+    Ok(checks)
 }
 
 /// The suites that were asked for; all where none was.
@@ -156,7 +231,7 @@ fn wanted(only: &[String]) -> anyhow::Result<Vec<(&'static str, Suite)>> {
 type Suite = fn(&Path) -> anyhow::Result<Option<Vec<Check>>>;
 
 /// All comparisons.
-pub(crate) const SUITES: [(&str, Suite); 14] = [
+pub(crate) const SUITES: [(&str, Suite); 24] = [
     ("tiresias", tiresias),
     ("muri", muri),
     ("muri testbed", testbed),
@@ -171,6 +246,16 @@ pub(crate) const SUITES: [(&str, Suite); 14] = [
     ("what-if", what_if::suite),
     ("elasticflow", elasticflow::suite),
     ("chronus", chronus::suite),
+    ("planner-golden", planner::golden),
+    ("ptdp", planner::ptdp),
+    ("korthikanti", planner::korthikanti),
+    ("korthikanti-memory", planner::korthikanti_memory),
+    ("vtrain", planner::vtrain),
+    ("mpt", planner::mpt),
+    ("h200-gpt", planner::h200_gpt),
+    ("shapes", planner::shapes),
+    ("dag", planner::dag),
+    ("dapple", planner::dapple),
 ];
 
 /// Tiresias' simulator (commit b0ef844) on its 60 jobs, GPUs counted, no costs: two nodes of four GPUs, and four. Its 60
@@ -392,14 +477,14 @@ fn plan(trace: &Path, cluster: &str, policies: &str, more: &[&str]) -> anyhow::R
     Ok((Plan::new(&args)?, args))
 }
 
-fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {
+fn print_table(checks: &[&Check], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut table =
-        output::table(&["suite", "policy", "figure", "reference", "ours", "off by", "allowed", ""], 3);
+        output::table(&["suite", "case", "figure", "reference", "ours", "off by", "allowed", ""], 3);
     for check in checks {
         let mark = if check.ok { "ok" } else { "MISSED" };
         table.add_row([
             check.suite.to_owned(),
-            check.policy.clone(),
+            check.case.clone(),
             check.figure.to_owned(),
             format!("{:.4}", check.reference),
             format!("{:.4}", check.ours),
@@ -408,9 +493,7 @@ fn print_table(checks: &[Check], out: &mut dyn Write) -> anyhow::Result<()> {
             mark.to_owned(),
         ]);
     }
-    writeln!(out, "{table}")?;
-    writeln!(out, "{}", counted(checks))?;
-    Ok(())
+    Ok(writeln!(out, "{table}")?)
 }
 
 /// How many figures are as they should be, and how many are not.
@@ -419,9 +502,9 @@ fn counted(checks: &[Check]) -> String {
     format!("{ok} of {} figures within their tolerance, {} MISSED", checks.len(), checks.len() - ok)
 }
 
-fn markdown(checks: &[Check]) -> String {
+fn markdown(checks: &[&Check]) -> String {
     let mut text = String::from(
-        "| suite | policy | figure | reference | ours | off by | allowed | |\n|---|---|---|--:|--:|--:|--:|---|\n",
+        "| suite | case | figure | reference | ours | off by | allowed | |\n|---|---|---|--:|--:|--:|--:|---|\n",
     );
     for check in checks {
         let mark = if check.ok { "ok" } else { "**MISSED**" };
@@ -429,7 +512,7 @@ fn markdown(checks: &[Check]) -> String {
             text,
             "| {} | {} | {} | {:.4} | {:.4} | {} | {} | {mark} |",
             check.suite,
-            check.policy,
+            check.case,
             check.figure,
             check.reference,
             check.ours,
@@ -437,7 +520,6 @@ fn markdown(checks: &[Check]) -> String {
             check.allowed()
         );
     }
-    let _ = writeln!(text, "\n{}.", counted(checks));
     text
 }
 
@@ -460,7 +542,7 @@ mod tests {
         let checks = suites.flat_map(|(name, suite)| {
             suite(&data).unwrap().unwrap_or_else(|| panic!("{name}: its data are not in ../shared/data"))
         });
-        let known = |check: &Check| MISSED.contains(&(check.suite, &check.policy, check.figure));
+        let known = |check: &Check| MISSED.contains(&(check.suite, &check.case, check.figure));
         let news: Vec<_> = checks.filter(|check| check.ok == known(check)).collect();
         assert!(news.is_empty(), "missed, or no longer missed: {news:#?}");
     }

@@ -52,7 +52,7 @@ fn parameters(model: &Transformer, plan: &ParallelPlan) -> f64 {
 }
 
 /// What one layer keeps of one micro-batch (Korthikanti et al.).
-pub(crate) fn layer_activations(model: &Transformer, plan: &ParallelPlan, recompute: Recompute) -> f64 {
+pub fn layer_activations(model: &Transformer, plan: &ParallelPlan, recompute: Recompute) -> f64 {
     let [s, h, a] = [model.seq, model.hidden, model.heads].map(f64::from);
     let (t, unit) = (f64::from(plan.tensor), s * f64::from(plan.micro_batch) * h);
     let split = plan.sequence_parallel;
@@ -68,7 +68,7 @@ pub(crate) fn layer_activations(model: &Transformer, plan: &ParallelPlan, recomp
 }
 
 /// Layers of which the fullest stage keeps activations at once, counted once for each micro-batch.
-fn layers_alive(model: &Transformer, plan: &ParallelPlan) -> f64 {
+pub fn layers_alive(model: &Transformer, plan: &ParallelPlan) -> f64 {
     let (l, p) = (f64::from(model.layers), f64::from(plan.pipeline));
     match plan.interleave {
         1 => {
