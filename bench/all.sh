@@ -95,6 +95,12 @@ TXT
     run bench/reference.py 05
     run bench/reference.py 09
 
+    say 'Splits of large models' <<'TXT'
+`yard bench shapes`: GPT 6.7B and 175B on 8 kinds and every count of devices from 1 to 1024, all splits of each. Wanted: 0.1 s
+a model. Beside it one split alone, in microseconds.
+TXT
+    run target/release/yard bench shapes
+
     say 'The live cluster' <<'TXT'
 One real server with 1 000 connected agents of 8 pretend devices each and 10 000 jobs of one device, submitted by 16
 clients that wait for each answer (the job is on disk then); then rounds in which the jobs take turns, as the agents see

@@ -96,3 +96,27 @@ fn one_device_talks_to_nobody() {
     let slow = Accelerator { link_in: 1.0, link_out: 1.0, ..kind.clone() };
     assert_eq!(search(&model, &kind, 1, &Limits::default()), search(&model, &slow, 1, &Limits::default()));
 }
+
+/// On links and memories that cost nothing, a pipeline of p stages in v parts and m micro-batches takes 1 + (p − 1)/(v m)
+/// times as long as computing alone.
+#[test]
+fn the_bubble_is_as_known() {
+    let free = Accelerator {
+        hbm: 1e30,
+        link_in: 1e30,
+        link_out: 1e30,
+        latency_in: 0.0,
+        latency_out: 0.0,
+        overhead_s: 0.0,
+        ..catalogue::known("a100-80").expect("it is listed")
+    };
+    let step = |pipeline, interleave, micro_batches| {
+        let model = Transformer { vocab: 1, ..Transformer::gpt(4096, 32, 32, micro_batches) };
+        evaluate(&model, &free, &ParallelPlan { pipeline, interleave, ..ParallelPlan::WHOLE }).step_s
+    };
+    for (p, v, m) in [(2, 1, 2), (4, 1, 8), (4, 2, 8), (8, 4, 16), (16, 2, 64)] {
+        let known = 1.0 + f64::from(p - 1) / f64::from(v * m);
+        let ours = step(p, v, m) * f64::from(p) / step(1, 1, m);
+        assert!((ours / known - 1.0).abs() < 1e-4, "p {p}, v {v}, m {m}: {ours} for {known}");
+    }
+}
