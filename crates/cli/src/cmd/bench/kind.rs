@@ -1,11 +1,11 @@
-//! `yard bench kind`: the two efficiency constants of a kind, fitted to step times that were measured on one device.
+//! `yard bench kind`: the efficiency constants of a kind, fitted to step times that were measured on one device.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use yard_planner::fit::{MeasuredStep, fit, mean_error};
+use yard_planner::fit::{MeasuredStep, fit, fit_with_flash, mean_error};
 use yard_planner::{Accelerator, ParallelPlan, Recompute, Transformer};
 
 use crate::cmd::shapes::kinds::Kinds;
@@ -27,6 +27,9 @@ pub(crate) struct KindArgs {
     /// Kinds of your own, as for yard shapes
     #[arg(long, value_name = "FILE")]
     kind_file: Option<PathBuf>,
+    /// Also fit the speed of fused attention
+    #[arg(long)]
+    flash: bool,
     /// How to print; table: a [[kind]] for --kind-file
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -35,7 +38,7 @@ pub(crate) struct KindArgs {
 pub(super) fn run(args: &KindArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let before = Kinds::read(args.kind_file.as_deref())?.find(&args.kind)?;
     let steps = read(&args.steps)?;
-    let after = fit(&before, &steps);
+    let after = if args.flash { fit_with_flash(&before, &steps) } else { fit(&before, &steps) };
     let errors = [mean_error(&before, &steps), mean_error(&after, &steps)];
     match args.output {
         Format::Table => table(&after, steps.len(), errors, out),
@@ -45,6 +48,7 @@ pub(super) fn run(args: &KindArgs, out: &mut dyn Write) -> anyhow::Result<()> {
                 "steps": steps.len(),
                 "efficiency": after.efficiency,
                 "overhead_us": after.overhead_s * 1e6,
+                "flash": after.flash,
                 "mean_error_before": errors[0],
                 "mean_error_after": errors[1],
             }),
@@ -59,6 +63,7 @@ fn table(kind: &Accelerator, steps: usize, errors: [f64; 2], out: &mut dyn Write
     writeln!(out, "# Fitted to {steps} steps: mean error {before:.1} % before, {after:.1} % after.")?;
     writeln!(out, "[[kind]]\nname = {:?}", kind.name)?;
     writeln!(out, "efficiency = {:.4}\noverhead_us = {:.2}", kind.efficiency, kind.overhead_s * 1e6)?;
+    writeln!(out, "flash = {:.4}", kind.flash)?;
     Ok(())
 }
 

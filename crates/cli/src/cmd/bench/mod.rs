@@ -51,7 +51,7 @@ enum Bench {
     Promises(promises::PromisesArgs),
     /// Find the best splits of large models on 8 kinds and 1 to 1024 devices
     Shapes(shapes::ShapesBenchArgs),
-    /// Fit the two efficiency constants of a kind to measured step times
+    /// Fit the efficiency constants of a kind to measured step times
     Kind(kind::KindArgs),
     /// Ask a server what would become of jobs, while many wait and run
     WhatIf(live::what_if::WhatIfArgs),
