@@ -133,6 +133,9 @@ fn unlike_layers_are_cut_into_stages_also_on_a_mix() {
         .find(|one| one["kind"] == "v100-32" && one["gpus"] == 2)
         .unwrap();
     assert!(mixed["step_s"].as_f64() < like["step_s"].as_f64(), "{json}");
+    let refused = dir.yard("shapes c.toml --kinds v100-16 --max 1 -o json").json();
+    let least = refused["refused"][0]["least_gib"].as_f64().unwrap();
+    assert!((least / (18.018e9 / 0.94 / (1u64 << 30) as f64) - 1.0).abs() < 0.002, "{refused}");
     let table = dir.yard("shapes c.toml --kinds v100-32 --max 2").quietly();
     assert!(table.contains("1 layers × 1 → 1 layers × 1"), "{table}");
 }

@@ -50,6 +50,9 @@ pub(crate) struct Channel {
     pub(crate) latency: f64,
 }
 
+/// Most devices of a node.
+const PER_NODE_MAX: u32 = 4096;
+
 impl Accelerator {
     /// Fails where a rate, the memory or the number of devices is nothing.
     pub fn check(&self) -> Result<(), Flaw> {
@@ -71,6 +74,10 @@ impl Accelerator {
         rates.into_iter().try_for_each(|(field, value)| {
             positive(field, value, "give what the maker's data sheet or `yard bench kind` says")
         })?;
+        if self.per_node > PER_NODE_MAX {
+            let problem = format!("{} devices are more than a node has", self.per_node);
+            return Err(Flaw::new("per_node", problem, format!("give a number from 1 to {PER_NODE_MAX}")));
+        }
         let delays = [
             ("overhead_us", self.overhead_s),
             ("latency_in_us", self.latency_in),

@@ -49,6 +49,9 @@ pub struct Transformer {
 /// Most of anything that is counted, so that products stay exact.
 const COUNT_MAX: u32 = 100_000_000;
 
+/// Most layers and heads: all ways to divide them are tried.
+const PARTS_MAX: u32 = 16_384;
+
 impl Transformer {
     /// GPT as Megatron trains it: `ffn` is four times the hidden size, 18 bytes a parameter, fused attention.
     pub fn gpt(hidden: u32, layers: u32, heads: u32, batch: u32) -> Transformer {
@@ -72,17 +75,18 @@ impl Transformer {
     /// Fails where a size is nothing or does not divide.
     pub fn check(&self) -> Result<(), Flaw> {
         let sizes = [
-            ("hidden", self.hidden),
-            ("layers", self.layers),
-            ("heads", self.heads),
-            ("kv_heads", self.kv_heads),
-            ("ffn", self.ffn),
-            ("seq", self.seq),
-            ("vocab", self.vocab),
-            ("batch", self.batch),
+            ("hidden", self.hidden, COUNT_MAX),
+            ("layers", self.layers, PARTS_MAX),
+            ("heads", self.heads, PARTS_MAX),
+            ("kv_heads", self.kv_heads, PARTS_MAX),
+            ("ffn", self.ffn, COUNT_MAX),
+            ("seq", self.seq, COUNT_MAX),
+            ("vocab", self.vocab, COUNT_MAX),
+            ("batch", self.batch, COUNT_MAX),
         ];
-        if let Some((field, value)) = sizes.into_iter().find(|(_, value)| !(1..=COUNT_MAX).contains(value)) {
-            let remedy = format!("give a whole number from 1 to {COUNT_MAX}");
+        let out = sizes.into_iter().find(|(_, value, most)| !(1..=*most).contains(value));
+        if let Some((field, value, most)) = out {
+            let remedy = format!("give a whole number from 1 to {most}");
             return Err(Flaw::new(field, format!("{value} is out of range"), remedy));
         }
         divides("hidden", self.hidden, "heads", self.heads)?;

@@ -63,6 +63,9 @@ pub struct ChainMachine {
     pub memory: Vec<f64>,
 }
 
+/// Most micro-batches of a step: each is simulated.
+const MICRO_BATCHES_MAX: u32 = 65_536;
+
 impl ChainMachine {
     /// Devices in all.
     pub fn devices(&self) -> u32 {
@@ -79,6 +82,10 @@ impl Chain {
             f64::from(self.profiled),
             "give the samples that the times are for, 1 or more",
         )?;
+        if self.batch.div_ceil(self.profiled) > MICRO_BATCHES_MAX {
+            let problem = format!("{} is more than {MICRO_BATCHES_MAX} profiled batches", self.batch);
+            return Err(Flaw::new("batch", problem, "give a larger profile_batch"));
+        }
         if self.layers.is_empty() {
             return Err(Flaw::new("layer", "there is none", "give one [[layer]] or more"));
         }

@@ -71,6 +71,12 @@ struct Gang {
     kinds: Vec<Accelerator>,
 }
 
+/// A gang on which nothing fits, and the memory of a device, in bytes, that would do.
+struct Unfit {
+    gang: Gang,
+    least: f64,
+}
+
 /// A gang with its best stages.
 struct Staged {
     gang: Gang,
@@ -113,7 +119,7 @@ pub(super) fn run(wanted: &Wanted<'_>, known: &Kinds, out: &mut dyn Write) -> an
         chain.check().map_err(toml_file::of(wanted.path))?;
         match plan(&chain, &gang.machine) {
             Some(plan) => staged.push(Staged { gang, plan }),
-            None => refused.push(gang),
+            None => refused.push(Unfit { least: least(&chain, &gang), gang }),
         }
     }
     let cost = |one: &Staged| one.plan.step_s * f64::from(one.gang.devices);
@@ -226,6 +232,23 @@ fn machine(nodes: &[(usize, u32)], kinds: &[Accelerator]) -> ChainMachine {
     }
 }
 
+/// Memory of every device with which something fits, to a thousandth: by doubling, then halving.
+fn least(chain: &Chain, gang: &Gang) -> f64 {
+    let fits = |bytes: f64| {
+        let memory = vec![bytes * MEMORY_FILLED; gang.kinds.len()];
+        plan(chain, &ChainMachine { memory, ..gang.machine.clone() }).is_some()
+    };
+    let (mut low, mut high) = (0.0, 1e9);
+    while !fits(high) {
+        (low, high) = (high, 2.0 * high);
+    }
+    while high - low > high / 1000.0 {
+        let middle = (low + high) / 2.0;
+        if fits(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
 fn spread(gang: &Gang) -> &'static str {
     if gang.apart { "any" } else { "node" }
 }
@@ -240,7 +263,7 @@ fn table(
     name: &str,
     file: &ChainFile,
     staged: &[Staged],
-    refused: &[Gang],
+    refused: &[Unfit],
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     writeln!(out, "{}: {} layers; {} samples a step\n", output::plain(name), file.layer.len(), file.batch)?;
@@ -260,8 +283,9 @@ fn table(
         ]);
     }
     writeln!(out, "{table}")?;
-    for gang in refused {
-        writeln!(out, "{}: not enough memory on {} devices.", gang.kind, gang.devices)?;
+    for Unfit { gang, least } in refused {
+        let (kind, devices, needed) = (&gang.kind, gang.devices, least / GIB);
+        writeln!(out, "{kind}: not enough memory: a device needs {needed:.1} GiB on {devices}.")?;
     }
     Ok(())
 }
@@ -281,7 +305,12 @@ fn csv(name: &str, batch: u32, staged: &[Staged], out: &mut dyn Write) -> anyhow
     Ok(())
 }
 
-fn as_json(file: &ChainFile, staged: &[Staged], refused: &[Gang], out: &mut dyn Write) -> anyhow::Result<()> {
+fn as_json(
+    file: &ChainFile,
+    staged: &[Staged],
+    refused: &[Unfit],
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let shape = |Staged { gang, plan }: &Staged| -> Value {
         json!({
             "kind": gang.kind,
@@ -301,7 +330,7 @@ fn as_json(file: &ChainFile, staged: &[Staged], refused: &[Gang], out: &mut dyn 
                 .map(|(layers, replicas)| json!({ "layers": layers, "replicas": replicas })).collect::<Vec<_>>(),
         })
     };
-    let refusal = |gang: &Gang| json!({ "kind": gang.kind, "gpus": gang.devices, "least_gib": null });
+    let refusal = |Unfit { gang, least }: &Unfit| json!({ "kind": gang.kind, "gpus": gang.devices, "least_gib": least / GIB });
     let shapes: Vec<Value> = staged.iter().map(shape).collect();
     output::json(
         &json!({ "shapes": shapes, "refused": refused.iter().map(refusal).collect::<Vec<_>>() }),

@@ -13,7 +13,7 @@ use super::toml_file;
 const USUAL: [&str; 6] = ["v100-16", "v100-32", "a100-40", "a100-80", "h100-80", "h200-141"];
 
 /// Most devices of a kind that are considered.
-const DEVICES_MAX: u32 = 1 << 20;
+pub(super) const DEVICES_MAX: u32 = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,9 +108,7 @@ impl Kinds {
 
     /// The kinds of a list, or the usual ones, with how many of each at most.
     pub(super) fn listed(&self, names: &[String], most: u32) -> anyhow::Result<Vec<(Accelerator, u32)>> {
-        if !(1..=DEVICES_MAX).contains(&most) {
-            bail!("--max {most}: give a whole number from 1 to {DEVICES_MAX}");
-        }
+        check_most(most)?;
         let usual = || {
             USUAL.iter().map(|name| (*name).to_owned()).chain(self.own.iter().map(|kind| kind.name.clone()))
         };
@@ -126,6 +124,7 @@ impl Kinds {
 
     /// The kinds of a cluster: as many devices as it has, in nodes as large as its largest.
     pub(super) fn of_cluster(&self, spec: &str, most: u32) -> anyhow::Result<Vec<(Accelerator, u32)>> {
+        check_most(most)?;
         let cluster = ClusterSpec::parse(spec)?;
         let totals = cluster.totals();
         let kinds = cluster.kinds.ids().map(|id| {
@@ -136,4 +135,11 @@ impl Kinds {
         });
         kinds.collect()
     }
+}
+
+fn check_most(most: u32) -> anyhow::Result<()> {
+    if !(1..=DEVICES_MAX).contains(&most) {
+        bail!("--max {most}: give a whole number from 1 to {DEVICES_MAX}");
+    }
+    Ok(())
 }

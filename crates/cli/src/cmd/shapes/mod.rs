@@ -98,7 +98,7 @@ pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     }
     let named = model::read(path, args.batch)?;
     let kinds = match &args.cluster {
-        Some(spec) => known.of_cluster(spec, args.max.unwrap_or(u32::MAX))?,
+        Some(spec) => known.of_cluster(spec, args.max.unwrap_or(kinds::DEVICES_MAX))?,
         None => known.listed(&args.kinds, args.max.unwrap_or(MOST))?,
     };
     let shapes = list(&named.model, &kinds, &args.limits(&named.model)?);
