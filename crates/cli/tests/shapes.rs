@@ -136,6 +136,8 @@ fn unlike_layers_are_cut_into_stages_also_on_a_mix() {
     let refused = dir.yard("shapes c.toml --kinds v100-16 --max 1 -o json").json();
     let least = refused["refused"][0]["least_gib"].as_f64().unwrap();
     assert!((least / (18.018e9 / 0.94 / (1u64 << 30) as f64) - 1.0).abs() < 0.002, "{refused}");
+    let table = dir.yard("shapes c.toml --kinds v100-32*1+a100-80*1").quietly();
+    assert!(table.contains("1 layers × 1 v100-32") && table.contains("1 layers × 1 a100-80"), "{table}");
     let table = dir.yard("shapes c.toml --kinds v100-32 --max 2").quietly();
     assert!(table.contains("1 layers × 1 → 1 layers × 1"), "{table}");
 }

@@ -71,6 +71,17 @@ pub fn slowest(rate: f64, target: f64) -> f64 {
     low
 }
 
+/// The part of the time that is left where servers take turns.
+const TURNS_KEPT: f64 = 0.98;
+
+/// The time of a request where so many take turns on a device, each for a quantum: as Olympian (Middleware 2018) has it.
+pub fn by_turns(seconds: f64, sharers: u32, quantum: f64) -> f64 {
+    match sharers {
+        0 | 1 => seconds,
+        _ => f64::from(sharers) * seconds / TURNS_KEPT + f64::from(sharers - 1) * quantum,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +130,12 @@ mod tests {
             assert!(!late(count) && (count == 1 || late(count - 1)), "{rate}: {count}");
         }
         assert_eq!(replicas(1.0, 0.2, 0.1), None, "one request alone is too slow");
+    }
+
+    #[test]
+    fn turns_cost_their_quanta() {
+        assert_eq!(by_turns(0.01, 1, 0.002), 0.01);
+        assert!((by_turns(0.0098, 3, 0.002) - 0.034).abs() < 1e-12);
     }
 
     #[test]

@@ -131,6 +131,22 @@ pub(super) fn run(wanted: &Wanted<'_>, known: &Kinds, out: &mut dyn Write) -> an
     }
 }
 
+impl Gang {
+    /// How many of which kinds a stage has.
+    fn seated(&self, seats: &[u32]) -> Vec<String> {
+        let of_kind = |kind: usize| -> u32 {
+            seats
+                .iter()
+                .zip(&self.machine.nodes)
+                .filter(|(_, node)| node.kind == kind)
+                .map(|(seats, _)| seats)
+                .sum()
+        };
+        let counts = (0..self.kinds.len()).map(|kind| (of_kind(kind), &self.kinds[kind].name));
+        counts.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect()
+    }
+}
+
 impl ChainFile {
     /// The chain with its times on these kinds.
     fn on(&self, kinds: &[Accelerator], known: &Kinds) -> anyhow::Result<Chain> {
@@ -269,16 +285,19 @@ fn table(
     writeln!(out, "{}: {} layers; {} samples a step\n", output::plain(name), file.layer.len(), file.batch)?;
     let mut table = output::table(&["kind", "GPUs", "spread", "step", "samples/s", "memory", "stages"], 9);
     for one in staged {
-        let stages = one.plan.layers.iter().zip(&one.plan.replicas);
-        let stages: Vec<String> =
-            stages.map(|(layers, replicas)| format!("{layers} layers × {replicas}")).collect();
+        let (gang, plan) = (&one.gang, &one.plan);
+        let stages = (0..plan.layers.len()).map(|stage| match gang.kinds.len() {
+            1 => format!("{} layers × {}", plan.layers[stage], plan.replicas[stage]),
+            _ => format!("{} layers × {}", plan.layers[stage], gang.seated(&plan.seats[stage]).join(" + ")),
+        });
+        let stages: Vec<String> = stages.collect();
         table.add_row([
-            one.gang.kind.clone(),
-            one.gang.devices.to_string(),
-            spread(&one.gang).to_owned(),
-            format!("{:.4} s", one.plan.step_s),
-            format!("{:.3}", f64::from(file.batch) / one.plan.step_s),
-            format!("{:.1} GiB", one.plan.memory / GIB),
+            gang.kind.clone(),
+            gang.devices.to_string(),
+            spread(gang).to_owned(),
+            format!("{:.4} s", plan.step_s),
+            format!("{:.3}", f64::from(file.batch) / plan.step_s),
+            format!("{:.1} GiB", plan.memory / GIB),
             stages.join(" → "),
         ]);
     }
@@ -326,8 +345,11 @@ fn as_json(
             "recompute": "none",
             "shard": 0,
             "offload": "none",
-            "stages": plan.layers.iter().zip(&plan.replicas)
-                .map(|(layers, replicas)| json!({ "layers": layers, "replicas": replicas })).collect::<Vec<_>>(),
+            "stages": (0..plan.layers.len()).map(|stage| json!({
+                "layers": plan.layers[stage],
+                "replicas": plan.replicas[stage],
+                "devices": gang.seated(&plan.seats[stage]),
+            })).collect::<Vec<_>>(),
         })
     };
     let refusal = |Unfit { gang, least }: &Unfit| json!({ "kind": gang.kind, "gpus": gang.devices, "least_gib": least / GIB });
