@@ -212,6 +212,12 @@ fn mistakes_are_one_sentence() {
             "error: c.toml: layer 1: its time is not clear; give either forward_s (and backward_s) or forward_flops"
         ],
     );
+    dir.write("c.toml", CHAIN.replace("measured_on = \"v100-16\"", ""));
+    check(
+        &dir,
+        "shapes c.toml --kinds v100-32",
+        expect!["error: c.toml: measured_on: it is missing; name the kind on which forward_s was measured"],
+    );
 }
 
 #[test]
@@ -277,4 +283,14 @@ fn constants_of_a_kind_are_fitted_to_steps() {
     dir.write("k.toml", dir.yard("bench kind --steps steps.csv --kind a100-80").quietly());
     dir.write("m.toml", GPT);
     assert_eq!(dir.yard("shapes m.toml --kinds a100-80 --kind-file k.toml --max 2").code, Some(0));
+}
+
+#[test]
+fn the_bench_says_what_is_wanted_and_whether_it_was_met() {
+    let figures = Dir::new().yard("bench shapes -o json").json();
+    assert_eq!((figures["kinds"].as_u64(), figures["devices"].as_u64()), (Some(8), Some(1024)), "{figures}");
+    assert!(figures["gpt_6_7b_shapes"].as_u64() > Some(0), "{figures}");
+    let met =
+        figures["gpt_6_7b_s"].as_f64().max(figures["gpt_175b_s"].as_f64()) <= figures["wanted_s"].as_f64();
+    assert_eq!(figures["result"], if met { "met" } else { "MISSED" });
 }

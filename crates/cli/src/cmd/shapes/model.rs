@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path, batch: Option<u32>) -> anyhow::Result<NamedModel
 }
 
 /// The name goes into a table of comma-separated values.
-fn check_name(name: &str) -> Result<(), Flaw> {
+pub(super) fn check_name(name: &str) -> Result<(), Flaw> {
     if !name.is_empty() && !name.contains([',', '"']) && !name.contains(char::is_control) {
         return Ok(());
     }
