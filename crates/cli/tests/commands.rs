@@ -49,6 +49,7 @@ const COMMANDS: [&str; 41] = [
     "trace",
     "trace gen",
     "trace convert",
+    "trace import",
     "trace show",
     "trace export",
     "policies",
@@ -77,7 +78,7 @@ fn without_examples(commands: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn help_has_examples() {
-    let first_met = ["", "sim", "trace gen", "trace convert", "trace show"];
+    let first_met = ["", "sim", "trace gen", "trace convert", "trace import", "trace show"];
     assert_eq!(without_examples(&first_met), [""; 0]);
 }
 
@@ -240,6 +241,28 @@ fn another_format_becomes_native() {
     let native = dir.yard("trace convert --from gavel g.trace").printed();
     assert!(native.starts_with("job_id,submit_s,gpus,"), "{native}");
     assert!(native.contains("30.5") && native.contains("ResNet-18") && native.contains("1000"), "{native}");
+}
+
+/// From what `sacct` prints to a simulation, in two commands.
+#[test]
+fn slurm_history_is_simulated() {
+    let dir = Dir::new();
+    dir.write(
+        "month.txt",
+        "JobID|User|State|Submit|Elapsed|AllocTRES\n\
+         1|ann|COMPLETED|2026-10-01T08:00:00|01:00:00|cpu=8,gres/gpu=4\n\
+         2|bob|FAILED|2026-10-01T08:30:00|00:30:00|cpu=8,gres/gpu:a100=2\n",
+    );
+    assert_eq!(
+        dir.yard("trace import slurm month.txt -o month.csv").quietly() + &dir.read("month.csv"),
+        "job_id,submit_s,gpus,duration_s,user\n1,0,4,3600,ann\n2,1800,2,1800,bob\n"
+    );
+    let done =
+        dir.yard("sim --trace month.csv --cluster a100:1x4 --policy fifo --overheads none -o json").json();
+    assert_eq!((&done["runs"][0]["finished"], &done["runs"][0]["makespan_s"]), (&2.into(), &5400.0.into()));
+    let refused = dir.yard("trace import slurm month.csv");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("no column JobID"), "{}", refused.err);
 }
 
 /// What `yard policies` says of live tests is so: each is there, and its source names the policy.

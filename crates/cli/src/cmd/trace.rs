@@ -1,8 +1,10 @@
 //! `yard trace`: make traces, convert them to the native format, show what is in one, and export a live server's
 //! history as one.
 
+mod import;
+
 use std::io::{BufWriter, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::client::{Client, ServerArgs};
 use crate::{clock, output};
@@ -12,7 +14,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use yard_sim::trace::{
-    Arrivals, FORMATS, GenSpec, Named, PRESETS, Preset, Quantiles, Stats, generate, open, write,
+    Arrivals, FORMATS, GenSpec, Named, Opened, PRESETS, Preset, Quantiles, Stats, generate, open, write,
 };
 
 /// Arguments of `yard trace`.
@@ -34,6 +36,9 @@ enum TraceCommand {
     /// Convert a trace of any format to native CSV
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
+    /// Turn the history of a Slurm or Kubernetes cluster into a trace
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArgs),
     /// Show what is in a trace: sizes, durations, load, arrivals
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
@@ -151,6 +156,7 @@ pub(crate) fn run(args: TraceArgs, out: &mut dyn Write) -> Result<()> {
     match args.command {
         TraceCommand::Gen(args) => make(&args, out),
         TraceCommand::Convert(args) => convert(&args, out),
+        TraceCommand::Import(args) => import::run(&args, out),
         TraceCommand::Show(args) => show(&args, out),
         TraceCommand::Export(args) => export(&args, out),
     }
@@ -197,11 +203,15 @@ fn make(args: &GenArgs, out: &mut dyn Write) -> Result<()> {
 }
 
 fn convert(args: &ConvertArgs, out: &mut dyn Write) -> Result<()> {
-    let opened = open(&args.input, Some(&args.from))?;
+    write_native(&open(&args.input, Some(&args.from))?, args.output.as_deref(), out)
+}
+
+/// Writes a trace in the native format to a file, or to `out`; what there is to say about its reading goes to stderr.
+fn write_native(opened: &Opened, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
     for note in &opened.notes {
         writeln!(std::io::stderr(), "note: {note}")?;
     }
-    let Some(path) = &args.output else { return Ok(write(&opened.trace, &mut BufWriter::new(out))?) };
+    let Some(path) = file else { return Ok(write(&opened.trace, &mut BufWriter::new(out))?) };
     let mut text = Vec::new();
     write(&opened.trace, &mut text)?;
     output::write_whole(path, &text)

@@ -65,6 +65,17 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
+    /// Lines of fields between separators, without quotes or comments, the first of them a header.
+    pub(crate) fn separated(text: Text<'a>, separator: u8) -> Result<Table<'a>, TraceError> {
+        let mut table = Table::over(text, ReaderBuilder::new().delimiter(separator).quoting(false));
+        if table.advance()? {
+            table.names = (0..table.record.len()).map(|i| lossy(&table.record[i])).collect();
+        }
+        table.refuse_repeated()?;
+        table.rows = 0;
+        Ok(table)
+    }
+
     /// A CSV without a header, whose columns have these names.
     pub(crate) fn without_header(text: Text<'a>, names: &[&str]) -> Table<'a> {
         let mut table = Table::over(text, &mut ReaderBuilder::new());

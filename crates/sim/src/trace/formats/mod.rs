@@ -6,12 +6,14 @@ mod elasticflow;
 mod gavel;
 mod helios;
 mod itp;
+mod kubernetes;
 mod muri;
 mod openb;
 mod pai;
 mod philly;
 mod shockwave;
 mod sia;
+mod slurm;
 mod tiresias;
 mod yard;
 
@@ -116,9 +118,22 @@ pub const FORMATS: &[Format] = &[
         detect: pai::detect,
         parse: pai::parse,
     },
+    Format {
+        name: "slurm",
+        about: "Slurm's accounting: sacct --parsable2 or --json; see yard trace import slurm --help",
+        detect: slurm::detect,
+        parse: slurm::parse,
+    },
+    Format {
+        name: "kubernetes",
+        about: "pods of a Kubernetes cluster, its audit log, or its Prometheus; see yard trace import kubernetes --help",
+        detect: kubernetes::detect,
+        parse: kubernetes::parse,
+    },
 ];
 
-/// The first line of a file that is neither empty nor a comment, and its columns.
+/// The first line of a file that is neither empty nor a comment, and its columns. JSON over several lines has its
+/// beginning as one line.
 pub(crate) struct Head<'a> {
     line: &'a str,
     columns: Vec<&'a str>,
@@ -162,10 +177,17 @@ fn detect(text: Text<'_>) -> Result<&'static Format, TraceError> {
 /// A header longer than this is no header.
 const HEADER_BYTES_MAX: usize = 1 << 16;
 
+/// What JSON is shows within so many bytes.
+const JSON_HEAD_BYTES: usize = 1024;
+
 fn first_line(bytes: &[u8]) -> String {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let blank = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
     let line = bytes.split(|&byte| byte == b'\n' || byte == b'\r').find(blank).unwrap_or_default();
+    if line.trim_ascii() == b"{" {
+        let start = &bytes[..bytes.len().min(JSON_HEAD_BYTES)];
+        return String::from_utf8_lossy(start).replace(['\n', '\r'], " ");
+    }
     String::from_utf8_lossy(&line[..line.len().min(HEADER_BYTES_MAX)]).into_owned()
 }
 
@@ -209,6 +231,11 @@ mod tests {
             (
                 "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
                 "pai",
+            ),
+            ("JobID|User|Account|State|Submit|Eligible|Elapsed|ReqTRES|AllocTRES", "slurm"),
+            (
+                "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"stage\":\"ResponseComplete\"}",
+                "kubernetes",
             ),
         ] {
             let columns = first_line(header.as_bytes());

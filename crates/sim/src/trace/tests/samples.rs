@@ -11,7 +11,7 @@ use yard_core::job::Late;
 use crate::trace::{FORMATS, Opened, TraceError, TraceJob, read};
 
 /// Format, file.
-pub(super) const SAMPLES: [(&str, &str); 16] = [
+pub(super) const SAMPLES: [(&str, &str); 20] = [
     (
         "yard",
         "# by hand\njob_id,submit_s,gpus,duration_s,steps,model,batch_size,user,tenant,weight,priority,deadline_s,\
@@ -101,6 +101,10 @@ pub(super) const SAMPLES: [(&str, &str); 16] = [
          b,worker,1.0,Failed,50.0,90.0,400.0,29.3,200.0,V100\nc,ps,1.0,Terminated,10.0,90.0,400.0,29.3,,\n\
          d,worker,1.0,Running,10.0,,400.0,29.3,100.0,MISC\n",
     ),
+    ("slurm", super::clusters::SACCT),
+    ("slurm", super::clusters::SACCT_JSON),
+    ("kubernetes", super::clusters::AUDIT_LOG),
+    ("kubernetes", super::clusters::POD_LIST),
 ];
 
 /// Opens one of the samples' texts by its header.
@@ -108,9 +112,9 @@ pub(super) fn opened(text: &str) -> Result<Opened, TraceError> {
     read("t", text.as_bytes(), None)
 }
 
-fn check(format: &str, form: usize, expected: Expect) {
+pub(super) fn check(format: &str, form: usize, expected: Expect) {
     let (name, text) = SAMPLES.iter().filter(|(name, _)| *name == format).nth(form).unwrap();
-    let opened = opened(text).unwrap();
+    let opened = read("t", text.as_bytes(), Some(name)).unwrap();
     assert_eq!(opened.trace.format, *name);
     let mut shown: String = opened.trace.jobs.iter().map(line).collect();
     opened.notes.iter().for_each(|note| writeln!(shown, "note: {note}").unwrap());

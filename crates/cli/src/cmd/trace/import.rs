@@ -1,0 +1,67 @@
+//! `yard trace import`: what a cluster recorded, as a trace. It asks no cluster itself: an administrator runs the export
+//! and can look at what is handed on.
+
+use std::io::{IsTerminal, Read, Write, stdin};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use yard_sim::trace::{Opened, open, read};
+
+use super::write_native;
+
+pub(super) const EXAMPLES: &str = "\
+Nothing is asked of the cluster: export its history there, and import it anywhere.
+
+Slurm, last month (or --json instead of --parsable2 and --format):
+  sacct --allusers --allocations --duplicates --parsable2 --starttime 2026-10-01 --endtime 2026-11-01 \\
+    --format=JobID,User,Account,State,Submit,Eligible,Elapsed,ReqTRES,AllocTRES > month.txt
+  yard trace import slurm month.txt -o month.csv
+
+Kubernetes, the pods that are still listed; for longer, the audit log (level RequestResponse
+for pods) or Prometheus with kube-state-metrics:
+  kubectl get pods --all-namespaces -o json | yard trace import kubernetes -o pods.csv
+  cat audit*.log | yard trace import kubernetes -o month.csv
+  curl -sG $PROMETHEUS/api/v1/query_range -d start=2026-10-01T00:00:00Z -d end=2026-11-01T00:00:00Z -d step=300 \\
+    --data-urlencode 'query={__name__=~\"kube_pod_(created|start_time|completion_time|owner|container_resource_requests)\"}' |
+    yard trace import kubernetes -o month.csv
+
+Then, under any policy:
+  yard trace show month.csv
+  yard sim --trace month.csv --cluster a100:16x8 --policy fifo,backfill,market --html month.html";
+
+/// Arguments of `yard trace import`.
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// What recorded it
+    #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(["slurm", "kubernetes"]))]
+    system: String,
+    /// The export, plain or gzipped; stdin without one
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<()> {
+    write_native(&export(args)?, args.output.as_deref(), out)
+}
+
+fn export(args: &ImportArgs) -> Result<Opened> {
+    if let Some(file) = args.file.as_deref().filter(|file| file.as_os_str() != "-") {
+        return Ok(open(file, Some(&args.system))?);
+    }
+    ensure!(
+        !stdin().is_terminal(),
+        "name the export, or pipe it in; yard trace import --help shows the command that makes it"
+    );
+    let mut bytes = Vec::new();
+    stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).context("cannot read stdin")?;
+    ensure!((bytes.len() as u64) < STDIN_BYTES_MAX, "stdin holds more than 2 GiB: import it in parts");
+    Ok(read("stdin", &bytes, Some(&args.system))?)
+}
+
+/// As much as a file may hold.
+const STDIN_BYTES_MAX: u64 = 2 << 30;
