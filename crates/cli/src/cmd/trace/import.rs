@@ -14,22 +14,20 @@ use super::write_native;
 pub(super) const EXAMPLES: &str = "\
 Nothing is asked of the cluster: export its history there, and import it anywhere.
 
-Slurm, last month (or --json instead of --parsable2 and --format):
-  sacct --allusers --allocations --duplicates --parsable2 --starttime 2026-10-01 --endtime 2026-11-01 \\
+Slurm, last month (--json works as well):
+  sacct --allusers --allocations --duplicates --parsable2 \\
+    --starttime 2026-10-01 --endtime 2026-11-01 \\
     --format=JobID,User,Account,State,Submit,Eligible,Elapsed,ReqTRES,AllocTRES > month.txt
   yard trace import slurm month.txt -o month.csv
 
-Kubernetes, the pods that are still listed; for longer, the audit log (level RequestResponse
-for pods) or Prometheus with kube-state-metrics:
+Kubernetes, the pods that are still listed; or the audit log (level RequestResponse for pods).
+For a Prometheus query see docs/from-kubernetes.md:
   kubectl get pods --all-namespaces -o json | yard trace import kubernetes -o pods.csv
   cat audit*.log | yard trace import kubernetes -o month.csv
-  curl -sG $PROMETHEUS/api/v1/query_range -d start=2026-10-01T00:00:00Z -d end=2026-11-01T00:00:00Z -d step=300 \\
-    --data-urlencode 'query={__name__=~\"kube_pod_(created|start_time|completion_time|owner|container_resource_requests)\"}' |
-    yard trace import kubernetes -o month.csv
 
 Then, under any policy:
   yard trace show month.csv
-  yard sim --trace month.csv --cluster a100:16x8 --policy fifo,backfill,market --html month.html";
+  yard sim --trace month.csv --cluster a100:16x8 --policy fifo,market --html month.html";
 
 /// Arguments of `yard trace import`.
 #[derive(Debug, Args)]

@@ -227,9 +227,11 @@ fn whole_files() {
         ]],
     );
     check_as(
-        Some("slurm"),
+        Some("nomad"),
         "when,what\n1,2\n",
-        expect!["jobs.csv: the header has no column JobID; it has: when,what"],
+        expect![[
+            r#"format "nomad" is unknown; the formats are: auto, yard, gavel, philly, itp, muri, tiresias, chronus, elasticflow, sia, shockwave, openb, helios, pai, slurm, kubernetes"#
+        ]],
     );
     check_as(
         Some("itp"),
