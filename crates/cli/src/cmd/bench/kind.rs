@@ -30,7 +30,7 @@ pub(crate) struct KindArgs {
     /// Also fit the speed of fused attention
     #[arg(long)]
     flash: bool,
-    /// How to print; table: a [[kind]] for --kind-file
+    /// How to print; table: a kind in TOML, for --kind-file
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

@@ -41,7 +41,7 @@ pub(crate) struct ShapesArgs {
     /// The kinds, counts and nodes of this cluster: kind:NODESxGPUS[,…] or a TOML file
     #[arg(long, value_name = "SPEC", conflicts_with = "kinds")]
     cluster: Option<String>,
-    /// Kinds of your own, as [[kind]] tables of a TOML file
+    /// Kinds of your own: a TOML file with a table `kind` for each
     #[arg(long, value_name = "FILE")]
     kind_file: Option<PathBuf>,
     /// Most devices
