@@ -2,7 +2,7 @@
 //! fits: tensor, pipeline and data parallelism, micro-batch, interleaving, recomputation, sharding, offloading. Numbers
 //! only: this crate knows no job, no node, no file, no clock and no randomness.
 //!
-//! [`evaluate`] predicts one split of a [`Transformer`] on an [`Accelerator`]; [`search`] finds the best one for a number of
+//! [`evaluate`] predicts one split of a [`Transformer`] on an [`Accelerator`]; [`search()`] finds the best one for a number of
 //! devices, and [`list()`] does so for all kinds and counts. [`chain`] does the same for layers that are unlike, also on
 //! stages of unlike kinds. [`serving`] says how many replicas answer in time.
 
