@@ -9,11 +9,11 @@ use yard_core::policy::{Cadence, Policy, PolicyError};
 use yard_core::view::View;
 
 /// Measures from its making.
-pub(crate) struct Stopwatch(Instant);
+pub(crate) struct CommandStopwatch(Instant);
 
-impl Stopwatch {
-    pub(crate) fn start() -> Stopwatch {
-        Stopwatch(Instant::now())
+impl CommandStopwatch {
+    pub(crate) fn start() -> CommandStopwatch {
+        CommandStopwatch(Instant::now())
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -52,7 +52,7 @@ impl Timed {
 
 impl Policy for Timed {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         let answer = self.inner.allocate(view);
         self.seconds += watch.seconds();
         answer

@@ -31,11 +31,11 @@ use clap::{CommandFactory, Parser, Subcommand};
     yard policies")]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommands,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum Subcommands {
     /// Start everything on this machine: server, agent and API in one process
     Up(Box<cmd::up::UpArgs>),
     /// Start a server that waits for agents
@@ -63,7 +63,7 @@ enum Command {
     #[command(visible_aliases = ["queue", "ls"])]
     Jobs(cmd::jobs::JobsArgs),
     /// Show all there is to know of a job
-    Show(cmd::show::ShowArgs),
+    Show(cmd::show::JobShowArgs),
     /// Print what a job wrote
     Logs(cmd::logs::LogsArgs),
     /// Cancel jobs
@@ -153,47 +153,47 @@ fn without_detour(mut error: clap::Error) -> clap::Error {
     error
 }
 
-fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+fn run(command: Subcommands, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match command {
         // Commands whose result is in their exit code.
-        Command::Submit(args) => return cmd::submit::run(&args, out),
-        Command::Fuzz(args) => return cmd::fuzz::run(&args, out),
-        Command::Bundle(args) => return cmd::bundle::run(&args, out),
-        Command::Validate(args) => return cmd::validate::run(&args, out),
-        Command::Launch => return Ok(yard_live::agent::launch_main()),
-        Command::PolicyProgram { parent, path } => return Err(policy::become_program(parent, &path)),
-        Command::Up(args) => live::up(&args),
-        Command::Server(args) => live::server(&args),
-        Command::Agent(args) => live::agent(&args),
-        Command::Keeper(args) => live::keeper(&args),
-        Command::Freezer(args) => live::freezer(&args),
-        Command::Jobs(args) => cmd::jobs::run(&args, out),
-        Command::Show(args) => cmd::show::run(&args, out),
-        Command::Logs(args) => cmd::logs::run(&args, out),
-        Command::Cancel(args) => cmd::cancel::run(&args, out),
-        Command::Hold(args) => cmd::hold::hold(&args, out),
-        Command::Release(args) => cmd::hold::release(&args, out),
-        Command::Requeue(args) => cmd::hold::requeue(&args, out),
-        Command::Edit(args) => cmd::edit::run(&args, out),
-        Command::Explain(args) => cmd::explain::run(&args, out),
-        Command::WhatIf(args) => cmd::what_if::run(*args, out),
-        Command::Nodes(args) => cmd::nodes::run(&args, out),
-        Command::Drain(args) => cmd::drain::drain(&args, out),
-        Command::Resume(args) => cmd::drain::resume(&args, out),
-        Command::Events(args) => cmd::events::run(&args, out),
-        Command::Audit(args) => cmd::audit::run(&args, out),
-        Command::Top(args) => cmd::top::run(&args),
-        Command::Token(args) => cmd::token::run(&args, out),
-        Command::Repair(args) => cmd::repair::run(&args, out),
-        Command::Secret(args) => cmd::secret::run(&args, out),
-        Command::Sim(args) => cmd::sim::run(&args, out),
-        Command::Plot(args) => cmd::plot::run(&args),
-        Command::Plan(args) => cmd::plan::run(&args, out),
-        Command::Shapes(args) => cmd::shapes::run(&args, out),
-        Command::Trace(args) => cmd::trace::run(args, out),
-        Command::Policies(args) => cmd::policies::run(&args, out),
-        Command::Bench(args) => cmd::bench::run(&args, out),
-        Command::Completions { shell } => completions(shell, out),
+        Subcommands::Submit(args) => return cmd::submit::run(&args, out),
+        Subcommands::Fuzz(args) => return cmd::fuzz::run(&args, out),
+        Subcommands::Bundle(args) => return cmd::bundle::run(&args, out),
+        Subcommands::Validate(args) => return cmd::validate::run(&args, out),
+        Subcommands::Launch => return Ok(yard_live::agent::launch_main()),
+        Subcommands::PolicyProgram { parent, path } => return Err(policy::become_program(parent, &path)),
+        Subcommands::Up(args) => live::up(&args),
+        Subcommands::Server(args) => live::server(&args),
+        Subcommands::Agent(args) => live::agent(&args),
+        Subcommands::Keeper(args) => live::keeper(&args),
+        Subcommands::Freezer(args) => live::freezer(&args),
+        Subcommands::Jobs(args) => cmd::jobs::run(&args, out),
+        Subcommands::Show(args) => cmd::show::run(&args, out),
+        Subcommands::Logs(args) => cmd::logs::run(&args, out),
+        Subcommands::Cancel(args) => cmd::cancel::run(&args, out),
+        Subcommands::Hold(args) => cmd::hold::hold(&args, out),
+        Subcommands::Release(args) => cmd::hold::release(&args, out),
+        Subcommands::Requeue(args) => cmd::hold::requeue(&args, out),
+        Subcommands::Edit(args) => cmd::edit::run(&args, out),
+        Subcommands::Explain(args) => cmd::explain::run(&args, out),
+        Subcommands::WhatIf(args) => cmd::what_if::run(*args, out),
+        Subcommands::Nodes(args) => cmd::nodes::run(&args, out),
+        Subcommands::Drain(args) => cmd::drain::drain(&args, out),
+        Subcommands::Resume(args) => cmd::drain::resume(&args, out),
+        Subcommands::Events(args) => cmd::events::run(&args, out),
+        Subcommands::Audit(args) => cmd::audit::run(&args, out),
+        Subcommands::Top(args) => cmd::top::run(&args),
+        Subcommands::Token(args) => cmd::token::run(&args, out),
+        Subcommands::Repair(args) => cmd::repair::run(&args, out),
+        Subcommands::Secret(args) => cmd::secret::run(&args, out),
+        Subcommands::Sim(args) => cmd::sim::run(&args, out),
+        Subcommands::Plot(args) => cmd::plot::run(&args),
+        Subcommands::Plan(args) => cmd::plan::run(&args, out),
+        Subcommands::Shapes(args) => cmd::shapes::run(&args, out),
+        Subcommands::Trace(args) => cmd::trace::run(args, out),
+        Subcommands::Policies(args) => cmd::policies::run(&args, out),
+        Subcommands::Bench(args) => cmd::bench::run(&args, out),
+        Subcommands::Completions { shell } => completions(shell, out),
     }
     .map(|()| ExitCode::SUCCESS)
 }

@@ -7,41 +7,44 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use yard_core::job::JobState;
 use yard_core::{Span, Time};
-use yard_sim::lengths::Lengths;
+use yard_sim::lengths::ToldLengths;
 use yard_sim::record::JobRecord;
 use yard_sim::summary::{self, Summary};
 use yard_sim::trace::TraceJob;
 
 use crate::clock;
 use crate::output::{self, human};
-use crate::report::{self, Report};
-use crate::runner::{Plan, Run};
+use crate::report::{self, ReportPage};
+use crate::runner::{PolicyRun, RunnerPlan};
 
 /// `{"runs": […]}`.
-pub(crate) fn json(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn json(plan: &RunnerPlan, runs: &[PolicyRun], out: &mut dyn Write) -> anyhow::Result<()> {
     output::json(&to_json(plan, runs), out)
 }
 
 /// The same as a value.
-pub(crate) fn to_json(plan: &Plan, runs: &[Run]) -> Value {
+pub(crate) fn to_json(plan: &RunnerPlan, runs: &[PolicyRun]) -> Value {
     let runs: Vec<_> = runs.iter().map(|run| Value::Object(fields(plan, run))).collect();
     json!({ "runs": runs })
 }
 
 /// The jobs that count, each with its deadline.
-fn counted<'a>(plan: &'a Plan, run: &'a Run) -> impl Iterator<Item = (&'a JobRecord, Option<Time>)> + Clone {
+fn counted<'a>(
+    plan: &'a RunnerPlan,
+    run: &'a PolicyRun,
+) -> impl Iterator<Item = (&'a JobRecord, Option<Time>)> + Clone {
     let (from, to) = plan.range.map_or((0, usize::MAX), |range| (range.from, range.to));
     let jobs = run.outcome.record.jobs.iter().zip(plan.trace.jobs.iter().map(|job| job.deadline));
     jobs.skip(from).take(to - from)
 }
 
 /// The figures of a run.
-pub(crate) fn summary(plan: &Plan, run: &Run) -> Summary {
+pub(crate) fn summary(plan: &RunnerPlan, run: &PolicyRun) -> Summary {
     Summary::new(counted(plan, run))
 }
 
 /// All that is told of a run.
-pub(crate) fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
+pub(crate) fn fields(plan: &RunnerPlan, run: &PolicyRun) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("policy".into(), json!(run.policy));
     fields.insert("trace".into(), json!(plan.trace.source));
@@ -54,7 +57,7 @@ pub(crate) fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
     fields.insert("overheads".into(), json!(plan.overheads.name));
     fields.insert("belief".into(), json!(plan.belief()));
     fields.insert("belief_error".into(), json!(run.outcome.belief_error));
-    if plan.lengths != Lengths::Known {
+    if plan.lengths != ToldLengths::Known {
         fields.insert("lengths".into(), json!(plan.lengths.to_string()));
     }
     fields.insert("compat".into(), json!(plan.compat.map(|compat| compat.name)));
@@ -84,27 +87,27 @@ pub(crate) fn fields(plan: &Plan, run: &Run) -> Map<String, Value> {
 }
 
 /// Device time held against device time there was, from the first submission to the last end.
-fn utilization(plan: &Plan, run: &Run) -> Option<f64> {
+fn utilization(plan: &RunnerPlan, run: &PolicyRun) -> Option<f64> {
     let span = (run.outcome.end - plan.start()).0 as f64 * plan.cluster.devices() as f64;
     (span > 0.0).then(|| run.outcome.record.used.iter().sum::<u128>() as f64 / span)
 }
 
 /// What the device-hours cost, where the cluster file names prices.
-fn cost(plan: &Plan, run: &Run) -> Option<f64> {
+fn cost(plan: &RunnerPlan, run: &PolicyRun) -> Option<f64> {
     let prices = &plan.cluster.prices;
     let hours = run.outcome.record.used.iter().map(|used| *used as f64 / 3.6e9);
     (!prices.is_empty()).then(|| hours.zip(prices).map(|(hours, price)| hours * price).sum())
 }
 
 /// What a device of each kind cost on average, where the policy has prices.
-fn prices(plan: &Plan, run: &Run) -> Option<Map<String, Value>> {
+fn prices(plan: &RunnerPlan, run: &PolicyRun) -> Option<Map<String, Value>> {
     let means = run.outcome.record.prices.means()?;
     let names = plan.cluster.kinds.ids().map(|kind| plan.cluster.kinds.name(kind).to_owned());
     Some(names.zip(means.into_iter().map(|mean| json!(mean))).collect())
 }
 
 /// A table for people.
-pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn table(plan: &RunnerPlan, runs: &[PolicyRun], out: &mut dyn Write) -> anyhow::Result<()> {
     let header = [
         "policy",
         "finished",
@@ -147,7 +150,7 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
         plan.trace.source, plan.trace.format, plan.cluster.text, plan.overheads.name, plan.seed
     )?;
     refused(runs).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    if plan.lengths != Lengths::Known {
+    if plan.lengths != ToldLengths::Known {
         writeln!(out, "lengths {}", plan.lengths)?;
     }
     if plan.ignores_priorities {
@@ -160,7 +163,7 @@ pub(crate) fn table(plan: &Plan, runs: &[Run], out: &mut dyn Write) -> anyhow::R
 }
 
 /// How many jobs were never taken, and why, the commonest reasons first; policies that agree share a line.
-fn refused(runs: &[Run]) -> Vec<String> {
+fn refused(runs: &[PolicyRun]) -> Vec<String> {
     const REASONS: usize = 3;
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for run in runs.iter().filter(|run| !run.outcome.record.refused.is_empty()) {
@@ -184,9 +187,10 @@ fn refused(runs: &[Run]) -> Vec<String> {
 }
 
 /// The belief by name, and how far off it was.
-fn belief(plan: &Plan, runs: &[Run]) -> String {
-    let off =
-        |run: &Run| run.outcome.belief_error.map(|error| format!("{} {:.1} %", run.policy, error * 100.0));
+fn belief(plan: &RunnerPlan, runs: &[PolicyRun]) -> String {
+    let off = |run: &PolicyRun| {
+        run.outcome.belief_error.map(|error| format!("{} {:.1} %", run.policy, error * 100.0))
+    };
     match runs.iter().filter_map(off).collect::<Vec<_>>() {
         errors if errors.is_empty() => plan.belief().to_owned(),
         errors => {
@@ -196,7 +200,7 @@ fn belief(plan: &Plan, runs: &[Run]) -> String {
 }
 
 /// One row a job and policy.
-pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
+pub(crate) fn per_job(plan: &RunnerPlan, runs: &[PolicyRun]) -> String {
     let mut text = String::from(
         "policy,job_id,submit_s,gpus,start_s,end_s,jct_s,queue_s,preemptions,migrations,rho,state,restarts,gpu_hours\n",
     );
@@ -227,7 +231,7 @@ pub(crate) fn per_job(plan: &Plan, runs: &[Run]) -> String {
 }
 
 /// One row an instant and policy.
-pub(crate) fn series(plan: &Plan, runs: &[Run]) -> String {
+pub(crate) fn series(plan: &RunnerPlan, runs: &[PolicyRun]) -> String {
     let mut text = String::from("policy,t_s,running_jobs,queued_jobs,used_gpus,queued_gpus,utilization\n");
     let devices = f64::from(plan.cluster.devices());
     for run in runs {
@@ -257,7 +261,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The page to look at.
-pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
+pub(crate) fn html(plan: &RunnerPlan, runs: &[PolicyRun]) -> String {
     let settings = [
         ("trace", format!("{} ({}), {} jobs", plan.trace.source, plan.trace.format, plan.trace.jobs.len())),
         ("cluster", format!("{} ({} devices)", plan.cluster.text, plan.cluster.devices())),
@@ -277,7 +281,7 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
                 .join(", "),
         ),
     ];
-    report::render(&Report {
+    report::render(&ReportPage {
         title: format!("{} on {}", plan.trace.source, plan.cluster.text),
         command: command_line(),
         version: format!("yard {}", env!("CARGO_PKG_VERSION")),
@@ -287,8 +291,8 @@ pub(crate) fn html(plan: &Plan, runs: &[Run]) -> String {
     })
 }
 
-fn report_job(plan: &Plan, job: &TraceJob) -> report::Job {
-    report::Job {
+fn report_job(plan: &RunnerPlan, job: &TraceJob) -> report::ReportJob {
+    report::ReportJob {
         name: job.name.to_string(),
         team: job.tenant.clone().or_else(|| job.user.clone()),
         submit_s: (job.submit - plan.start()).secs(),
@@ -296,7 +300,7 @@ fn report_job(plan: &Plan, job: &TraceJob) -> report::Job {
     }
 }
 
-fn rounds(run: &Run) -> String {
+fn rounds(run: &PolicyRun) -> String {
     if run.round == Span::ZERO {
         format!("{} by event", run.policy)
     } else {
@@ -320,12 +324,12 @@ pub(crate) fn quoted_line(args: &[String]) -> String {
     args.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-fn report_run(plan: &Plan, run: &Run) -> report::Run {
+fn report_run(plan: &RunnerPlan, run: &PolicyRun) -> report::ReportRun {
     let start = plan.start();
     let since = |time: Time| (time - start).secs();
     let record = &run.outcome.record;
     let jobs = plan.trace.jobs.iter().zip(&record.jobs).enumerate().filter_map(|(at, (job, row))| {
-        Some(report::JobRow {
+        Some(report::ReportRow {
             job: at as u32,
             gpus: row.gpus,
             wait_s: summary::wait(row)?,
@@ -338,7 +342,7 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
             }),
         })
     });
-    let samples = record.series.iter().map(|sample| report::Sample {
+    let samples = record.series.iter().map(|sample| report::ReportSample {
         t: since(sample.time),
         queued_jobs: sample.queued_jobs,
         queued_gpus: sample.queued_gpus,
@@ -354,19 +358,19 @@ fn report_run(plan: &Plan, run: &Run) -> report::Run {
         end_s: since(bar.end),
         lane: bar.lane,
     });
-    let nodes = plan.cluster.nodes.iter().map(|node| report::Node {
+    let nodes = plan.cluster.nodes.iter().map(|node| report::ReportNode {
         name: node.name.clone(),
         kind: plan.cluster.kinds_of(node),
         gpus: node.devices(),
     });
-    let prices = record.prices.samples.kept().iter().map(|plan| report::PlanSample {
+    let prices = record.prices.samples.kept().iter().map(|plan| report::ReportPlanSample {
         t: since(plan.time),
         prices: plan.prices.clone(),
         objective: plan.objective,
         gap: plan.gap,
     });
     let followed = record.follow.points.kept().iter().map(|point| (point.asked, point.received));
-    report::Run {
+    report::ReportRun {
         policy: run.policy.clone(),
         summary: fields(plan, run),
         end_s: record.jobs.iter().filter_map(|job| job.end).map(since).fold(0.0, f64::max),

@@ -15,26 +15,26 @@ use yard_core::message::Input;
 use yard_core::policy::{Cadence, Policy};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
-use yard_sim::asked::{self, Asked};
+use yard_sim::asked::{self, AskedWhatIf};
 use yard_sim::cluster::ClusterSpec;
-use yard_sim::estimates::{self, Calibration, How};
+use yard_sim::estimates::{self, Calibration, EstimatesHow};
 use yard_sim::faults::Faults;
 use yard_sim::learned::{self, Profiling};
 use yard_sim::lending;
-use yard_sim::lengths::Lengths;
+use yard_sim::lengths::ToldLengths;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::run::Probe;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::{Scaling, Trace, Work};
 use yard_sim::workload::{Options, Workload};
-use yard_sim::{Learned, Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunLearned, RunOutcome, Simulation, Speeds};
 
-use crate::clock::{self, Stopwatch, Timed};
-use crate::cmd::sim::{JobRange, Round, SimArgs};
+use crate::clock::{self, CommandStopwatch, Timed};
+use crate::cmd::sim::{JobRange, RoundFlag, SimArgs};
 use crate::compat::Compat;
 use crate::output;
-use crate::policy::{Chosen, Halt, Uses};
+use crate::policy::{Chosen, Halt, ProgramUses};
 use crate::study::source;
 
 /// Length of a round where nobody says otherwise.
@@ -48,28 +48,28 @@ const STEPS_PER_JOB: u64 = 5_000;
 const BARS_MAX: usize = 400_000;
 
 /// Everything about the runs to come, read and checked.
-pub(crate) struct Plan {
+pub(crate) struct RunnerPlan {
     pub(crate) trace: Trace,
     pub(crate) cluster: ClusterSpec,
     pub(crate) overheads: Overheads,
     pub(crate) seed: u64,
     pub(crate) range: Option<JobRange>,
     pub(crate) compat: Option<&'static Compat>,
-    pub(crate) choices: Vec<Choice>,
+    pub(crate) choices: Vec<PolicyChoice>,
     pub(crate) notes: Vec<String>,
     /// Whether the trace's priorities were taken out.
     pub(crate) ignores_priorities: bool,
     workload: Workload,
-    learned: Option<Learned>,
+    learned: Option<RunLearned>,
     learns: bool,
-    pub(crate) lengths: Lengths,
+    pub(crate) lengths: ToldLengths,
     faults: Faults,
     lent: Vec<(Time, Input)>,
     keep: Keep,
 }
 
 /// One policy with its settings.
-pub(crate) struct Choice {
+pub(crate) struct PolicyChoice {
     /// As the user wrote it.
     pub(crate) name: String,
     chosen: Chosen,
@@ -82,20 +82,20 @@ pub(crate) struct Choice {
 }
 
 /// One finished run.
-pub(crate) struct Run {
+pub(crate) struct PolicyRun {
     pub(crate) policy: String,
     pub(crate) round: Span,
     pub(crate) fill: bool,
     pub(crate) placer: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunOutcome,
     pub(crate) wall_s: f64,
     pub(crate) cpu_s: Option<f64>,
     pub(crate) plan_s: f64,
 }
 
-impl Plan {
+impl RunnerPlan {
     /// Reads and checks all inputs; nothing is written before this has succeeded.
-    pub(crate) fn new(args: &SimArgs) -> anyhow::Result<Plan> {
+    pub(crate) fn new(args: &SimArgs) -> anyhow::Result<RunnerPlan> {
         let compat = args.compat.as_deref().map(Compat::find).transpose()?;
         let cluster = ClusterSpec::parse(&args.cluster)?;
         let mut opened = source::open(args)?;
@@ -128,9 +128,9 @@ impl Plan {
         let lent =
             args.lend.as_deref().map(|path| lending::open(path, &cluster)).transpose()?.unwrap_or_default();
         let service = match args.lengths {
-            Lengths::Known | Lengths::Noisy(_) => service(&opened.trace, &workload.specs),
+            ToldLengths::Known | ToldLengths::Noisy(_) => service(&opened.trace, &workload.specs),
             // What ended before is all that is known.
-            Lengths::Unknown | Lengths::Predicted => Arc::from([]),
+            ToldLengths::Unknown | ToldLengths::Predicted => Arc::from([]),
         };
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
@@ -139,12 +139,13 @@ impl Plan {
         }
         let find = |name: &String| {
             let spec = compat.map_or(name.as_str(), |compat| compat.policy(name));
-            Chosen::find(spec, &service, Uses::Simulation)
+            Chosen::find(spec, &service, ProgramUses::Simulation)
         };
         let chosen: Vec<Chosen> = args.policy.iter().map(find).collect::<anyhow::Result<_>>()?;
         let ignored = priorities(args, &chosen, &opened.trace, &mut workload.specs)?;
         let choices = args.policy.iter().zip(chosen);
-        let choices = choices.map(|(name, chosen)| Choice::new(name, chosen, args, compat, &workload.specs));
+        let choices =
+            choices.map(|(name, chosen)| PolicyChoice::new(name, chosen, args, compat, &workload.specs));
         let mut notes = opened.notes;
         notes.append(&mut workload.notes);
         let ignores_priorities = ignored.is_some();
@@ -154,7 +155,7 @@ impl Plan {
             (None, Some(_)) => Keep { series: true, ..Keep::default() },
             (None, None) => Keep::default(),
         };
-        let plan = Plan {
+        let plan = RunnerPlan {
             choices: choices.collect::<anyhow::Result<_>>()?,
             trace: opened.trace,
             cluster,
@@ -202,8 +203,13 @@ impl Plan {
         self.trace.jobs.first().map_or(Time::ZERO, |job| job.submit)
     }
 
-    fn run(&self, choice: &Choice, events: Option<&Path>, progress: Arc<AtomicU64>) -> anyhow::Result<Run> {
-        let (watch, cpu) = (Stopwatch::start(), clock::thread_cpu_seconds());
+    fn run(
+        &self,
+        choice: &PolicyChoice,
+        events: Option<&Path>,
+        progress: Arc<AtomicU64>,
+    ) -> anyhow::Result<PolicyRun> {
+        let (watch, cpu) = (CommandStopwatch::start(), clock::thread_cpu_seconds());
         let halt = Arc::new(Halt::default());
         let mut policy = Timed::new(choice.chosen.make_for(&halt));
         let submits = self.trace.jobs.iter().map(|job| job.submit);
@@ -223,7 +229,7 @@ impl Plan {
         if let Some(why) = halt.why() {
             bail!(why);
         }
-        Ok(Run {
+        Ok(PolicyRun {
             policy: choice.name.clone(),
             round: choice.round,
             fill: choice.fill,
@@ -238,12 +244,12 @@ impl Plan {
     /// A run of these jobs of which nothing is kept.
     fn simulation<'a>(
         &'a self,
-        choice: &Choice,
+        choice: &PolicyChoice,
         jobs: &'a [(Time, &'a JobSpec)],
         policy: &'a mut dyn Policy,
     ) -> anyhow::Result<Simulation<'a>> {
         let (every_round, apart) = (policy.cadence() == Cadence::EveryRound, policy.keeps_apart());
-        let Choice { round, repack, fill, promises, .. } = *choice;
+        let PolicyChoice { round, repack, fill, promises, .. } = *choice;
         let turns = self.compat.map(|compat| compat.turns(policy, self.seed)).unwrap_or_default();
         let plan_gap = self.compat.map(Compat::plan_gap).unwrap_or_default();
         Ok(Simulation {
@@ -266,7 +272,7 @@ impl Plan {
                 plan_gap,
                 promises,
                 apart,
-                learns_lengths: self.lengths != Lengths::Known,
+                learns_lengths: self.lengths != ToldLengths::Known,
                 ..Settings::default()
             },
             policy,
@@ -289,7 +295,7 @@ impl Plan {
     /// too much or too little of their length. `recurs`: jobs like those of the past are expected to come.
     pub(crate) fn calibrate(
         &self,
-        choice: &Choice,
+        choice: &PolicyChoice,
         instants: usize,
         off: Option<f64>,
         recurs: bool,
@@ -297,7 +303,7 @@ impl Plan {
         let mut policy = choice.chosen.make();
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).collect();
-        let how = How {
+        let how = EstimatesHow {
             policy: &|| choice.chosen.make(),
             placer: &|| yard_policies::placer(&choice.placer).expect("it was made before"),
             recurs,
@@ -315,15 +321,15 @@ impl Plan {
     /// like those of the past are expected to come.
     pub(crate) fn what_if(
         &self,
-        choice: &Choice,
+        choice: &PolicyChoice,
         at: usize,
         jobs: usize,
         recurs: bool,
-    ) -> anyhow::Result<Option<Asked>> {
+    ) -> anyhow::Result<Option<AskedWhatIf>> {
         let mut policy = choice.chosen.make();
         let submits = self.trace.jobs.iter().map(|job| job.submit);
         let jobs: Vec<_> = submits.zip(&self.workload.specs).take(jobs).collect();
-        let how = How {
+        let how = EstimatesHow {
             policy: &|| choice.chosen.make(),
             placer: &|| yard_policies::placer(&choice.placer).expect("it was made before"),
             recurs,
@@ -337,7 +343,7 @@ impl Plan {
 
     /// What the policy is asked at an instant of its own run, before it answers there; without an instant,
     /// when all jobs of the trace come at once.
-    pub(crate) fn view(&self, choice: &Choice, at: Option<Time>) -> anyhow::Result<View> {
+    pub(crate) fn view(&self, choice: &PolicyChoice, at: Option<Time>) -> anyhow::Result<View> {
         let mut policy = choice.chosen.make();
         let start = self.start();
         let submits = self.trace.jobs.iter().map(|job| at.map_or(start, |_| job.submit));
@@ -346,7 +352,7 @@ impl Plan {
     }
 
     /// The policy's answer, and how long it thought.
-    pub(crate) fn ask(&self, choice: &Choice, view: &View) -> anyhow::Result<(Allocation, f64)> {
+    pub(crate) fn ask(&self, choice: &PolicyChoice, view: &View) -> anyhow::Result<(Allocation, f64)> {
         let mut policy = Timed::new(choice.chosen.make());
         let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
         Ok((answer, policy.seconds))
@@ -383,7 +389,7 @@ fn learned(
     workload: &mut Workload,
     table: Option<&Throughputs>,
     cluster: &ClusterSpec,
-) -> anyhow::Result<Option<Learned>> {
+) -> anyhow::Result<Option<RunLearned>> {
     if args.belief != "learned" {
         return Ok(None);
     }
@@ -403,7 +409,7 @@ fn learned(
 }
 
 /// Outputs that cannot be written, or would be written over each other, are found out before the run.
-fn check_outputs(args: &SimArgs, choices: &[Choice]) -> anyhow::Result<()> {
+fn check_outputs(args: &SimArgs, choices: &[PolicyChoice]) -> anyhow::Result<()> {
     let events = args
         .events
         .iter()
@@ -435,14 +441,14 @@ fn service(trace: &Trace, specs: &[JobSpec]) -> Arc<[f64]> {
     seconds.collect()
 }
 
-impl Choice {
+impl PolicyChoice {
     fn new(
         name: &str,
         chosen: Chosen,
         args: &SimArgs,
         compat: Option<&'static Compat>,
         jobs: &[JobSpec],
-    ) -> anyhow::Result<Choice> {
+    ) -> anyhow::Result<PolicyChoice> {
         let round = round(args, compat, &chosen, jobs);
         if chosen.make().cadence() == Cadence::EveryRound && round == Span::ZERO {
             bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
@@ -455,7 +461,7 @@ impl Choice {
         // The papers' simulators decide at beats and at no other time.
         let fill = compat.is_none() && !args.strict_rounds;
         let (name, placer, promises) = (name.to_owned(), placer.to_owned(), args.promises);
-        Ok(Choice { name, chosen, round, placer, quirks, repack, fill, promises })
+        Ok(PolicyChoice { name, chosen, round, placer, quirks, repack, fill, promises })
     }
 }
 
@@ -463,14 +469,14 @@ fn round(args: &SimArgs, compat: Option<&Compat>, chosen: &Chosen, jobs: &[JobSp
     let fitting = if chosen.rounds { ROUND_S } else { 0.0 };
     let seconds = compat.map_or(fitting, |compat| compat.round_s);
     match args.round {
-        Some(Round::Auto) => beat::round_for(jobs.iter()),
-        Some(Round::Of(length)) => length.0,
+        Some(RoundFlag::Auto) => beat::round_for(jobs.iter()),
+        Some(RoundFlag::Of(length)) => length.0,
         None => Span::from_secs(seconds),
     }
 }
 
 /// Runs all policies, as many at a time as there are cores.
-pub(crate) fn run_all(plan: &Plan, args: &SimArgs) -> anyhow::Result<Vec<Run>> {
+pub(crate) fn run_all(plan: &RunnerPlan, args: &SimArgs) -> anyhow::Result<Vec<PolicyRun>> {
     let next = AtomicUsize::new(0);
     let done = Arc::new(AtomicU64::new(0));
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(plan.choices.len());
@@ -486,7 +492,7 @@ pub(crate) fn run_all(plan: &Plan, args: &SimArgs) -> anyhow::Result<Vec<Run>> {
     };
     let mut runs: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let watcher = Watcher::new((plan.trace.jobs.len() * plan.choices.len()) as u64);
+        let watcher = RunWatcher::new((plan.trace.jobs.len() * plan.choices.len()) as u64);
         watcher.watch(&done, || workers.iter().all(|worker| worker.is_finished()));
         workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect()
     });
@@ -495,12 +501,12 @@ pub(crate) fn run_all(plan: &Plan, args: &SimArgs) -> anyhow::Result<Vec<Run>> {
 }
 
 /// Runs all policies, one after the other: where many simulations run at a time anyway.
-pub(crate) fn run_in_turn(plan: &Plan) -> anyhow::Result<Vec<Run>> {
+pub(crate) fn run_in_turn(plan: &RunnerPlan) -> anyhow::Result<Vec<PolicyRun>> {
     plan.choices.iter().map(|choice| plan.run(choice, None, Arc::default())).collect()
 }
 
 /// `FILE`, or `FILE.POLICY` where there are several.
-fn events_path(path: &Path, choice: &Choice, policies: usize) -> PathBuf {
+fn events_path(path: &Path, choice: &PolicyChoice, policies: usize) -> PathBuf {
     if policies == 1 {
         return path.to_owned();
     }
@@ -510,10 +516,10 @@ fn events_path(path: &Path, choice: &Choice, policies: usize) -> PathBuf {
 }
 
 /// A progress bar with rate and time to go, for runs that somebody watches.
-struct Watcher(Option<indicatif::ProgressBar>);
+struct RunWatcher(Option<indicatif::ProgressBar>);
 
-impl Watcher {
-    fn new(jobs: u64) -> Watcher {
+impl RunWatcher {
+    fn new(jobs: u64) -> RunWatcher {
         let style = "{bar:40} {human_pos} of {human_len} jobs  {rate}  {eta} to go";
         let rate = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
             // A number that cannot be written is missing from a progress bar, no more.
@@ -521,7 +527,7 @@ impl Watcher {
         };
         let style = indicatif::ProgressStyle::with_template(style).expect("the template is well formed");
         let style = style.with_key("rate", rate);
-        Watcher(output::is_watched().then(|| indicatif::ProgressBar::new(jobs).with_style(style)))
+        RunWatcher(output::is_watched().then(|| indicatif::ProgressBar::new(jobs).with_style(style)))
     }
 
     fn watch(&self, done: &AtomicU64, finished: impl Fn() -> bool) {

@@ -12,7 +12,7 @@ use yard_core::{Settings, Span, Time};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
 use yard_sim::record::Keep;
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 /// Where the effect of a field is seen: under this policy, or in what people are shown.
 #[derive(Clone, Copy)]
@@ -176,7 +176,7 @@ fn seen(seen: Seen, change: fn(&mut JobSpec)) -> String {
         let view = simulated(seen, change, |simulation| yard_sim::view_at(simulation, Time::from_secs(4.0)));
         return view.spec(JobIdx(CHANGED as u32)).name.to_string();
     }
-    let outcome: Outcome =
+    let outcome: RunOutcome =
         simulated(seen, change, |simulation| yard_sim::run(simulation).expect("nothing is written"));
     let became = outcome.record.jobs.iter().map(|job| (job.first_start, job.end, job.state, job.promise));
     format!("{:?}", became.collect::<Vec<_>>())

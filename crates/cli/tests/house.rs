@@ -11,17 +11,23 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, File, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, UseTree};
 
 /// Of a hundred type names, so many are used for more than one type. Wanted: at most 5.
-const REPEATED_PERCENT_MAX: f64 = 22.0;
+const REPEATED_PERCENT_MAX: f64 = 8.5;
 /// Of a hundred functions, 99 have at most so many lines. Wanted: at most 40.
-const LINES_P99_MAX: usize = 40;
+const LINES_P99_MAX: usize = 36;
 /// Structs with more than fifteen fields which are not what is written down for others to read. Wanted: none.
-const WIDE_MAX: usize = 99;
+const WIDE_MAX: usize = 25;
 /// Modules of the core that use each other in a circle. Wanted: none.
-const CIRCLE_MAX: usize = 99;
+const CIRCLE_MAX: usize = 19;
 
 /// Folders and files whose structs are formats: what is sent, stored, printed or given as flags has as many fields as it has.
 const FORMATS: &[&str] = &[
-    "live/src/api/", "live/src/request/", "live/src/wire.rs", "live/src/store/", "cli/src/cmd/", "cli/src/client/", "sim/src/trace/",
+    "live/src/api/",
+    "live/src/request/",
+    "live/src/wire.rs",
+    "live/src/store/",
+    "cli/src/cmd/",
+    "cli/src/client/",
+    "sim/src/trace/",
 ];
 
 #[test]
@@ -29,7 +35,10 @@ fn the_house_is_no_worse_than_it_was() {
     let house = House::read();
     let (repeated, names) = house.repeated();
     let percent = 100.0 * repeated.len() as f64 / names as f64;
-    println!("type names used more than once: {} of {names} ({percent:.1} %; wanted: at most 5)", repeated.len());
+    println!(
+        "type names used more than once: {} of {names} ({percent:.1} %; wanted: at most 5)",
+        repeated.len()
+    );
     let often: Vec<_> = repeated.iter().map(|(name, times)| format!("{name} {times}")).collect();
     println!("  {}", often.join(", "));
     let p99 = house.lines_p99();
@@ -67,8 +76,12 @@ impl House {
     }
 
     fn repeated(&self) -> (Vec<(&str, usize)>, usize) {
-        let mut repeated: Vec<_> =
-            self.types.iter().filter(|(_, times)| **times > 1).map(|(name, times)| (name.as_str(), *times)).collect();
+        let mut repeated: Vec<_> = self
+            .types
+            .iter()
+            .filter(|(_, times)| **times > 1)
+            .map(|(name, times)| (name.as_str(), *times))
+            .collect();
         repeated.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         (repeated, self.types.len())
     }
@@ -78,7 +91,11 @@ impl House {
     }
 
     fn wide(&self) -> Vec<String> {
-        self.fields.iter().filter(|(_, fields)| *fields > 15).map(|(name, fields)| format!("{name} {fields}")).collect()
+        self.fields
+            .iter()
+            .filter(|(_, fields)| *fields > 15)
+            .map(|(name, fields)| format!("{name} {fields}"))
+            .collect()
     }
 
     fn name(&mut self, ident: &syn::Ident) {
@@ -252,7 +269,8 @@ fn reached(edges: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<S
 fn is_test(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| {
         attr.path().is_ident("test")
-            || attr.path().is_ident("cfg") && attr.meta.require_list().is_ok_and(|list| list.tokens.to_string().starts_with("test"))
+            || attr.path().is_ident("cfg")
+                && attr.meta.require_list().is_ok_and(|list| list.tokens.to_string().starts_with("test"))
     })
 }
 
@@ -290,13 +308,18 @@ fn root() -> PathBuf {
 #[test]
 fn circles_are_found_through_others_and_through_what_the_root_shows() {
     let of = |pairs: &[(&str, &[&str])]| {
-        pairs.iter().map(|(from, to)| (from.to_string(), to.iter().map(|to| to.to_string()).collect())).collect()
+        pairs
+            .iter()
+            .map(|(from, to)| (from.to_string(), to.iter().map(|to| to.to_string()).collect()))
+            .collect()
     };
     assert_eq!(circle(&of(&[("a", &["b"]), ("b", &["c"]), ("c", &["a"]), ("d", &["a"])])), ["a", "b", "c"]);
     assert_eq!(circle(&of(&[("a", &["b"]), ("b", &[])])), [""; 0]);
     let modules = BTreeSet::from(["book".to_owned(), "rounds".to_owned()]);
     let mut uses = Uses::new(&modules, 1);
     uses.renamed.insert("Book".to_owned(), "book".to_owned());
-    uses.visit_file(&syn::parse_file("use crate::Book; fn f() { super::rounds::g() }").expect("this is Rust"));
+    uses.visit_file(
+        &syn::parse_file("use crate::Book; fn f() { super::rounds::g() }").expect("this is Rust"),
+    );
     assert_eq!(uses.found, modules);
 }

@@ -2,7 +2,7 @@
 //! fastest split.
 
 use crate::accelerator::Accelerator;
-use crate::search::{Candidate, Layers, Limits};
+use crate::search::{Layers, SplitCandidate, SplitSearchLimits};
 use crate::transformer::Transformer;
 
 /// A number of devices of a kind, and the split to run there.
@@ -15,14 +15,14 @@ pub struct ModelShape {
     /// Whether the split allows for devices on several nodes; else all lie on one.
     pub apart: bool,
     /// The fastest split that fits.
-    pub candidate: Candidate,
+    pub candidate: SplitCandidate,
     /// Whether a smaller count of the kind, as spread, is at least as fast.
     pub is_idle: bool,
 }
 
 /// A number of devices on which the model does not run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct KindRefusal {
     /// The kind.
     pub kind: String,
     /// How many devices.
@@ -37,7 +37,7 @@ pub struct ShapeList {
     /// In order of preference: most steps a second for each device, then fewer devices.
     pub shapes: Vec<ModelShape>,
     /// Where it does not run, in order of kind and count.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<KindRefusal>,
 }
 
 impl ShapeList {
@@ -48,7 +48,7 @@ impl ShapeList {
 }
 
 /// Lists the shapes on kinds, up to so many devices of each.
-pub fn list(model: &Transformer, kinds: &[(Accelerator, u32)], limits: &Limits) -> ShapeList {
+pub fn list(model: &Transformer, kinds: &[(Accelerator, u32)], limits: &SplitSearchLimits) -> ShapeList {
     let mut list = ShapeList::default();
     for (kind, most) in kinds {
         on_one_node(model, kind, *most, limits, &mut list);
@@ -69,19 +69,31 @@ fn counts_of_node(per_node: u32, most: u32) -> impl Iterator<Item = u32> {
     powers.chain([per_node]).filter(move |count| *count <= most)
 }
 
-fn on_one_node(model: &Transformer, kind: &Accelerator, most: u32, limits: &Limits, list: &mut ShapeList) {
+fn on_one_node(
+    model: &Transformer,
+    kind: &Accelerator,
+    most: u32,
+    limits: &SplitSearchLimits,
+    list: &mut ShapeList,
+) {
     let (layers, mut fastest) = (Layers::new(model, kind), f64::INFINITY);
     for devices in counts_of_node(kind.per_node, most) {
         let found = layers.search(devices, limits);
         match found.best {
             Some(candidate) => list.add(kind, devices, false, candidate, &mut fastest),
-            None => list.refused.push(Refusal { kind: kind.name.clone(), devices, least: found.least }),
+            None => list.refused.push(KindRefusal { kind: kind.name.clone(), devices, least: found.least }),
         }
     }
 }
 
 /// A gang that one node could hold is taken to lie half and half on two; larger ones fill their nodes.
-fn on_several(model: &Transformer, kind: &Accelerator, most: u32, limits: &Limits, list: &mut ShapeList) {
+fn on_several(
+    model: &Transformer,
+    kind: &Accelerator,
+    most: u32,
+    limits: &SplitSearchLimits,
+    list: &mut ShapeList,
+) {
     let mut fastest = f64::INFINITY;
     for devices in counts_of_node(kind.per_node, most).filter(|devices| *devices > 1) {
         let halves = kind.in_nodes_of(devices / 2);
@@ -94,7 +106,7 @@ fn on_several(model: &Transformer, kind: &Accelerator, most: u32, limits: &Limit
         let found = layers.search(devices, limits);
         match found.best {
             Some(candidate) => list.add(kind, devices, true, candidate, &mut fastest),
-            None => list.refused.push(Refusal { kind: kind.name.clone(), devices, least: found.least }),
+            None => list.refused.push(KindRefusal { kind: kind.name.clone(), devices, least: found.least }),
         }
     }
 }
@@ -105,7 +117,7 @@ impl ShapeList {
         kind: &Accelerator,
         devices: u32,
         apart: bool,
-        candidate: Candidate,
+        candidate: SplitCandidate,
         fastest: &mut f64,
     ) {
         let is_idle = candidate.step_s >= *fastest;
@@ -126,7 +138,11 @@ mod tests {
     #[test]
     fn runs_whole_split_and_split_deeper_and_is_refused() {
         let model = Transformer::gpt(4096, 32, 32, 64);
-        let all = list(&model, &kinds(&["h200", "a100-80", "v100-32", "v100-16"], 8), &Limits::default());
+        let all = list(
+            &model,
+            &kinds(&["h200", "a100-80", "v100-32", "v100-16"], 8),
+            &SplitSearchLimits::default(),
+        );
         let smallest = |kind: &str| {
             let sizes = all.shapes.iter().filter(|shape| shape.kind == kind).map(|shape| shape.devices);
             sizes.min()
@@ -143,8 +159,8 @@ mod tests {
     #[test]
     fn the_order_of_kinds_does_not_matter() {
         let model = Transformer::gpt(2048, 24, 16, 64);
-        let forward = list(&model, &kinds(&["a100-80", "h100"], 32), &Limits::default());
-        let backward = list(&model, &kinds(&["h100", "a100-80"], 32), &Limits::default());
+        let forward = list(&model, &kinds(&["a100-80", "h100"], 32), &SplitSearchLimits::default());
+        let backward = list(&model, &kinds(&["h100", "a100-80"], 32), &SplitSearchLimits::default());
         assert_eq!(forward, backward);
     }
 

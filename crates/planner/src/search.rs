@@ -18,7 +18,7 @@ pub const MEMORY_FILLED: f64 = 0.94;
 
 /// What to try.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct SplitSearchLimits {
     /// Only splits of each layer over so many devices.
     pub tensor: Option<u32>,
     /// Only so many stages.
@@ -29,15 +29,15 @@ pub struct Limits {
     pub filled: f64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { tensor: None, pipeline: None, offload: false, filled: MEMORY_FILLED }
+impl Default for SplitSearchLimits {
+    fn default() -> SplitSearchLimits {
+        SplitSearchLimits { tensor: None, pipeline: None, offload: false, filled: MEMORY_FILLED }
     }
 }
 
 /// A split that fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub struct SplitCandidate {
     /// The split.
     pub plan: ParallelPlan,
     /// Seconds of a step.
@@ -48,9 +48,9 @@ pub struct Candidate {
 
 /// What the search found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct FoundSplits {
     /// The fastest split that fits.
-    pub best: Option<Candidate>,
+    pub best: Option<SplitCandidate>,
     /// Memory of a device, in bytes, with which some split would fit; none where none divides the model.
     pub least: Option<f64>,
 }
@@ -76,7 +76,7 @@ impl<'a> Layers<'a> {
     }
 
     /// The fastest split over so many devices that fits.
-    pub fn search(&self, devices: u32, limits: &Limits) -> Found {
+    pub fn search(&self, devices: u32, limits: &SplitSearchLimits) -> FoundSplits {
         let mut found = self.search_with(devices, limits, Offload::Nothing);
         for offload in [Offload::Optimizer, Offload::Activations] {
             if found.best.is_none() && limits.offload {
@@ -86,9 +86,9 @@ impl<'a> Layers<'a> {
         found
     }
 
-    fn search_with(&self, devices: u32, limits: &Limits, offload: Offload) -> Found {
+    fn search_with(&self, devices: u32, limits: &SplitSearchLimits, offload: Offload) -> FoundSplits {
         let capacity = limits.filled * self.device.memory;
-        let mut found = Found::default();
+        let mut found = FoundSplits::default();
         self.each(devices, limits, offload, |plan, layer| {
             let memory = Footprint::new(self.model, plan);
             let bytes = memory.state + memory.activations;
@@ -96,7 +96,7 @@ impl<'a> Layers<'a> {
             found.least = Some(found.least.map_or(least, |before| before.min(least)));
             if bytes <= capacity {
                 let step_s = seconds(self.model, self.device, plan, layer, &memory);
-                found.offer(Candidate { plan: *plan, step_s, memory: bytes });
+                found.offer(SplitCandidate { plan: *plan, step_s, memory: bytes });
             }
         });
         found
@@ -106,7 +106,7 @@ impl<'a> Layers<'a> {
     fn each(
         &self,
         devices: u32,
-        limits: &Limits,
+        limits: &SplitSearchLimits,
         offload: Offload,
         mut call: impl FnMut(&ParallelPlan, &LayerTime),
     ) {
@@ -156,9 +156,9 @@ impl<'a> Layers<'a> {
     }
 }
 
-impl Found {
+impl FoundSplits {
     /// The faster one; of equals the one that came first.
-    fn offer(&mut self, candidate: Candidate) {
+    fn offer(&mut self, candidate: SplitCandidate) {
         if self.best.is_none_or(|best| candidate.step_s < best.step_s) {
             self.best = Some(candidate);
         }
@@ -166,7 +166,12 @@ impl Found {
 }
 
 /// The fastest split of a model over so many devices of one kind that fits.
-pub fn search(model: &Transformer, device: &Accelerator, devices: u32, limits: &Limits) -> Found {
+pub fn search(
+    model: &Transformer,
+    device: &Accelerator,
+    devices: u32,
+    limits: &SplitSearchLimits,
+) -> FoundSplits {
     Layers::new(model, device).search(devices, limits)
 }
 

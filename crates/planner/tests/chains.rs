@@ -1,14 +1,14 @@
 //! The bound against the simulation, and plans against all there are, on small chains.
 
 use proptest::prelude::*;
-use yard_planner::chain::rhythm::{Beats, Rhythm};
+use yard_planner::chain::rhythm::{Rhythm, RhythmBeats};
 use yard_planner::chain::{Chain, ChainLayer, ChainMachine, ChainNode, plan};
 
 fn rhythm() -> impl Strategy<Value = Rhythm> {
     let stage = (0.1f64..2.0, 0.1f64..4.0, 0.0f64..3.0);
     (prop::collection::vec(stage, 1..7), 1u32..24, 1u32..30).prop_map(|(stages, micro_batches, fit)| {
         let count = stages.len() as u32;
-        let beats = |(at, (forward, backward, reduce)): (usize, (f64, f64, f64))| Beats {
+        let beats = |(at, (forward, backward, reduce)): (usize, (f64, f64, f64))| RhythmBeats {
             forward,
             backward,
             reduce,
@@ -40,7 +40,7 @@ fn the_bound_is_near_where_stages_differ_little() {
     for stages in 2..=8u32 {
         for micro_batches in [4, 8, 16, 32] {
             for _ in 0..20 {
-                let beats = (0..stages).map(|at| Beats {
+                let beats = (0..stages).map(|at| RhythmBeats {
                     forward: draw(),
                     backward: 2.0 * draw(),
                     reduce: 0.0,
@@ -102,8 +102,12 @@ fn by_hand(chain: &Chain, machine: &ChainMachine) -> Option<f64> {
         for [first, second] in [kinds, [kinds[1], kinds[0]]] {
             let ((f1, b1), (f2, b2)) = (sum(left, first), sum(right, second));
             let over = left[cut - 1].cut_bytes / machine.nic;
-            let beats =
-                |forward, backward, ahead: f64| Beats { forward, backward, reduce: 0.0, ahead: ahead as u32 };
+            let beats = |forward, backward, ahead: f64| RhythmBeats {
+                forward,
+                backward,
+                reduce: 0.0,
+                ahead: ahead as u32,
+            };
             let stages =
                 vec![beats(f1, b1, depth(left).min(3.0)), beats(over, over, 2.0), beats(f2, b2, 1.0)];
             all.push(Rhythm::new(stages, 16).simulate());

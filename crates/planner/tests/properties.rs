@@ -1,7 +1,7 @@
 //! What must hold of any model on any kind.
 
 use proptest::prelude::*;
-use yard_planner::search::Limits;
+use yard_planner::search::SplitSearchLimits;
 use yard_planner::{
     Accelerator, Attention, ParallelPlan, Recompute, Transformer, catalogue, evaluate, search,
 };
@@ -27,7 +27,7 @@ fn devices() -> impl Strategy<Value = u32> {
 }
 
 fn step_s(model: &Transformer, kind: &Accelerator, devices: u32) -> f64 {
-    search(model, kind, devices, &Limits::default()).best.map_or(f64::INFINITY, |best| best.step_s)
+    search(model, kind, devices, &SplitSearchLimits::default()).best.map_or(f64::INFINITY, |best| best.step_s)
 }
 
 proptest! {
@@ -35,7 +35,7 @@ proptest! {
 
     #[test]
     fn parts_multiply_to_the_count_and_divide_the_model(model in model(), kind in kind(), devices in devices()) {
-        if let Some(best) = search(&model, &kind, devices, &Limits::default()).best {
+        if let Some(best) = search(&model, &kind, devices, &SplitSearchLimits::default()).best {
             let plan = best.plan;
             prop_assert_eq!(plan.devices(), devices);
             prop_assert_eq!(model.layers % (plan.pipeline * plan.interleave), 0);
@@ -62,7 +62,7 @@ proptest! {
 
     #[test]
     fn twice_the_devices_need_no_more_memory_each(model in model(), kind in kind(), devices in devices()) {
-        let least = |devices| search(&model, &kind, devices, &Limits::default()).least;
+        let least = |devices| search(&model, &kind, devices, &SplitSearchLimits::default()).least;
         // Twice the replicas fit where the batch allows; the search then also has all other splits.
         if model.batch.is_multiple_of(2 * devices) {
             let (few, many) = (least(devices), least(2 * devices));
@@ -83,7 +83,7 @@ proptest! {
 
     #[test]
     fn offloading_is_the_last_resort(model in model(), kind in kind(), devices in devices()) {
-        let (without, with) = (Limits::default(), Limits { offload: true, ..Limits::default() });
+        let (without, with) = (SplitSearchLimits::default(), SplitSearchLimits { offload: true, ..SplitSearchLimits::default() });
         let (without, with) = (search(&model, &kind, devices, &without), search(&model, &kind, devices, &with));
         prop_assert!(without.best.is_none() || without == with);
     }
@@ -94,7 +94,10 @@ fn one_device_talks_to_nobody() {
     let model = Transformer::gpt(2048, 24, 16, 64);
     let kind = catalogue::known("a100-80").expect("it is listed");
     let slow = Accelerator { link_in: 1.0, link_out: 1.0, ..kind.clone() };
-    assert_eq!(search(&model, &kind, 1, &Limits::default()), search(&model, &slow, 1, &Limits::default()));
+    assert_eq!(
+        search(&model, &kind, 1, &SplitSearchLimits::default()),
+        search(&model, &slow, 1, &SplitSearchLimits::default())
+    );
 }
 
 /// On links and memories that cost nothing, a pipeline of p stages in v parts and m micro-batches takes 1 + (p − 1)/(v m)

@@ -19,9 +19,9 @@ use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::sizes::{Growth, Step};
-use crate::{Entry, ParamError, Params};
+use crate::{ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "afs",
     live: "",
     family: "elastic",
@@ -71,7 +71,7 @@ impl Policy for Afs {
 
 /// A job that could have more devices.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct GrowthCandidate {
     row: usize,
     step: Step,
     /// Speed as it stands, and after the step.
@@ -89,19 +89,19 @@ fn top(
     view: &View,
     growth: &Growth<'_>,
     class: Range<usize>,
-    beats: fn(&Candidate, &Candidate) -> bool,
-) -> Option<Candidate> {
+    beats: fn(&GrowthCandidate, &GrowthCandidate) -> bool,
+) -> Option<GrowthCandidate> {
     let candidate = |row: usize| {
         let (step, own) = (growth.step(row)?, &growth.rows[row]);
         let (now, next, extra) = (own.speed(), step.size.speed, step.extra);
         let (left, attained) = (view.steps_left(own.job), view.attained(own.job));
-        Some(Candidate { row, step, now, next, extra, left, attained })
+        Some(GrowthCandidate { row, step, now, next, extra, left, attained })
     };
     class.filter_map(candidate).reduce(|best, other| if beats(&other, &best) { other } else { best })
 }
 
 /// AFS-L: whether a device is better given to `one` than to `other`.
-fn ends_sooner(one: &Candidate, other: &Candidate) -> bool {
+fn ends_sooner(one: &GrowthCandidate, other: &GrowthCandidate) -> bool {
     if one.now == 0.0 && other.now == 0.0 {
         return one.left / one.next < other.left / other.next;
     }
@@ -113,15 +113,15 @@ fn ends_sooner(one: &Candidate, other: &Candidate) -> bool {
 }
 
 /// Whether a device for good to the job that ends later is better than to the one that ends first until it does.
-fn later_is_better(first: &Candidate, later: &Candidate) -> bool {
+fn later_is_better(first: &GrowthCandidate, later: &GrowthCandidate) -> bool {
     let for_later = (later.next - later.now) / later.next / later.extra;
     let for_first = (first.next - first.now) / first.now / first.extra;
     for_later > for_first
 }
 
 /// AFS-P: the larger gain in speed for each device; of those that have nothing, who received least.
-fn gains_more(one: &Candidate, other: &Candidate) -> bool {
-    let gain = |job: &Candidate| {
+fn gains_more(one: &GrowthCandidate, other: &GrowthCandidate) -> bool {
+    let gain = |job: &GrowthCandidate| {
         if job.now == 0.0 { f64::INFINITY } else { libm::log(job.next / job.now) / job.extra }
     };
     let (mine, theirs) = (gain(one), gain(other));
@@ -192,7 +192,7 @@ mod tests {
             prop_assume!((until - for_good).abs() > 1e-9 && w_b * next_a > p_b * w_a && w_a / p_a < w_b / next_b);
             let view = crate::testing::elastic(&[1], &[(&[(0, 1, 1.0)], 1.0)]);
             let step = Growth::new(&view).step(0).unwrap();
-            let job = |now, next, left| Candidate { row: 0, step, now, next, extra: 1.0, left, attained: 0.0 };
+            let job = |now, next, left| GrowthCandidate { row: 0, step, now, next, extra: 1.0, left, attained: 0.0 };
             let (first, later) = (job(p_a, next_a, w_a), job(p_b, next_b, w_b));
             prop_assert_eq!(later_is_better(&first, &later), for_good < until);
             prop_assert_eq!(ends_sooner(&first, &later), until <= for_good);

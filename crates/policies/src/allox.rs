@@ -23,14 +23,14 @@ use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::reach::Reach;
 use yard_core::view::View;
-use yard_solver::assignment::{Costs, assign};
+use yard_solver::assignment::{CostMatrix, assign};
 
-use crate::counts::Counts;
+use crate::counts::KindCounts;
 use crate::leftovers::with_leftovers;
 use crate::ranked::finite;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "allox",
     live: "",
     family: "matching",
@@ -64,7 +64,7 @@ enum Pin {
 }
 
 /// A job and the shape it should have.
-type Start = (JobIdx, u16);
+type AlloxStart = (JobIdx, u16);
 
 impl AlloX {
     fn new(params: &Params) -> Result<AlloX, ParamError> {
@@ -100,11 +100,11 @@ impl AlloX {
         jobs
     }
 
-    fn free(&self, view: &View, pinned: &[Start]) -> Counts {
+    fn free(&self, view: &View, pinned: &[AlloxStart]) -> KindCounts {
         if self.pin == Pin::Running {
-            return Counts::free(view);
+            return KindCounts::free(view);
         }
-        let mut free = Counts::up(view);
+        let mut free = KindCounts::up(view);
         pinned.iter().for_each(|(job, shape)| free.take(&view.spec(*job).shapes[*shape as usize]));
         free
     }
@@ -113,7 +113,7 @@ impl AlloX {
 impl Policy for AlloX {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let pin = |job| Some((job, self.pinned(view, job)?));
-        let mut starts: Vec<Start> = view.active().filter_map(pin).collect();
+        let mut starts: Vec<AlloxStart> = view.active().filter_map(pin).collect();
         let mut free = self.free(view, &starts);
         let jobs = self.waiting(view, free.total());
         let matched = match self.pin {
@@ -122,7 +122,7 @@ impl Policy for AlloX {
         };
         starts.extend(as_far_as_devices_reach(view, matched, &mut free));
         starts.extend(over_several_kinds(view, &jobs, &mut free));
-        let whole = |(job, shape): Start| {
+        let whole = |(job, shape): AlloxStart| {
             let rank = Rank(f64::from(shape) + 1.0, 0.0);
             Share { jobs: smallvec![job], shape: Some(shape), fraction: 1.0, rank }
         };
@@ -135,7 +135,7 @@ impl Policy for AlloX {
 }
 
 /// Of matched jobs those that are first on some device, and in which shape.
-fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, free: &mut Counts) -> Vec<Start> {
+fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, free: &mut KindCounts) -> Vec<AlloxStart> {
     // The larger the position from the end, the earlier; which of the devices of a kind are then left to which
     // of those one behind is all the same to the sum, and the shorter go first.
     matched.sort_by(|a, b| b.position.cmp(&a.position).then(a.seconds.total_cmp(&b.seconds)));
@@ -151,7 +151,7 @@ fn as_far_as_devices_reach(view: &View, mut matched: Vec<Matched>, free: &mut Co
 }
 
 /// Of jobs that no kind by itself has room for, those for which devices of several are left, longest waiting first.
-fn over_several_kinds(view: &View, jobs: &[JobIdx], free: &mut Counts) -> Vec<Start> {
+fn over_several_kinds(view: &View, jobs: &[JobIdx], free: &mut KindCounts) -> Vec<AlloxStart> {
     let reach = Reach::of(&view.nodes);
     let unmatched = |job: &&JobIdx| view.kinds.ids().all(|kind| way(view, &reach, **job, kind).is_none());
     let start = |job: &JobIdx| {
@@ -173,7 +173,7 @@ struct Matched {
 }
 
 /// The cheapest matching of jobs to (kind, position from the end).
-fn matched(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
+fn matched(view: &View, jobs: &[JobIdx], free: &KindCounts) -> Vec<Matched> {
     // In the optimum a position is used only where the one before it is used on every device.
     let reach =
         |kind| (1..=jobs.len().div_ceil(free.of(kind) as usize)).map(move |position| (kind, position));
@@ -184,7 +184,7 @@ fn matched(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
 }
 
 /// The same, device by device; of each device the job that goes first.
-fn first_by_device(view: &View, jobs: &[JobIdx], free: &Counts) -> Vec<Matched> {
+fn first_by_device(view: &View, jobs: &[JobIdx], free: &KindCounts) -> Vec<Matched> {
     let devices = view.kinds.ids().flat_map(|kind| vec![kind; free.of(kind) as usize]);
     let devices: Vec<(usize, KindId)> = devices.enumerate().collect();
     // One position after the other, in each all devices of kinds that have so many: columns past that would never
@@ -216,7 +216,7 @@ fn match_to(
     let reach = Reach::of(&view.nodes);
     let ways: Vec<Vec<Option<(u16, f64)>>> =
         jobs.iter().map(|job| view.kinds.ids().map(|kind| way(view, &reach, *job, kind)).collect()).collect();
-    let costs = Costs::new(jobs.len(), places.len(), |row, column| {
+    let costs = CostMatrix::new(jobs.len(), places.len(), |row, column| {
         let (kind, position) = places[column];
         ways[row][kind.index()].map_or(f64::INFINITY, |(_, seconds)| seconds * position as f64)
     });
@@ -254,7 +254,7 @@ mod tests {
     use yard_core::job::{Need, Shape};
 
     use super::matched;
-    use crate::counts::Counts;
+    use crate::counts::KindCounts;
     use crate::testing::{World, cases, mixed, permutations, policy, run};
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
             let view = mixed(&free, &jobs, &vec![100.0; jobs.len()]);
             let rows: Vec<JobIdx> = view.active().collect();
             let found: f64 =
-                matched(&view, &rows, &Counts::up(&view)).iter().map(|one| one.position as f64 * one.seconds).sum();
+                matched(&view, &rows, &KindCounts::up(&view)).iter().map(|one| one.position as f64 * one.seconds).sum();
             let seconds: Vec<Vec<f64>> =
                 speeds.iter().map(|speeds| speeds.iter().map(|speed| 100.0 / speed).collect()).collect();
             let machines: Vec<usize> = (0..2).flat_map(|kind| vec![kind; free[kind] as usize]).collect();
@@ -349,7 +349,7 @@ mod tests {
         let jobs: Vec<(u32, &[f64])> = speeds.iter().map(|speeds| (1, &speeds[..])).collect();
         let view = mixed(&[1, 1, 1], &jobs, &[100.0; 7]);
         let rows: Vec<JobIdx> = view.active().collect();
-        let found: f64 = matched(&view, &rows, &Counts::up(&view))
+        let found: f64 = matched(&view, &rows, &KindCounts::up(&view))
             .iter()
             .map(|one| one.position as f64 * one.seconds)
             .sum();

@@ -24,11 +24,11 @@ use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::params::{ParamError, Params};
 use crate::seats::{Seat, Seats};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "antman",
     live: "company::an_opportunistic_job_sleeps_while_it_would_slow_a_guaranteed_one",
     family: "sharing",
@@ -74,7 +74,7 @@ impl AntMan {
 
 impl Policy for AntMan {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let mut plan = Plan::new(self, view);
+        let mut plan = AntmanPlan::new(self, view);
         plan.seat_guaranteed();
         plan.seat_opportunistic();
         let mut allocation = Allocation::preemptive(Shares::All(plan.shares()));
@@ -83,7 +83,7 @@ impl Policy for AntMan {
     }
 }
 
-struct Plan<'v> {
+struct AntmanPlan<'v> {
     policy: &'v AntMan,
     view: &'v View,
     seats: Seats<'v>,
@@ -98,15 +98,15 @@ struct Plan<'v> {
     replan_at: Option<Time>,
 }
 
-impl<'v> Plan<'v> {
-    fn new(policy: &'v AntMan, view: &'v View) -> Plan<'v> {
+impl<'v> AntmanPlan<'v> {
+    fn new(policy: &'v AntMan, view: &'v View) -> AntmanPlan<'v> {
         let mut seats = Seats::new(view);
         let order = |job| (!is_guaranteed(view, job), view.run(job).held_since, view.run(job).id);
         seats.put_out(order, |room, jobs, shape| room.fits_together(jobs, shape));
         let left = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let firm = vec![false; view.runs.len()];
         let (used, held) = (BTreeMap::new(), Vec::new());
-        Plan { policy, view, seats, firm, left, used, held, replan_at: None }
+        AntmanPlan { policy, view, seats, firm, left, used, held, replan_at: None }
     }
 
     /// Decides who is guaranteed and gives devices to those who have none.
@@ -334,17 +334,17 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Happening {
+    enum Pressure {
         Submit(Claim, u32, f64, u32),
         Pass(u32),
     }
 
-    fn happening() -> impl Strategy<Value = Happening> {
+    fn happening() -> impl Strategy<Value = Pressure> {
         let claim = prop_oneof![Just(Guaranteed), Just(Opportunistic), Just(Claim::Ordinary)];
         prop_oneof![
             3 => (claim, 1u32..3, 0.1..1.0f64, 10u32..90)
-                .prop_map(|(claim, devices, busy, memory)| Happening::Submit(claim, devices, busy, memory)),
-            2 => (1u32..30).prop_map(Happening::Pass),
+                .prop_map(|(claim, devices, busy, memory)| Pressure::Submit(claim, devices, busy, memory)),
+            2 => (1u32..30).prop_map(Pressure::Pass),
         ]
     }
 
@@ -356,10 +356,10 @@ mod tests {
             let mut policy = policy("antman:patience=20");
             for happening in life {
                 match happening {
-                    Happening::Submit(claim, devices, busy, memory) => {
+                    Pressure::Submit(claim, devices, busy, memory) => {
                         world.submit_sharing(devices, 40.0, said(claim, busy, memory));
                     }
-                    Happening::Pass(seconds) => world.advance(f64::from(seconds)),
+                    Pressure::Pass(seconds) => world.advance(f64::from(seconds)),
                 }
                 let firm = |job: &JobIdx| {
                     let view = &world.view;

@@ -8,10 +8,10 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Moving, demand, finite};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "area",
     live: "",
     family: "size",

@@ -21,12 +21,12 @@ use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::units::{Span, Time};
 use yard_core::view::View;
 
-use crate::Entry;
-use crate::counts::Counts;
+use crate::PolicyEntry;
+use crate::counts::KindCounts;
 use crate::index::{Index, Lines, Permits};
 use crate::ranked::{finite, in_shape};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "backfill",
     live: "",
     family: "queue",
@@ -54,7 +54,7 @@ impl Policy for Backfill {
         let running = |job: JobIdx| view.is_running(job).then(|| end(view, job, view.run(job).shape));
         let new = self.ends.follow(view, running);
         self.waiting.follow(view, |job| length(view, job));
-        let started = Plan::make(view, &self.ends, &self.waiting);
+        let started = BackfillPlan::make(view, &self.ends, &self.waiting);
         let all = self.permits.follow(view, started.iter().map(|start| start.job).collect());
         let shares = started.iter().map(|start| in_shape(view, start.job, start.shape));
         if !(new || all) {
@@ -71,7 +71,7 @@ fn holding<'a>(view: &'a View, ends: &'a Index<Time>) -> impl Iterator<Item = (T
 }
 
 /// A job that may start.
-struct Start<'a> {
+struct BackfillStart<'a> {
     end: Time,
     job: JobIdx,
     shape: u16,
@@ -79,10 +79,10 @@ struct Start<'a> {
 }
 
 /// Who will start.
-struct Plan<'a> {
+struct BackfillPlan<'a> {
     view: &'a View,
-    free: Counts,
-    started: Vec<Start<'a>>,
+    free: KindCounts,
+    started: Vec<BackfillStart<'a>>,
 }
 
 /// What the head of the queue was promised.
@@ -90,12 +90,12 @@ struct Reservation {
     /// When it can start; never if no end of a running job makes room for it.
     at: Time,
     /// Devices that it will not need then.
-    spare: Counts,
+    spare: KindCounts,
 }
 
-impl<'a> Plan<'a> {
-    fn make(view: &'a View, ends: &'a Index<Time>, waiting: &Lines) -> Vec<Start<'a>> {
-        let mut plan = Plan { view, free: Counts::free(view), started: Vec::new() };
+impl<'a> BackfillPlan<'a> {
+    fn make(view: &'a View, ends: &'a Index<Time>, waiting: &Lines) -> Vec<BackfillStart<'a>> {
+        let mut plan = BackfillPlan { view, free: KindCounts::free(view), started: Vec::new() };
         let mut last = None;
         // Whoever fits while nobody waits before it starts; the first who does not is the head.
         let head = loop {
@@ -117,7 +117,7 @@ impl<'a> Plan<'a> {
     fn take(&mut self, job: JobIdx, shape: u16) {
         let takes = &self.view.spec(job).shapes[shape as usize];
         self.free.take(takes);
-        self.started.push(Start { end: end(self.view, job, shape), job, shape, takes });
+        self.started.push(BackfillStart { end: end(self.view, job, shape), job, shape, takes });
     }
 
     /// Starts a job if its devices are free.
@@ -167,7 +167,7 @@ impl<'a> Plan<'a> {
 
 impl Reservation {
     /// How long a job that asks for this may be, to start now; none if it may not at all.
-    fn longest(&self, now: Time, free: &Counts, shapes: &[Shape]) -> Option<Span> {
+    fn longest(&self, now: Time, free: &KindCounts, shapes: &[Shape]) -> Option<Span> {
         free.first_fit(shapes)?;
         let aside = shapes.iter().any(|shape| free.fits(shape) && self.spare.fits(shape));
         Some(if aside || self.at == Time::NEVER { Span(u64::MAX) } else { self.at - now })

@@ -10,7 +10,7 @@ use yard_core::ids::{JobIdx, KindId, ProfileId};
 use yard_core::job::{JobSpec, Rank};
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
-use yard_solver::market::{Limits, Market, MarketError, Solution};
+use yard_solver::market::{Market, MarketError, MarketWork, Solution};
 
 use crate::leftovers::with_leftovers;
 use crate::together::likeness;
@@ -22,11 +22,11 @@ pub(crate) const SHARE_MIN: f64 = 1e-7;
 const DEAR_MIN: f64 = 1e-2;
 
 /// Shapes with parts of the time.
-type Parts = SmallVec<[(u16, f64); 4]>;
+type BuyerParts = SmallVec<[(u16, f64); 4]>;
 
 /// Which jobs may stand in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum BuyerRows {
     /// Jobs that are alike.
     Alike,
     /// Jobs that are alike beside others, too.
@@ -47,7 +47,7 @@ pub(crate) enum Sight {
 
 /// Where what the fair level leaves goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum BuyersRest {
     /// To the largest total normalised throughput.
     Most,
     /// To nobody: rounds give it out as leftovers.
@@ -56,7 +56,7 @@ pub(crate) enum Rest {
 
 /// One row: jobs that are alike.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct BuyerRow {
     /// In the order of their rows in the view.
     pub(crate) jobs: Vec<JobIdx>,
     /// Devices that one of them asks for.
@@ -70,7 +70,7 @@ pub(crate) struct Row {
 pub(crate) struct Buyers<'v> {
     pub(crate) view: &'v View,
     pub(crate) market: Market,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<BuyerRow>,
     /// The kinds that have devices: those of the market, unless it is one pool.
     pub(crate) kinds: Vec<KindId>,
     sight: Sight,
@@ -78,39 +78,39 @@ pub(crate) struct Buyers<'v> {
     shapes: Vec<SmallVec<[(u16, f64); 1]>>,
 }
 
-impl From<Broken> for PolicyError {
-    fn from(Broken(error): Broken) -> PolicyError {
+impl From<BrokenRow> for PolicyError {
+    fn from(BrokenRow(error): BrokenRow) -> PolicyError {
         PolicyError(format!("the market of jobs and devices cannot be solved: {error}"))
     }
 }
 
 /// A market that could not be built or solved; numbers were checked before, so it is a bug elsewhere.
-pub(crate) struct Broken(pub(crate) MarketError);
+pub(crate) struct BrokenRow(pub(crate) MarketError);
 
-impl From<MarketError> for Broken {
-    fn from(error: MarketError) -> Broken {
-        Broken(error)
+impl From<MarketError> for BrokenRow {
+    fn from(error: MarketError) -> BrokenRow {
+        BrokenRow(error)
     }
 }
 
 impl<'v> Buyers<'v> {
     /// The jobs of a view that can run now.
-    pub(crate) fn new(view: &'v View, rows: Rows, sight: Sight) -> Result<Buyers<'v>, PolicyError> {
+    pub(crate) fn new(view: &'v View, rows: BuyerRows, sight: Sight) -> Result<Buyers<'v>, PolicyError> {
         let kinds: Vec<KindId> = view.kinds.ids().filter(|kind| view.capacity(*kind) > 0).collect();
         let mut capacity: Vec<f64> = kinds.iter().map(|kind| view.capacity(*kind) as f64).collect();
         if sight == Sight::Agnostic && !kinds.is_empty() {
             capacity = vec![capacity.iter().sum()];
         }
-        let market = Market::new(capacity).map_err(Broken)?;
+        let market = Market::new(capacity).map_err(BrokenRow)?;
         let mut buyers = Buyers { view, market, rows: Vec::new(), kinds, sight, shapes: Vec::new() };
         let mut jobs: Vec<JobIdx> = Vec::with_capacity(view.runs.len());
         jobs.extend(view.active().filter(|job| !view.run(*job).cancelled));
         let order = |a: &JobIdx, b: &JobIdx| match rows {
-            Rows::Single => a.cmp(b),
-            Rows::Alike => order(view, *a, *b),
-            Rows::Mates => order(view, *a, *b).then_with(|| likeness(view, *a).cmp(&likeness(view, *b))),
+            BuyerRows::Single => a.cmp(b),
+            BuyerRows::Alike => order(view, *a, *b),
+            BuyerRows::Mates => order(view, *a, *b).then_with(|| likeness(view, *a).cmp(&likeness(view, *b))),
         };
-        if rows != Rows::Single {
+        if rows != BuyerRows::Single {
             // By profile, which decides nearly always and need not be looked up each time.
             let mut keyed: Vec<(ProfileId, JobIdx)> =
                 jobs.iter().map(|job| (view.spec(*job).profile, *job)).collect();
@@ -121,7 +121,7 @@ impl<'v> Buyers<'v> {
         }
         let alike = |a: &JobIdx, b: &JobIdx| order(a, b).is_eq();
         for jobs in jobs.chunk_by(alike) {
-            buyers.add(jobs).map_err(Broken)?;
+            buyers.add(jobs).map_err(BrokenRow)?;
         }
         Ok(buyers)
     }
@@ -141,7 +141,7 @@ impl<'v> Buyers<'v> {
         }
         let row = self.market.rows() - 1;
         let (size, even) = (spec.shapes[0].devices() as f64, self.even(row));
-        self.rows.push(Row { jobs: jobs.to_vec(), size, weight: spec.weight, even });
+        self.rows.push(BuyerRow { jobs: jobs.to_vec(), size, weight: spec.weight, even });
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl<'v> Buyers<'v> {
     }
 
     /// A number for each row.
-    pub(crate) fn column(&self, of: impl Fn(&Row) -> f64) -> Vec<f64> {
+    pub(crate) fn column(&self, of: impl Fn(&BuyerRow) -> f64) -> Vec<f64> {
         self.rows.iter().map(of).collect()
     }
 
@@ -259,13 +259,13 @@ impl<'v> Buyers<'v> {
         &self,
         solution: &Solution,
         rank: impl Fn(usize) -> Rank,
-        slivers: impl Fn(usize) -> Parts,
+        slivers: impl Fn(usize) -> BuyerParts,
     ) -> Allocation {
         // A share of each shape, or what is left over in its place.
-        let most = |row: &Row| row.jobs.len() * self.view.spec(row.jobs[0]).shapes.len();
+        let most = |row: &BuyerRow| row.jobs.len() * self.view.spec(row.jobs[0]).shapes.len();
         let mut all = Vec::with_capacity(self.rows.iter().map(most).sum());
         for (row, buyer) in self.rows.iter().enumerate() {
-            let mut parts: Parts = self.shares_of(row, &solution.shares).collect();
+            let mut parts: BuyerParts = self.shares_of(row, &solution.shares).collect();
             parts.extend(slivers(row));
             for job in &buyer.jobs {
                 let share = |(shape, part): &(u16, f64)| Share {
@@ -301,7 +301,7 @@ impl<'v> Buyers<'v> {
         allocation
     }
 
-    fn slivers(&self, row: usize, solution: &Solution, value: f64) -> Parts {
+    fn slivers(&self, row: usize, solution: &Solution, value: f64) -> BuyerParts {
         let (market, count) = (&self.market, self.rows[row].jobs.len() as f64);
         let options = market.options_of(row).filter(|option| solution.shares[*option] / count <= SHARE_MIN);
         let loss = |option: usize| {
@@ -325,17 +325,17 @@ impl<'v> Buyers<'v> {
         &self,
         solution: &mut Solution,
         floor: &[f64],
-        rest: Rest,
+        rest: BuyersRest,
     ) -> Result<(), PolicyError> {
-        if rest == Rest::None {
+        if rest == BuyersRest::None {
             return Ok(());
         }
-        let (shares, limits) = (std::mem::take(&mut solution.shares), Limits::default());
+        let (shares, limits) = (std::mem::take(&mut solution.shares), MarketWork::default());
         let rest = match self.sight {
             Sight::Aware => self.market.most_from(&self.normal(), floor, shares, &limits),
             Sight::Agnostic => self.market.fill_from(&self.fair(), floor, shares, &limits),
         };
-        let rest = rest.map_err(Broken)?;
+        let rest = rest.map_err(BrokenRow)?;
         solution.shares = rest.shares;
         solution.passes += rest.passes;
         Ok(())

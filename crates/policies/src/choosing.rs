@@ -10,14 +10,14 @@ use yard_core::job::{JobState, Shape, Spread};
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
 use yard_solver::SolveError;
-use yard_solver::choice::{Choice, Limits, Selection};
+use yard_solver::choice::{BuyerChoice, ChoiceWork, Selection};
 
 use crate::sizes::{behind, chosen, pinned};
 
 /// The jobs of a view with the values of their shapes.
 pub(crate) struct Choosing<'v> {
     view: &'v View,
-    choice: Choice,
+    choice: BuyerChoice,
     /// Jobs that have no choice, and the shape each keeps.
     pub(crate) kept: Vec<(JobIdx, u16)>,
     /// Jobs that have, and the shapes behind their options.
@@ -69,7 +69,7 @@ impl<'v> Choosing<'v> {
     ) -> Result<Choosing<'v>, PolicyError> {
         let capacity = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let mut choosing =
-            Choosing { view, choice: Choice::new(capacity), kept: Vec::new(), rows: Vec::new() };
+            Choosing { view, choice: BuyerChoice::new(capacity), kept: Vec::new(), rows: Vec::new() };
         let jobs = || view.active().filter(|job| !view.run(*job).cancelled);
         for job in jobs() {
             if let Some(shape) = keeps(view, job) {
@@ -98,7 +98,7 @@ impl<'v> Choosing<'v> {
     }
 
     /// Chooses.
-    pub(crate) fn solve(&self, limits: &Limits) -> Selection {
+    pub(crate) fn solve(&self, limits: &ChoiceWork) -> Selection {
         self.choice.solve(limits)
     }
 

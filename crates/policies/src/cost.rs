@@ -9,13 +9,13 @@ use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Limits, Market, MarketError, Solution};
+use yard_solver::market::{Market, MarketError, MarketWork, Solution};
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
 use crate::dollars::{DOLLARS, Dollars};
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "cost",
     live: "",
     family: "fair shares",
@@ -44,7 +44,7 @@ fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
 
 impl Policy for Cost {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
+        let buyers = Buyers::new(view, BuyerRows::Alike, Sight::Aware)?;
         let dollars = self.dollars.of(&buyers)?;
         let solution = if self.artifact { sum(&buyers, &dollars)? } else { ratio(&buyers, &dollars)? };
         Ok(buyers.allocation(&solution, |_| Rank::default()))
@@ -53,15 +53,16 @@ impl Policy for Cost {
 
 fn ratio(buyers: &Buyers<'_>, dollars: &[f64]) -> Result<Solution, PolicyError> {
     let (ones, floor) = (vec![1.0; buyers.rows.len()], vec![0.0; buyers.rows.len()]);
-    let solved = buyers.market.best_ratio(&ones, dollars, &floor, &Limits::default()).map_err(Broken)?;
+    let solved =
+        buyers.market.best_ratio(&ones, dollars, &floor, &MarketWork::default()).map_err(BrokenRow)?;
     solved.map_err(|_| PolicyError("there are no floors to keep, and yet they are not kept".into()))
 }
 
 fn sum(buyers: &Buyers<'_>, dollars: &[f64]) -> Result<Solution, PolicyError> {
-    let market = per_dollar(&buyers.market, dollars).map_err(Broken)?;
+    let market = per_dollar(&buyers.market, dollars).map_err(BrokenRow)?;
     let ones = vec![1.0; buyers.rows.len()];
     let prices = buyers.last_prices();
-    Ok(market.most(&ones, prices.as_deref(), &Limits::default()).map_err(Broken)?)
+    Ok(market.most(&ones, prices.as_deref(), &MarketWork::default()).map_err(BrokenRow)?)
 }
 
 /// The same market with each option's speed over what its kinds cost.

@@ -13,13 +13,13 @@ use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Limits, Solution};
+use yard_solver::market::{MarketWork, Solution};
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
 use crate::dollars::{DOLLARS, Dollars};
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "cost-slo",
     live: "",
     family: "fair shares",
@@ -44,7 +44,7 @@ fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
 
 impl Policy for CostSlo {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Single, Sight::Aware)?;
+        let buyers = Buyers::new(view, BuyerRows::Single, Sight::Aware)?;
         let dollars = self.dollars.of(&buyers)?;
         let mut floor = buyers.column(|row| pace(view, row.jobs[0]));
         let mut unmet = drop_hopeless(&buyers, &mut floor);
@@ -61,7 +61,8 @@ impl Policy for CostSlo {
 
 fn solve(buyers: &Buyers<'_>, dollars: &[f64], floor: &[f64]) -> Result<Solution, PolicyError> {
     let ones = vec![1.0; buyers.rows.len()];
-    let solved = buyers.market.best_ratio(&ones, dollars, floor, &Limits::default()).map_err(Broken)?;
+    let solved =
+        buyers.market.best_ratio(&ones, dollars, floor, &MarketWork::default()).map_err(BrokenRow)?;
     solved.map_err(|level| PolicyError(format!("only {level} of the deadlines' needs fit, after all")))
 }
 
@@ -106,7 +107,7 @@ fn drop_dearest(buyers: &Buyers<'_>, floor: &mut [f64]) -> Result<Vec<JobIdx>, P
 }
 
 fn fits(buyers: &Buyers<'_>, floor: &[f64]) -> Result<bool, PolicyError> {
-    let kept = buyers.market.max_min(floor, None, &Limits::default()).map_err(Broken)?;
+    let kept = buyers.market.max_min(floor, None, &MarketWork::default()).map_err(BrokenRow)?;
     Ok(kept.objective >= 1.0 || floor.iter().all(|floor| *floor == 0.0))
 }
 

@@ -7,17 +7,17 @@ use yard_core::view::View;
 
 /// How many devices of each kind.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Counts(Vec<u32>);
+pub(crate) struct KindCounts(Vec<u32>);
 
-impl Counts {
+impl KindCounts {
     /// The devices promised to nobody.
-    pub(crate) fn free(view: &View) -> Counts {
-        Counts(view.kinds.ids().map(|kind| view.nodes.free(kind)).collect())
+    pub(crate) fn free(view: &View) -> KindCounts {
+        KindCounts(view.kinds.ids().map(|kind| view.nodes.free(kind)).collect())
     }
 
     /// The devices of all nodes that are up.
-    pub(crate) fn up(view: &View) -> Counts {
-        Counts(view.kinds.ids().map(|kind| view.capacity(kind)).collect())
+    pub(crate) fn up(view: &View) -> KindCounts {
+        KindCounts(view.kinds.ids().map(|kind| view.capacity(kind)).collect())
     }
 
     /// How many of one kind.
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn needs_of_one_kind_add_up() {
-        let mut counts = Counts(vec![3]);
+        let mut counts = KindCounts(vec![3]);
         let twice = Shape { needs: vec![Need { kind: KindId(0), devices: 2 }; 2], ..Shape::of(KindId(0), 0) };
         assert!(!counts.fits(&twice));
         assert!(!counts.fits(&Shape::of(KindId(7), 1)));
         assert_eq!(counts.first_fit(&[twice, Shape::of(KindId(0), 3)]), Some(1));
         counts.take(&Shape::of(KindId(0), 3));
-        assert_eq!(counts, Counts(vec![0]));
+        assert_eq!(counts, KindCounts(vec![0]));
     }
 }

@@ -19,13 +19,13 @@ use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use crate::Entry;
-use crate::counts::Counts;
+use crate::PolicyEntry;
+use crate::counts::KindCounts;
 use crate::params::bad;
 use crate::ranked::{Fixed, LAST, PREEMPTIVE, class, finite};
 use crate::sizes::{behind, chosen, pinned};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "edf",
     live: "",
     family: "deadline",
@@ -56,7 +56,7 @@ impl Policy for Largest {
         jobs.sort_by_key(|job| {
             (pinned(view, *job).is_none(), class(view, *job), deadline(view, *job), view.run(*job).id)
         });
-        let mut free = Counts::up(view);
+        let mut free = KindCounts::up(view);
         let shares = jobs.into_iter().filter_map(|job| largest(view, &mut free, job));
         Ok(Allocation::preemptive(Shares::All(shares.collect())))
     }
@@ -64,7 +64,7 @@ impl Policy for Largest {
 
 /// The most devices that are left for a job. One for which there are none may use, in its smallest size, what falls free
 /// before the next plan.
-fn largest(view: &View, free: &mut Counts, job: JobIdx) -> Option<Share> {
+fn largest(view: &View, free: &mut KindCounts, job: JobIdx) -> Option<Share> {
     let spec = view.spec(job);
     let devices = |shape: u16| spec.shapes[shape as usize].devices();
     let fits = |shape: &u16| free.fits(&spec.shapes[*shape as usize]);

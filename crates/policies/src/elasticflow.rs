@@ -26,10 +26,10 @@ use yard_core::promise::{Ask, Grid, Room, Stretch, Timeline, Way, satisfy};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{class, classes};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "elasticflow",
     live: "policies::elasticflow_gives_a_deadline_what_it_needs_and_refuses_what_cannot_be",
     family: "deadline",

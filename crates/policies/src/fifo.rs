@@ -9,10 +9,10 @@
 use yard_core::allocation::Mode;
 use yard_core::policy::Priorities;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Fixed, by_submission};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo",
     live: "same::what_happened_live_happens_again_in_simulation",
     family: "queue",

@@ -8,10 +8,10 @@
 use yard_core::allocation::Mode;
 use yard_core::policy::Priorities;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Fixed, by_submission};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo-fit",
     live: "",
     family: "queue",

@@ -16,13 +16,13 @@ use yard_core::ids::{JobIdx, ProfileId};
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::counts::Counts;
+use crate::counts::KindCounts;
 use crate::params::PACKED;
 use crate::ranked::{class, in_shape};
 use crate::together::Room;
-use crate::{Entry, Params};
+use crate::{Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fifo-het",
     live: "",
     family: "queue",
@@ -48,7 +48,7 @@ impl Policy for FifoHet {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut jobs: Vec<JobIdx> = view.active().collect();
         jobs.sort_by_key(|job| (class(view, *job), view.run(*job).id));
-        let mut left = Counts::up(view);
+        let mut left = KindCounts::up(view);
         let mut placed = Vec::new();
         for job in &jobs {
             let Some(shape) = place(view, *job, &mut left) else { break };
@@ -64,7 +64,7 @@ impl Policy for FifoHet {
 }
 
 /// The fastest shape for which there are devices left; equal speeds go to the one the job likes better.
-fn place(view: &View, job: JobIdx, left: &mut Counts) -> Option<u16> {
+fn place(view: &View, job: JobIdx, left: &mut KindCounts) -> Option<u16> {
     let spec = view.spec(job);
     let fits = spec.usable().filter(|shape| left.fits(&spec.shapes[*shape as usize]));
     let best =

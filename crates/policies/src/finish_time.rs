@@ -11,14 +11,14 @@ use yard_core::ids::JobIdx;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Finish, Limits};
+use yard_solver::market::{Finish, MarketWork};
 use yard_solver::reference::Progress;
 
-use crate::buyers::{Broken, Buyers, Rest, Row, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRow, BuyerRows, Buyers, BuyersRest, Sight};
 use crate::packs::Packs;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "finish-time",
     live: "",
     family: "fair shares",
@@ -35,7 +35,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 struct FinishTime {
     sight: Sight,
-    rest: Rest,
+    rest: BuyersRest,
     packed: bool,
 }
 
@@ -49,17 +49,17 @@ impl Policy for FinishTime {
         if self.packed {
             return packed(view);
         }
-        let buyers = Buyers::new(view, Rows::Single, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Single, self.sight)?;
         let n = buyers.rows.len();
-        let job = |row: &Row| row.jobs[0];
+        let job = |row: &BuyerRow| row.jobs[0];
         let ranks: Vec<Rank> = (0..n).map(|row| history(&buyers, row, job(&buyers.rows[row]), n)).collect();
         let steps = buyers.column(|row| steps_left(view, job(row)));
         let elapsed = buyers.column(|row| elapsed(view, job(row)));
         let alone: Vec<f64> = ranks.iter().map(|rank| rank.0).collect();
         let finish = Finish { steps: &steps, alone: &alone, elapsed: &elapsed };
         let prices = buyers.last_prices();
-        let solved = buyers.market.finish_time(&finish, prices.as_deref(), &Limits::default());
-        let mut solution = solved.map_err(Broken)?;
+        let solved = buyers.market.finish_time(&finish, prices.as_deref(), &MarketWork::default());
+        let mut solution = solved.map_err(BrokenRow)?;
         // Who can no longer be done by then, however fast, keeps what it has.
         let floor = |row| finish.speed(row, solution.objective).min(f64::MAX);
         let floor: Vec<f64> = (0..steps.len()).map(floor).collect();
@@ -106,7 +106,7 @@ fn history(buyers: &Buyers<'_>, row: usize, job: JobIdx, n: usize) -> Rank {
 
 /// Speed of a job on a 1/n share of every kind, within its own time.
 fn share_speed(buyers: &Buyers<'_>, row: usize, n: usize) -> f64 {
-    let Row { size, even, .. } = &buyers.rows[row];
+    let BuyerRow { size, even, .. } = &buyers.rows[row];
     let devices: f64 = buyers.kinds.iter().map(|kind| buyers.view.capacity(*kind) as f64).sum();
     let time = devices / n as f64 / size;
     even * time.min(1.0)

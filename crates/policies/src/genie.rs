@@ -16,10 +16,10 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{LAST, finite};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "genie",
     live: "",
     family: "deadline",

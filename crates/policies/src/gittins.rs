@@ -19,11 +19,11 @@ use yard_core::policy::{Cadence, Policy, Priorities};
 use yard_core::view::View;
 use yard_solver::Gittins;
 
-use crate::past::Past;
+use crate::past::PastServices;
 use crate::ranked::{Moving, finite};
-use crate::{Entry, ParamError, Params};
+use crate::{ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "gittins",
     live: "",
     family: "attained",
@@ -45,7 +45,7 @@ fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
         reason: error.to_string(),
         how: "give a trace or history whose jobs ran to their end, in device-seconds",
     })?;
-    let mut past = Past::default();
+    let mut past = PastServices::default();
     let rank = move |view: &View, job| {
         let (attained, submitted) = (view.attained(job), view.run(job).submitted.secs());
         match given.as_ref().or_else(|| past.index(view)) {

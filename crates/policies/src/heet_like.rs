@@ -14,12 +14,12 @@ use yard_core::allocation::Allocation;
 use yard_core::ids::KindId;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::assignment::{Costs, assign};
+use yard_solver::assignment::{CostMatrix, assign};
 
-use crate::sizes::{Growth, Row, Size, Step};
-use crate::{Entry, OTHER};
+use crate::sizes::{Growth, Size, SizeRow, Step};
+use crate::{OTHER, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "heet-like",
     live: "",
     family: "elastic",
@@ -40,7 +40,7 @@ struct Heet {
 
 /// So many pieces of one size of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Piece {
+struct MatchPiece {
     kind: KindId,
     devices: u32,
     count: usize,
@@ -50,7 +50,7 @@ impl Policy for Heet {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let mut growth = Growth::new(view);
         let pieces = cut(view, &growth);
-        let fits = |row: &Row, piece: &Piece| {
+        let fits = |row: &SizeRow, piece: &MatchPiece| {
             let of = |size: &&Size| {
                 let needs = &view.spec(row.job).shapes[size.shape as usize].needs;
                 needs.len() == 1 && needs[0].kind == piece.kind && size.devices == piece.devices
@@ -64,7 +64,7 @@ impl Policy for Heet {
             let size = fits(row, piece).filter(|_| !row.is_pinned());
             size.map_or(f64::INFINITY, |size| self.cost(view, row, size))
         };
-        let costs = Costs::new(growth.rows.len(), pieces.len() + 1, cost);
+        let costs = CostMatrix::new(growth.rows.len(), pieces.len() + 1, cost);
         let room = pieces.iter().map(|piece| piece.count).chain([growth.rows.len()]);
         let matched = assign(&costs, &room.collect::<Vec<_>>()).columns;
         for (row, piece) in matched.into_iter().enumerate() {
@@ -78,7 +78,7 @@ impl Policy for Heet {
 }
 
 impl Heet {
-    fn cost(&self, view: &View, row: &Row, size: Size) -> f64 {
+    fn cost(&self, view: &View, row: &SizeRow, size: Size) -> f64 {
         let all: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
         let price = f64::from(size.devices) / f64::from(all.max(1));
         let best = row.best_speed();
@@ -90,13 +90,13 @@ impl Heet {
 
 /// Each kind in pieces of one size: the largest that gives at least one piece for each job in all, the smaller sizes
 /// for what it leaves.
-fn cut(view: &View, growth: &Growth<'_>) -> Vec<Piece> {
+fn cut(view: &View, growth: &Growth<'_>) -> Vec<MatchPiece> {
     let jobs = growth.rows.iter().filter(|row| !row.is_pinned()).count();
     let mut sizes: Vec<u32> =
         growth.rows.iter().flat_map(|row| row.sizes().map(|size| size.devices)).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let pieces = |largest: u32| -> Vec<Piece> {
+    let pieces = |largest: u32| -> Vec<MatchPiece> {
         let within: Vec<u32> = sizes.iter().copied().filter(|size| *size <= largest).rev().collect();
         view.kinds
             .ids()
@@ -108,13 +108,13 @@ fn cut(view: &View, growth: &Growth<'_>) -> Vec<Piece> {
                     .filter_map(move |devices| {
                         let count = left.checked_div(devices)?;
                         left -= count * devices;
-                        (count > 0).then_some(Piece { kind, devices, count: count as usize })
+                        (count > 0).then_some(MatchPiece { kind, devices, count: count as usize })
                     })
                     .collect::<Vec<_>>()
             })
             .collect()
     };
-    let enough = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.count).sum::<usize>() >= jobs;
+    let enough = |pieces: &Vec<MatchPiece>| pieces.iter().map(|piece| piece.count).sum::<usize>() >= jobs;
     let found = sizes.iter().rev().map(|largest| pieces(*largest)).find(enough);
     found.unwrap_or_else(|| sizes.first().map_or_else(Vec::new, |least| pieces(*least)))
 }
@@ -159,7 +159,7 @@ mod tests {
         let sizes = [(0, 1, 1.0), (0, 2, 2.0), (0, 4, 4.0)];
         let view = elastic(&[8], &[(&sizes, 10.0), (&sizes, 10.0), (&sizes, 10.0)]);
         let pieces = cut(&view, &Growth::new(&view));
-        assert_eq!(pieces, [Piece { kind: KindId(0), devices: 2, count: 4 }]);
+        assert_eq!(pieces, [MatchPiece { kind: KindId(0), devices: 2, count: 4 }]);
         let given = shapes(&view);
         assert!(given.iter().all(|(shape, chosen)| *chosen && shape.unwrap() >= 1), "{given:?}");
         assert!(given.contains(&(Some(2), true)), "what is left over goes to one of them: {given:?}");

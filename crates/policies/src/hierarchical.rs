@@ -12,13 +12,13 @@ use yard_core::allocation::Allocation;
 use yard_core::job::{JobSpec, Rank};
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Limits, Weights};
+use yard_solver::market::{MarketWork, Weights};
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
 use crate::params::bad;
-use crate::{Entry, ParamError, Params, WEIGHT};
+use crate::{ParamError, Params, PolicyEntry, WEIGHT};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "hierarchical",
     live: "",
     family: "fair shares",
@@ -64,13 +64,13 @@ fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
 
 impl Policy for Hierarchical {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Single, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Single, self.sight)?;
         let entities = self.entities(&buyers);
         let weigh = |frozen: &[bool]| self.weigh(&buyers, &entities, frozen);
         let prices = buyers.last_prices();
         let filled =
-            buyers.market.water_fill(&Weights::Shared(&weigh), prices.as_deref(), &Limits::default());
-        Ok(buyers.allocation(&filled.map_err(Broken)?, |_| Rank::default()))
+            buyers.market.water_fill(&Weights::Shared(&weigh), prices.as_deref(), &MarketWork::default());
+        Ok(buyers.allocation(&filled.map_err(BrokenRow)?, |_| Rank::default()))
     }
 
     fn agnostic(&self) -> bool {

@@ -16,9 +16,9 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "hypersched",
     live: "",
     family: "deadline",

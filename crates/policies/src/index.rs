@@ -77,24 +77,24 @@ impl<K: Ord + Copy> Index<K> {
 }
 
 /// A place in the queue: the largest priority first, then the oldest.
-pub(crate) type Place = (Reverse<i32>, Time, JobId, JobIdx);
+pub(crate) type IndexPlace = (Reverse<i32>, Time, JobId, JobIdx);
 
 /// Where a waiting row is: its line, its place and its length.
-type Row = (Arc<[Shape]>, Place, Span);
+type IndexRow = (Arc<[Shape]>, IndexPlace, Span);
 
 /// Waiting rows, one line for each distinct demand, so that all who ask for too much are passed at once,
 /// and in each line also by length, so that all who take too long are.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     ready: bool,
-    rows: Vec<Option<Row>>,
-    lines: BTreeMap<Arc<[Shape]>, Line>,
+    rows: Vec<Option<IndexRow>>,
+    lines: BTreeMap<Arc<[Shape]>, IndexLine>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    places: BTreeSet<Place>,
-    lengths: BTreeSet<(Span, Place)>,
+struct IndexLine {
+    places: BTreeSet<IndexPlace>,
+    lengths: BTreeSet<(Span, IndexPlace)>,
 }
 
 impl Lines {
@@ -129,7 +129,7 @@ impl Lines {
         }
     }
 
-    fn remove(&mut self, shapes: &Arc<[Shape]>, place: Place, length: Span) {
+    fn remove(&mut self, shapes: &Arc<[Shape]>, place: IndexPlace, length: Span) {
         let line = self.lines.get_mut(shapes).expect("a row in a line has that line");
         line.places.remove(&place);
         line.lengths.remove(&(length, place));
@@ -141,16 +141,16 @@ impl Lines {
     /// The first place after `after` among rows no longer than `longest` allows for what they ask.
     pub(crate) fn next(
         &self,
-        after: Option<Place>,
+        after: Option<IndexPlace>,
         longest: impl Fn(&[Shape]) -> Option<Span>,
-    ) -> Option<Place> {
-        let first = |(shapes, line): (&Arc<[Shape]>, &Line)| line.next(after, longest(shapes)?);
+    ) -> Option<IndexPlace> {
+        let first = |(shapes, line): (&Arc<[Shape]>, &IndexLine)| line.next(after, longest(shapes)?);
         self.lines.iter().filter_map(first).min()
     }
 }
 
-impl Line {
-    fn next(&self, after: Option<Place>, longest: Span) -> Option<Place> {
+impl IndexLine {
+    fn next(&self, after: Option<IndexPlace>, longest: Span) -> Option<IndexPlace> {
         if longest == Span(u64::MAX) {
             return self.places.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied();
         }

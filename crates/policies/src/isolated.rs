@@ -15,9 +15,9 @@ use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::leftovers::with_leftovers;
-use crate::{Entry, OTHER};
+use crate::{OTHER, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "isolated",
     live: "",
     family: "sharing",

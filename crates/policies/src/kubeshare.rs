@@ -19,10 +19,10 @@ use yard_core::job::Sharing;
 use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::seats::{Seat, Seats, Sort};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "kubeshare",
     live: "policies::kubeshare_fills_devices_by_request_and_keeps_jobs_apart_by_label",
     family: "sharing",

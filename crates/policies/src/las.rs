@@ -12,10 +12,10 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Moving, finite};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "las",
     live: "sharing::twenty_jobs_take_turns_on_four_devices_and_do_each_step_once",
     family: "attained",

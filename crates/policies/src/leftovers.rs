@@ -8,7 +8,7 @@ use yard_core::view::View;
 
 /// These shares, and leftovers for all living jobs.
 pub(crate) fn with_leftovers(view: &View, mut shares: Vec<Share>) -> Vec<Share> {
-    let mut named: Vec<Named> = vec![Named::default(); view.runs.len()];
+    let mut named: Vec<NamedShape> = vec![NamedShape::default(); view.runs.len()];
     for share in shares.iter().filter(|share| share.jobs.len() == 1) {
         named[share.jobs[0].index()].add(share);
     }
@@ -31,12 +31,12 @@ pub(crate) fn with_leftovers(view: &View, mut shares: Vec<Share>) -> Vec<Share> 
 
 /// The shapes of a job that have a share, bit by bit, and the rank they gave it: leftovers keep it.
 #[derive(Clone, Copy, Default)]
-struct Named {
+struct NamedShape {
     shapes: u128,
     rank: Rank,
 }
 
-impl Named {
+impl NamedShape {
     fn add(&mut self, share: &Share) {
         self.shapes |= share.shape.map_or(u128::MAX, bit);
         self.rank = share.rank;

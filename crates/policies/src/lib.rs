@@ -90,7 +90,7 @@ use ranked::Unclassed;
 
 /// A policy in the table: all that help, documentation and the command line need to know.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// The name it is called by.
     pub name: &'static str,
     /// The test in `crates/cli/tests/live` that runs it through real agents; empty where there is none.
@@ -123,7 +123,7 @@ const WEIGHT: &str = "give it a larger weight";
 const OTHER: &str = "choose a policy that honours them";
 
 /// Every policy.
-pub const ALL: &[Entry] = &[
+pub const ALL: &[PolicyEntry] = &[
     #[cfg(test)] // The worked example of docs/new-policy.md: in the tests, and in no binary.
     area::ENTRY,
     fifo::ENTRY,
@@ -177,14 +177,14 @@ pub const ALL: &[Entry] = &[
 pub use yard_solver::Completion;
 
 /// The policy of this name.
-pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+pub fn find(name: &str) -> Result<&'static PolicyEntry, ParamError> {
     let unknown = || ParamError::unknown("policy", name, ALL.iter().map(|entry| entry.name));
     ALL.iter().find(|entry| entry.name == name).ok_or_else(unknown)
 }
 
 /// Makes a policy from `name[:key=value[:key=value…]]`. `service` is what past jobs received, in
 /// device-seconds, for those policies that learn from it.
-pub fn make(spec: &str, service: Arc<[f64]>) -> Result<(&'static Entry, Box<dyn Policy>), ParamError> {
+pub fn make(spec: &str, service: Arc<[f64]>) -> Result<(&'static PolicyEntry, Box<dyn Policy>), ParamError> {
     let mut parts = spec.split(':');
     let entry = find(parts.next().unwrap_or_default())?;
     let policy = (entry.make)(&Params::read(entry, parts, service)?)?;

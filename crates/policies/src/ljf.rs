@@ -9,10 +9,10 @@
 use yard_core::job::Rank;
 use yard_core::policy::Priorities;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Fixed, PREEMPTIVE, demand};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "ljf",
     live: "",
     family: "size",

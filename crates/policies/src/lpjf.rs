@@ -13,12 +13,12 @@ use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use crate::counts::Counts;
+use crate::counts::KindCounts;
 use crate::index::{Index, running, waiting};
 use crate::ranked::in_shape;
-use crate::{Entry, OTHER};
+use crate::{OTHER, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lpjf",
     live: "",
     family: "artifact",
@@ -45,7 +45,7 @@ impl Policy for Lpjf {
         self.waiting.follow(view, |job| waiting(view, job));
         let mut shares: Vec<Share> =
             self.running.rows().map(|job| in_shape(view, job, view.run(job).shape)).collect();
-        let mut free = Counts::free(view);
+        let mut free = KindCounts::free(view);
         let mut list = self.waiting.rows();
         while let Some(job) = list.next() {
             let shapes = &view.spec(job).shapes;

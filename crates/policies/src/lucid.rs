@@ -28,11 +28,11 @@ use yard_core::ids::JobIdx;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{class, classes, finite};
 use crate::seats::{Seat, Seats};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lucid",
     live: "policies::lucid_pairs_light_jobs_and_stops_nobody",
     family: "sharing",

@@ -19,12 +19,12 @@ use yard_core::allocation::Allocation;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::SolveError;
-use yard_solver::choice::{Choice, Limits};
+use yard_solver::choice::{BuyerChoice, ChoiceWork};
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::sizes::{Growth, Size};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lyra",
     live: "",
     family: "elastic",
@@ -73,7 +73,7 @@ fn shortest_first(view: &View, growth: &Growth<'_>, class: Range<usize>) -> Vec<
 /// The larger sizes that save most time together, by row of a class.
 fn extra(view: &View, growth: &Growth<'_>, class: Range<usize>) -> Result<Vec<(usize, Size)>, SolveError> {
     let free: Vec<u32> = view.kinds.ids().map(|kind| growth.free().of(kind)).collect();
-    let mut choice = Choice::new(free);
+    let mut choice = BuyerChoice::new(free);
     let mut larger: Vec<Vec<Size>> = Vec::new();
     for (at, row) in class.clone().zip(&growth.rows[class.clone()]) {
         choice.row();
@@ -87,7 +87,7 @@ fn extra(view: &View, growth: &Growth<'_>, class: Range<usize>) -> Result<Vec<(u
         }
         larger.push(row.faster().collect());
     }
-    let chosen = choice.solve(&Limits { gap: 1e-4, ..Limits::default() }).chosen;
+    let chosen = choice.solve(&ChoiceWork { gap: 1e-4, ..ChoiceWork::default() }).chosen;
     let named = class.zip(larger).zip(chosen);
     Ok(named.filter_map(|((row, sizes), at)| Some((row, sizes[at? as usize]))).collect())
 }

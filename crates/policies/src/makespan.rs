@@ -9,13 +9,13 @@ use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::Limits;
+use yard_solver::market::MarketWork;
 
-use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, BuyersRest, Sight};
 use crate::packs::Packs;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "makespan",
     live: "",
     family: "fair shares",
@@ -32,7 +32,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 struct Makespan {
     sight: Sight,
-    rest: Rest,
+    rest: BuyersRest,
     packed: bool,
 }
 
@@ -46,11 +46,11 @@ impl Policy for Makespan {
         if self.packed {
             return Packs::new(view)?.makespan();
         }
-        let buyers = Buyers::new(view, Rows::Single, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Single, self.sight)?;
         let steps = buyers.column(|row| view.steps_left(row.jobs[0]));
         let prices = buyers.last_prices();
-        let solved = buyers.market.max_min(&steps, prices.as_deref(), &Limits::default());
-        let mut solution = solved.map_err(Broken)?;
+        let solved = buyers.market.max_min(&steps, prices.as_deref(), &MarketWork::default());
+        let mut solution = solved.map_err(BrokenRow)?;
         let floor: Vec<f64> = steps.iter().map(|steps| steps * solution.objective).collect();
         buyers.give_rest(&mut solution, &floor, self.rest)?;
         if solution.objective > 0.0 {

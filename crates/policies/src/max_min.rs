@@ -10,14 +10,14 @@ use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::Limits;
+use yard_solver::market::MarketWork;
 use yard_solver::packed;
 
-use crate::buyers::{Broken, Buyers, Rest, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, BuyersRest, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params, WEIGHT};
+use crate::{ParamError, Params, PolicyEntry, WEIGHT};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "max-min",
     live: "sharing::two_jobs_share_one_device_where_the_table_says_they_go_well_together",
     family: "fair shares",
@@ -34,7 +34,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 struct MaxMin {
     sight: Sight,
-    rest: Rest,
+    rest: BuyersRest,
     packed: bool,
 }
 
@@ -48,10 +48,10 @@ impl Policy for MaxMin {
         if self.packed {
             return Packs::new(view)?.level(packed::max_min);
         }
-        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Alike, self.sight)?;
         let (fair, prices) = (buyers.fair(), buyers.last_prices());
-        let solved = buyers.market.max_min(&fair, prices.as_deref(), &Limits::default());
-        let mut solution = solved.map_err(Broken)?;
+        let solved = buyers.market.max_min(&fair, prices.as_deref(), &MarketWork::default());
+        let mut solution = solved.map_err(BrokenRow)?;
         let floor: Vec<f64> = fair.iter().map(|speed| speed * solution.objective).collect();
         buyers.give_rest(&mut solution, &floor, self.rest)?;
         Ok(buyers.allocation(&solution, |_| Rank::default()))

@@ -7,13 +7,13 @@
 use yard_core::allocation::Allocation;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::Limits;
+use yard_solver::market::MarketWork;
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
 use crate::packs::Packs;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "max-throughput",
     live: "",
     family: "fair shares",
@@ -45,9 +45,9 @@ impl Policy for MaxThroughput {
         if self.packed {
             return Packs::new(view)?.most(self.normalised);
         }
-        let buyers = Buyers::new(view, Rows::Alike, Sight::Aware)?;
+        let buyers = Buyers::new(view, BuyerRows::Alike, Sight::Aware)?;
         let value = if self.normalised { buyers.normal() } else { vec![1.0; buyers.rows.len()] };
-        let solved = buyers.market.most(&value, buyers.last_prices().as_deref(), &Limits::default());
-        Ok(buyers.allocation_by_value(&solved.map_err(Broken)?, &value))
+        let solved = buyers.market.most(&value, buyers.last_prices().as_deref(), &MarketWork::default());
+        Ok(buyers.allocation_by_value(&solved.map_err(BrokenRow)?, &value))
     }
 }

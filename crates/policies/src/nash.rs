@@ -15,12 +15,12 @@ use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Limits, Market, MarketError, Solution};
+use yard_solver::market::{Market, MarketError, MarketWork, Solution};
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
-use crate::{Entry, ParamError, Params, WEIGHT};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
+use crate::{ParamError, Params, PolicyEntry, WEIGHT};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "nash",
     live: "",
     family: "fair shares",
@@ -42,28 +42,28 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 /// Distances of the logarithms' mean.
-const LIMITS: Limits = Limits { passes: 300, gap: 1e-6 };
+const LIMITS: MarketWork = MarketWork { passes: 300, gap: 1e-6 };
 
-struct Nash {
+struct NashPolicy {
     sight: Sight,
     strategy_proof: bool,
 }
 
 fn make(params: &Params) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Nash { sight: params.sight()?, strategy_proof: params.flag("strategy-proof")? }))
+    Ok(Box::new(NashPolicy { sight: params.sight()?, strategy_proof: params.flag("strategy-proof")? }))
 }
 
-impl Policy for Nash {
+impl Policy for NashPolicy {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Alike, self.sight)?;
         let weight = buyers.column(|row| row.weight);
         let prices = buyers.last_prices();
-        let mut solution = buyers.market.nash(&weight, prices.as_deref(), &LIMITS).map_err(Broken)?;
+        let mut solution = buyers.market.nash(&weight, prices.as_deref(), &LIMITS).map_err(BrokenRow)?;
         geometric(&buyers, &weight, &mut solution);
         if !self.strategy_proof {
             return Ok(buyers.allocation(&solution, |_| Rank::default()));
         }
-        hold_back(&buyers, &weight, &mut solution).map_err(Broken)?;
+        hold_back(&buyers, &weight, &mut solution).map_err(BrokenRow)?;
         Ok(buyers.limits(&solution))
     }
 

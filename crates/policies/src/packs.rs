@@ -17,11 +17,12 @@ use yard_core::job::Rank;
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
 use yard_solver::packed::{
-    self, Class, Group, JobGroup, Limits, Packed, PackedError, Role, Solution, Use, hand_back,
+    self, JobClass, JobGroup, KindUse, PackedError, PackedGroup, PackedProblem, PackedSolution, PackedWork,
+    Role, hand_back,
 };
 use yard_solver::reference::Progress;
 
-use crate::buyers::{Buyers, Row, Rows, SHARE_MIN, Sight};
+use crate::buyers::{BuyerRow, BuyerRows, Buyers, SHARE_MIN, Sight};
 use crate::finish_time::steps_left;
 use crate::leftovers::with_leftovers;
 use crate::together::Room;
@@ -29,7 +30,7 @@ use crate::together::Room;
 /// Jobs as classes, alone and together.
 pub(crate) struct Packs<'v> {
     pub(crate) buyers: Buyers<'v>,
-    packed: Packed,
+    packed: PackedProblem,
     /// By group, which of its first job's shapes.
     shapes: Vec<u16>,
 }
@@ -42,11 +43,11 @@ fn broken(error: PackedError) -> PolicyError {
 impl<'v> Packs<'v> {
     /// The jobs of a view that can run now.
     pub(crate) fn new(view: &'v View) -> Result<Packs<'v>, PolicyError> {
-        let buyers = Buyers::new(view, Rows::Mates, Sight::Aware)?;
+        let buyers = Buyers::new(view, BuyerRows::Mates, Sight::Aware)?;
         let capacity = buyers.kinds.iter().map(|kind| f64::from(view.capacity(*kind))).collect();
-        let class = |row: &Row| Class { jobs: row.jobs.len() as u32, weight: row.weight };
+        let class = |row: &BuyerRow| JobClass { jobs: row.jobs.len() as u32, weight: row.weight };
         let classes = buyers.rows.iter().map(class).collect();
-        let packed = Packed { capacity, classes, groups: Vec::new() };
+        let packed = PackedProblem { capacity, classes, groups: Vec::new() };
         let room = Room::new(view);
         let mut packs = Packs { buyers, packed, shapes: Vec::new() };
         for row in 0..packs.buyers.rows.len() {
@@ -96,21 +97,21 @@ impl<'v> Packs<'v> {
     /// A group on the devices of an option of its first class.
     fn add(&mut self, option: usize, roles: SmallVec<[Role; 2]>) {
         let uses = self.buyers.market.uses(option);
-        let uses = uses.map(|(kind, devices)| Use { kind: kind as u32, devices }).collect();
-        self.packed.groups.push(Group { roles, uses });
+        let uses = uses.map(|(kind, devices)| KindUse { kind: kind as u32, devices }).collect();
+        self.packed.groups.push(PackedGroup { roles, uses });
         self.shapes.push(self.buyers.shape(option));
     }
 
     /// The fairest levels, by one of the solves that treat the jobs of a class alike.
     pub(crate) fn level(
         &self,
-        solve: fn(&Packed, &Limits) -> Result<Solution, PackedError>,
+        solve: fn(&PackedProblem, &PackedWork) -> Result<PackedSolution, PackedError>,
     ) -> Result<Allocation, PolicyError> {
         let weight = |row: usize, speed: f64| speed / self.buyers.rows[row].weight;
-        let least = |found: &Found| {
+        let least = |found: &FoundPacks| {
             found.speeds().map(|(row, _, speed)| weight(row, speed)).fold(f64::INFINITY, f64::min)
         };
-        self.answer(|| solve(&self.packed, &Limits::default()), least, |_, _| Rank::default())
+        self.answer(|| solve(&self.packed, &PackedWork::default()), least, |_, _| Rank::default())
     }
 
     /// The most steps a second, or the most in units of what an even share gives.
@@ -122,7 +123,7 @@ impl<'v> Packs<'v> {
         let values: Vec<f64> =
             self.packed.groups.iter().map(|group| group.roles.iter().map(value).sum()).collect();
         let floors = vec![0.0; self.packed.classes.len()];
-        let solve = || packed::weighted_sum(&self.packed, &values, &floors, &Limits::default());
+        let solve = || packed::weighted_sum(&self.packed, &values, &floors, &PackedWork::default());
         self.answer(solve, |found| found.solution.objective, |_, _| Rank::default())
     }
 
@@ -130,11 +131,11 @@ impl<'v> Packs<'v> {
     pub(crate) fn makespan(&self) -> Result<Allocation, PolicyError> {
         let need = |row: usize, job: JobIdx| steps_left(self.buyers.view, job) * self.unit(row);
         let needs = self.each(need);
-        let last = |found: &Found| {
+        let last = |found: &FoundPacks| {
             found.speeds().map(|(row, job, speed)| need(row, job) / speed).fold(0.0, f64::max)
         };
         self.answer(
-            || packed::makespan(&self.packed, &needs, &Limits::default()),
+            || packed::makespan(&self.packed, &needs, &PackedWork::default()),
             last,
             |_, _| Rank::default(),
         )
@@ -155,12 +156,12 @@ impl<'v> Packs<'v> {
             let own = scaled(row, job);
             (own.elapsed + own.steps / speed) / own.isolated
         };
-        let worst = |found: &Found| found.speeds().map(ratio).fold(0.0, f64::max);
-        self.answer(|| packed::finish_time(&self.packed, &jobs, &Limits::default()), worst, rank)
+        let worst = |found: &FoundPacks| found.speeds().map(ratio).fold(0.0, f64::max);
+        self.answer(|| packed::finish_time(&self.packed, &jobs, &PackedWork::default()), worst, rank)
     }
 
     fn each<T>(&self, of: impl Fn(usize, JobIdx) -> T) -> Vec<Vec<T>> {
-        let row = |(at, row): (usize, &Row)| row.jobs.iter().map(|job| of(at, *job)).collect();
+        let row = |(at, row): (usize, &BuyerRow)| row.jobs.iter().map(|job| of(at, *job)).collect();
         self.buyers.rows.iter().enumerate().map(row).collect()
     }
 
@@ -168,8 +169,8 @@ impl<'v> Packs<'v> {
     /// to spend with itself may get less than the solve thought.
     fn answer(
         &self,
-        solve: impl FnOnce() -> Result<Solution, PackedError>,
-        objective: impl FnOnce(&Found) -> f64,
+        solve: impl FnOnce() -> Result<PackedSolution, PackedError>,
+        objective: impl FnOnce(&FoundPacks) -> f64,
         rank: impl Fn(usize, JobIdx) -> Rank,
     ) -> Result<Allocation, PolicyError> {
         if self.buyers.rows.is_empty() {
@@ -179,7 +180,7 @@ impl<'v> Packs<'v> {
         let members = self.each(|_, job| job.0);
         let slices: Vec<&[u32]> = members.iter().map(|members| &members[..]).collect();
         let groups = hand_back(&self.packed, &solution, &slices).map_err(broken)?;
-        let found = Found { packs: self, solution: &solution, groups: &groups };
+        let found = FoundPacks { packs: self, solution: &solution, groups: &groups };
         let reached = Some(objective(&found)).filter(|reached| reached.is_finite());
         let reached = reached.unwrap_or(solution.objective);
         Ok(self.certified(self.shares(&groups, rank), reached, solution.bound, &solution.prices))
@@ -244,13 +245,13 @@ fn pays(room: &Room<'_>, a: JobIdx, b: JobIdx, shape: u16) -> Option<[f64; 2]> {
 }
 
 /// What was solved and handed back.
-struct Found<'a> {
+struct FoundPacks<'a> {
     packs: &'a Packs<'a>,
-    solution: &'a Solution,
+    solution: &'a PackedSolution,
     groups: &'a [JobGroup],
 }
 
-impl Found<'_> {
+impl FoundPacks<'_> {
     /// Row, job and speed of each job, in units of its row.
     fn speeds(&self) -> impl Iterator<Item = (usize, JobIdx, f64)> {
         let mut speeds = vec![0.0; self.packs.buyers.view.runs.len()];
@@ -260,7 +261,7 @@ impl Found<'_> {
                 speeds[*job as usize] += role.speed * group.fraction;
             }
         }
-        let of_row = move |(row, jobs): (usize, &Row)| -> Vec<(usize, JobIdx, f64)> {
+        let of_row = move |(row, jobs): (usize, &BuyerRow)| -> Vec<(usize, JobIdx, f64)> {
             jobs.jobs.iter().map(|job| (row, *job, speeds[job.index()])).collect()
         };
         self.packs.buyers.rows.iter().enumerate().flat_map(of_row)
@@ -281,7 +282,7 @@ mod tests {
 
     /// Jobs as (profile, size, twice the weight, steps), of profiles as (speeds on two kinds).
     #[derive(Clone, Debug)]
-    struct Case {
+    struct PackCase {
         devices: [u32; 2],
         speeds: Vec<[f64; 2]>,
         jobs: Vec<(usize, u32, u32, f64)>,
@@ -291,7 +292,7 @@ mod tests {
 
     const PROFILES: usize = 4;
 
-    fn case() -> impl Strategy<Value = Case> {
+    fn case() -> impl Strategy<Value = PackCase> {
         let speed = prop_oneof![1 => Just(0.0), 9 => 0.2..5.0f64];
         let kept = prop_oneof![1 => Just(0.0), 4 => 0.2..1.0f64, 1 => Just(1.0)];
         (
@@ -300,10 +301,10 @@ mod tests {
             prop::collection::vec((0..PROFILES, 1u32..3, 1u32..4, 1.0..100.0f64), 1..14),
             prop::collection::vec(kept, PROFILES * PROFILES * 2),
         )
-            .prop_map(|(devices, speeds, jobs, kept)| Case { devices, speeds, jobs, kept })
+            .prop_map(|(devices, speeds, jobs, kept)| PackCase { devices, speeds, jobs, kept })
     }
 
-    impl Case {
+    impl PackCase {
         /// The first profile is the unknown one. Apart: every job has a profile of its own, with the same beliefs.
         fn view(&self, apart: bool) -> View {
             let jobs: Vec<(u32, &[f64])> =

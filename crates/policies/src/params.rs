@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::Entry;
-use crate::buyers::{Rest, Sight};
+use crate::PolicyEntry;
+use crate::buyers::{BuyersRest, Sight};
 
 /// The parameter of policies that may be told to see no difference between kinds.
 pub(crate) const AGNOSTIC: (&str, &str) = (
@@ -100,7 +100,7 @@ impl ParamError {
 impl Params {
     /// Reads `key=value` parts, allowing only the keys of `entry`.
     pub(crate) fn read<'a>(
-        entry: &Entry,
+        entry: &PolicyEntry,
         parts: impl Iterator<Item = &'a str>,
         service: Arc<[f64]>,
     ) -> Result<Params, ParamError> {
@@ -143,10 +143,10 @@ impl Params {
     }
 
     /// Where what the fair level leaves goes.
-    pub(crate) fn rest(&self) -> Result<Rest, ParamError> {
+    pub(crate) fn rest(&self) -> Result<BuyersRest, ParamError> {
         match self.text("rest") {
-            None | Some("most") => Ok(Rest::Most),
-            Some("none") => Ok(Rest::None),
+            None | Some("most") => Ok(BuyersRest::Most),
+            Some("none") => Ok(BuyersRest::None),
             Some(text) => Err(bad("rest", text, "most or none")),
         }
     }
@@ -193,7 +193,7 @@ pub(crate) fn bad(key: &'static str, value: &str, allowed: &'static str) -> Para
     ParamError::Value { key, value: value.to_owned(), allowed }
 }
 
-fn check_key(entry: &Entry, key: &str) -> Result<(), ParamError> {
+fn check_key(entry: &PolicyEntry, key: &str) -> Result<(), ParamError> {
     if entry.params.iter().any(|(known, _)| *known == key) {
         return Ok(());
     }

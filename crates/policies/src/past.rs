@@ -8,12 +8,12 @@ use yard_solver::Gittins;
 
 /// Gittins' index of what past jobs received, for the past told last.
 #[derive(Default)]
-pub(crate) struct Past {
+pub(crate) struct PastServices {
     told: Option<Arc<Told>>,
     index: Option<Gittins>,
 }
 
-impl Past {
+impl PastServices {
     /// The index of device-seconds received; none where there is no past.
     pub(crate) fn index(&mut self, view: &View) -> Option<&Gittins> {
         let same = match (&self.told, &view.lengths) {
@@ -22,7 +22,7 @@ impl Past {
         };
         if !same {
             let index = view.lengths.as_ref().and_then(|told| Gittins::new(told.service()).ok());
-            *self = Past { told: view.lengths.clone(), index };
+            *self = PastServices { told: view.lengths.clone(), index };
         }
         self.index.as_ref()
     }

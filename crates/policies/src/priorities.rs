@@ -63,16 +63,20 @@ fn priorities_below_zero_go_last() {
 }
 
 /// Devices or sizes, seconds, deadline and class of a job.
-type Job = (u32, u32, Option<u32>, usize);
+type ClassedJob = (u32, u32, Option<u32>, usize);
 
 const CLASSES: [i32; 3] = [7, 0, -2];
 
-fn jobs() -> impl Strategy<Value = Vec<Job>> {
+fn jobs() -> impl Strategy<Value = Vec<ClassedJob>> {
     prop::collection::vec((0u32..20, 1u32..60, prop::option::of(1u32..300), 0usize..3), 1..10)
 }
 
 /// Who runs in which shape, by the place of the job in the list, where those of `who` are submitted.
-fn running(spec: &str, jobs: &[Job], who: impl Fn(&Job) -> Option<i32>) -> BTreeMap<usize, Share> {
+fn running(
+    spec: &str,
+    jobs: &[ClassedJob],
+    who: impl Fn(&ClassedJob) -> Option<i32>,
+) -> BTreeMap<usize, Share> {
     let mut world = World::new(&[4, 4]);
     let mut names = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
@@ -105,7 +109,7 @@ proptest! {
     fn a_class_fares_as_if_those_below_were_not_there(jobs in jobs()) {
         for spec in with(&[Priorities::Classes]) {
             for lowest in 0..CLASSES.len() {
-                let above = |job: &Job| job.3 <= lowest;
+                let above = |job: &ClassedJob| job.3 <= lowest;
                 let all = running(&spec, &jobs, |job| Some(CLASSES[job.3]));
                 let alone = running(&spec, &jobs, |job| above(job).then(|| CLASSES[job.3]));
                 let shapes = |runs: &BTreeMap<usize, Share>| -> Vec<(usize, Option<u16>)> {

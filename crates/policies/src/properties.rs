@@ -19,7 +19,7 @@ use crate::testing::{World, policy};
 
 /// What happens between two plans.
 #[derive(Clone, Debug)]
-enum Happening {
+enum ViewHappening {
     Submit {
         devices: u32,
         seconds: u32,
@@ -40,21 +40,21 @@ enum Happening {
     Lose,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn happening() -> impl Strategy<Value = ViewHappening> {
     prop_oneof![
         3 => (1u32..5, 1u32..60, prop::option::of(1u32..200))
-            .prop_map(|(devices, seconds, deadline)| Happening::Submit { devices, seconds, deadline }),
+            .prop_map(|(devices, seconds, deadline)| ViewHappening::Submit { devices, seconds, deadline }),
         2 => (1u32..16, 1u32..60, prop::option::of(1u32..200))
-            .prop_map(|(sizes, seconds, deadline)| Happening::Elastic { sizes, seconds, deadline }),
-        3 => (1u32..20).prop_map(|seconds| Happening::Pass { seconds }),
-        3 => Just(Happening::Settle),
-        1 => Just(Happening::Lose),
+            .prop_map(|(sizes, seconds, deadline)| ViewHappening::Elastic { sizes, seconds, deadline }),
+        3 => (1u32..20).prop_map(|seconds| ViewHappening::Pass { seconds }),
+        3 => Just(ViewHappening::Settle),
+        1 => Just(ViewHappening::Lose),
     ]
 }
 
-fn happen(world: &mut World, happening: &Happening) {
+fn happen(world: &mut World, happening: &ViewHappening) {
     match happening {
-        Happening::Submit { devices, seconds, deadline } => {
+        ViewHappening::Submit { devices, seconds, deadline } => {
             world.submit_all(&[(*devices, f64::from(*seconds))]);
             let row = world.view.changed.added.last().map_or(0, |job| job.index());
             // Four profiles, one of them unknown.
@@ -66,7 +66,7 @@ fn happen(world: &mut World, happening: &Happening) {
             Arc::make_mut(spec).priority = [0, 0, 5, -3][*seconds as usize % 4];
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
-        Happening::Elastic { sizes, seconds, deadline } => {
+        ViewHappening::Elastic { sizes, seconds, deadline } => {
             let row = world.submit_sizes(&elastic(*sizes, *seconds), f64::from(*seconds));
             let spec = Arc::make_mut(&mut Arc::make_mut(&mut world.view.specs)[row]);
             spec.training = seconds.is_multiple_of(2).then(|| Arc::new(training()));
@@ -74,9 +74,9 @@ fn happen(world: &mut World, happening: &Happening) {
             spec.pausable = !seconds.is_multiple_of(7);
             deadline.iter().for_each(|deadline| world.set_deadline(row, f64::from(*deadline)));
         }
-        Happening::Pass { seconds } => world.advance(f64::from(*seconds)),
-        Happening::Settle => world.settle(),
-        Happening::Lose => {}
+        ViewHappening::Pass { seconds } => world.advance(f64::from(*seconds)),
+        ViewHappening::Settle => world.settle(),
+        ViewHappening::Lose => {}
     }
 }
 
@@ -163,7 +163,7 @@ fn well_formed(shares: &BTreeMap<JobIdx, Share>) -> bool {
 }
 
 /// Lives through `life`, comparing the policy with a fresh one at every step.
-fn check(spec: &str, life: &[Happening], learns: bool) -> Result<(), TestCaseError> {
+fn check(spec: &str, life: &[ViewHappening], learns: bool) -> Result<(), TestCaseError> {
     let mut world = World::with_memory(&[4, 2], 100);
     world.reuse = true;
     if learns {
@@ -182,7 +182,7 @@ fn check(spec: &str, life: &[Happening], learns: bool) -> Result<(), TestCaseErr
         prop_assert_eq!(&shares, &world.after(&again), "{}: asked twice, {:?}", spec, happening);
         prop_assert!(well_formed(&shares), "{}: {:?}", spec, shares);
         prop_assert!(answer.replan_at.is_none_or(|at| at > world.view.now), "{}: asks for the past", spec);
-        if !matches!(happening, Happening::Lose) {
+        if !matches!(happening, ViewHappening::Lose) {
             world.apply(&answer);
             world.pass();
         }

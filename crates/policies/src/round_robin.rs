@@ -14,9 +14,9 @@ use yard_core::job::Need;
 use yard_core::policy::{Cadence, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::{Entry, OTHER};
+use crate::{OTHER, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "round-robin",
     live: "freezing::on_several_cards_each_goes_on_where_it_lies",
     family: "sharing",

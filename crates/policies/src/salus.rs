@@ -24,13 +24,13 @@ use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Cadence, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::params::{ParamError, Params, bad};
 use crate::ranked::class;
 use crate::seats::{Seats, busy};
 use crate::together::{Room, memory_mib};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "salus",
     live: "policies::salus_keeps_as_many_jobs_resident_as_memory_holds",
     family: "sharing",
@@ -50,7 +50,7 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 #[derive(Clone, Copy, PartialEq)]
-enum Order {
+enum SalusOrder {
     Fifo,
     Pack,
     Srtf,
@@ -58,7 +58,7 @@ enum Order {
 }
 
 struct Salus {
-    order: Order,
+    order: SalusOrder,
     load: f64,
     ephemeral: f64,
 }
@@ -66,10 +66,10 @@ struct Salus {
 impl Salus {
     fn new(params: &Params) -> Result<Salus, ParamError> {
         let order = match params.text("order") {
-            None | Some("fifo") => Order::Fifo,
-            Some("pack") => Order::Pack,
-            Some("srtf") => Order::Srtf,
-            Some("fair") => Order::Fair,
+            None | Some("fifo") => SalusOrder::Fifo,
+            Some("pack") => SalusOrder::Pack,
+            Some("srtf") => SalusOrder::Srtf,
+            Some("fair") => SalusOrder::Fair,
             Some(text) => return Err(bad("order", text, "fifo, pack, srtf or fair")),
         };
         let text = params.text("ephemeral").unwrap_or("0.3");
@@ -80,16 +80,16 @@ impl Salus {
 
     /// Whether residents make room for jobs before them.
     fn preempts(&self) -> bool {
-        matches!(self.order, Order::Srtf | Order::Fair)
+        matches!(self.order, SalusOrder::Srtf | SalusOrder::Fair)
     }
 
     /// All jobs in the order in which they become resident.
     fn jobs(&self, view: &View) -> Vec<JobIdx> {
         let value = |job: &JobIdx| match self.order {
-            Order::Fifo => 0.0,
-            Order::Pack => memory_mib(view, *job).map_or(f64::INFINITY, f64::from),
-            Order::Srtf => view.seconds_left(*job),
-            Order::Fair => view.attained(*job),
+            SalusOrder::Fifo => 0.0,
+            SalusOrder::Pack => memory_mib(view, *job).map_or(f64::INFINITY, f64::from),
+            SalusOrder::Srtf => view.seconds_left(*job),
+            SalusOrder::Fair => view.attained(*job),
         };
         let stays = |job: &JobIdx| view.is_running(*job) && !self.preempts();
         let mut jobs: Vec<_> =
@@ -111,7 +111,7 @@ impl Policy for Salus {
     }
 
     fn cadence(&self) -> Cadence {
-        if self.order == Order::Fair { Cadence::EveryRound } else { Cadence::OnChange }
+        if self.order == SalusOrder::Fair { Cadence::EveryRound } else { Cadence::OnChange }
     }
 }
 

@@ -15,13 +15,13 @@ use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::choice::Limits;
+use yard_solver::choice::ChoiceWork;
 
 use crate::choosing::{Choosing, kept, slowest};
 use crate::params::bad;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "sia",
     live: "policies::sia_gives_a_job_the_better_kind_and_more_devices_when_they_fall_free",
     family: "elastic",
@@ -128,7 +128,7 @@ impl Policy for Sia {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let choosing =
             Choosing::new(view, |job| Own::new(view, job), |own, shape| self.value(view, own, shape))?;
-        let solved = choosing.solve(&Limits::default());
+        let solved = choosing.solve(&ChoiceWork::default());
         let jobs = choosing.kept.iter().map(|(job, _)| job).chain(choosing.rows.iter().map(|(job, _)| job));
         let queued: f64 = jobs.map(|job| self.waiting(view, *job)).sum();
         let cost = |value: f64| queued + self.p.signum() * value;

@@ -11,7 +11,7 @@ use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::{Rank, Shape};
 use yard_core::view::View;
 
-use crate::counts::Counts;
+use crate::counts::KindCounts;
 use crate::ranked::{class, classes};
 
 /// One size of a job.
@@ -73,7 +73,7 @@ pub(crate) fn pinned(view: &View, job: JobIdx) -> Option<u16> {
 
 /// A job and how far up it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct SizeRow {
     pub(crate) job: JobIdx,
     ladders: Vec<Vec<Size>>,
     /// Ladder and rung.
@@ -81,7 +81,7 @@ pub(crate) struct Row {
     pinned: Option<u16>,
 }
 
-impl Row {
+impl SizeRow {
     /// What it was given so far.
     pub(crate) fn size(&self) -> Option<Size> {
         self.at.map(|(ladder, rung)| self.ladders[ladder][rung])
@@ -131,16 +131,16 @@ pub(crate) struct Step {
 pub(crate) struct Growth<'a> {
     view: &'a View,
     /// By priority, then by submission.
-    pub(crate) rows: Vec<Row>,
-    free: Counts,
+    pub(crate) rows: Vec<SizeRow>,
+    free: KindCounts,
 }
 
 impl<'a> Growth<'a> {
     pub(crate) fn new(view: &'a View) -> Growth<'a> {
-        let row = |job| Row { job, ladders: ladders(view, job), at: None, pinned: pinned(view, job) };
-        let mut rows: Vec<Row> = view.active().map(row).collect();
+        let row = |job| SizeRow { job, ladders: ladders(view, job), at: None, pinned: pinned(view, job) };
+        let mut rows: Vec<SizeRow> = view.active().map(row).collect();
         rows.sort_by_key(|row| (class(view, row.job), view.run(row.job).submitted, view.run(row.job).id));
-        let mut free = Counts::up(view);
+        let mut free = KindCounts::up(view);
         for row in &rows {
             row.pinned.iter().for_each(|at| free.take(shape(view, row.job, *at)));
         }
@@ -227,7 +227,7 @@ impl<'a> Growth<'a> {
     }
 
     /// Devices that nobody was given.
-    pub(crate) fn free(&self) -> &Counts {
+    pub(crate) fn free(&self) -> &KindCounts {
         &self.free
     }
 
@@ -239,7 +239,7 @@ impl<'a> Growth<'a> {
     }
 }
 
-fn share(view: &View, row: &Row) -> Option<Share> {
+fn share(view: &View, row: &SizeRow) -> Option<Share> {
     let given = row.pinned.or(row.size().map(|size| size.shape));
     match given {
         Some(shape) => Some(chosen(view, row.job, shape)),

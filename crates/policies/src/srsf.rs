@@ -12,11 +12,11 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Priorities};
 use yard_core::view::View;
 
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::ranked::{Moving, finite};
 use crate::stable::with_ties;
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "srsf",
     live: "",
     family: "size",

@@ -66,7 +66,7 @@ mod tests {
     use crate::testing::{World, run};
 
     #[derive(Clone, Copy)]
-    struct Job {
+    struct RememberedJob {
         number: usize,
         devices: u64,
         left: u64,
@@ -75,7 +75,7 @@ mod tests {
 
     /// The simulator's list: whole seconds, sorted at each arrival and end.
     fn listed(jobs: &[(u64, u64, u64)], devices: u64, by_service: bool) -> Vec<f64> {
-        let (mut now, mut list, mut ends) = (0, Vec::<Job>::new(), vec![0.0; jobs.len()]);
+        let (mut now, mut list, mut ends) = (0, Vec::<RememberedJob>::new(), vec![0.0; jobs.len()]);
         let mut to_come: Vec<usize> = (0..jobs.len()).collect();
         loop {
             let arrivals = to_come.iter().map(|at| jobs[*at].0);
@@ -91,7 +91,12 @@ mod tests {
             list.retain(|job| job.left > 0);
             let here = |number: &usize| jobs[*number].0 <= now;
             for number in to_come.extract_if(.., |number| here(number)) {
-                list.push(Job { number, devices: jobs[number].1, left: jobs[number].2, runs: false });
+                list.push(RememberedJob {
+                    number,
+                    devices: jobs[number].1,
+                    left: jobs[number].2,
+                    runs: false,
+                });
             }
             list.sort_by_key(|job| if by_service { job.left * job.devices } else { job.left });
             let mut free = devices;

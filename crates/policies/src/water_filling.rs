@@ -9,14 +9,14 @@ use yard_core::allocation::Allocation;
 use yard_core::job::Rank;
 use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::market::{Limits, Weights};
+use yard_solver::market::{MarketWork, Weights};
 use yard_solver::packed;
 
-use crate::buyers::{Broken, Buyers, Rows, Sight};
+use crate::buyers::{BrokenRow, BuyerRows, Buyers, Sight};
 use crate::packs::Packs;
-use crate::{Entry, ParamError, Params, WEIGHT};
+use crate::{ParamError, Params, PolicyEntry, WEIGHT};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "water-filling",
     live: "",
     family: "fair shares",
@@ -45,10 +45,11 @@ impl Policy for WaterFilling {
         if self.packed {
             return Packs::new(view)?.level(packed::water_filling);
         }
-        let buyers = Buyers::new(view, Rows::Alike, self.sight)?;
+        let buyers = Buyers::new(view, BuyerRows::Alike, self.sight)?;
         let (fair, prices) = (buyers.fair(), buyers.last_prices());
-        let filled = buyers.market.water_fill(&Weights::Fixed(&fair), prices.as_deref(), &Limits::default());
-        Ok(buyers.allocation(&filled.map_err(Broken)?, |_| Rank::default()))
+        let filled =
+            buyers.market.water_fill(&Weights::Fixed(&fair), prices.as_deref(), &MarketWork::default());
+        Ok(buyers.allocation(&filled.map_err(BrokenRow)?, |_| Rank::default()))
     }
 
     fn agnostic(&self) -> bool {

@@ -10,14 +10,14 @@ use yard_core::job::JobSpec;
 use yard_core::message::Input;
 use yard_core::{Engine, State, Time};
 
-use crate::estimates::{How, past};
+use crate::estimates::{EstimatesHow, past};
 use crate::random::Random;
 use crate::record::JobRecord;
-use crate::run::{Outcome, Probe};
+use crate::run::{Probe, RunOutcome};
 
 /// What was foretold of a job, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct AskedWhatIf {
     /// When it was asked about.
     pub at: Time,
     /// Jobs that were there.
@@ -28,7 +28,7 @@ pub struct Asked {
     pub real: (Option<Time>, Option<Time>),
 }
 
-impl Asked {
+impl AskedWhatIf {
     /// Whether the start is to the instant what was foretold, if nobody else came.
     pub fn exact(&self) -> bool {
         self.told.quiet.start == self.real.0
@@ -60,10 +60,10 @@ impl Asked {
 pub fn ask<E>(
     jobs: &[(Time, &JobSpec)],
     at: usize,
-    how: &How<'_>,
+    how: &EstimatesHow<'_>,
     seed: u64,
-    simulate: impl FnOnce(Probe<'_>) -> Result<Outcome, E>,
-) -> Result<Option<Asked>, E> {
+    simulate: impl FnOnce(Probe<'_>) -> Result<RunOutcome, E>,
+) -> Result<Option<AskedWhatIf>, E> {
     let mut before: Option<State> = None;
     let outcome = simulate(&mut |engine: &Engine, _: Time, _: &Input| {
         if engine.next_job().index() == at {
@@ -77,10 +77,10 @@ fn asked(
     state: &State,
     jobs: &[(Time, &JobSpec)],
     at: usize,
-    how: &How<'_>,
+    how: &EstimatesHow<'_>,
     seed: u64,
     real: &[JobRecord],
-) -> Asked {
+) -> AskedWhatIf {
     let (now, spec) = jobs[at];
     let mut random = Random::new(seed ^ 0xa5ced);
     let mut asker = Asker {
@@ -99,5 +99,5 @@ fn asked(
         told.estimate = asker.estimate(spec, 1, &mut |below| random.below(below)).expect(sound);
     }
     let real = (real[at].first_start, real[at].end);
-    Asked { at: now, living: without.outlooks.len(), told, real }
+    AskedWhatIf { at: now, living: without.outlooks.len(), told, real }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use thiserror::Error;
 use yard_core::cluster::{Kinds, NODE_DEVICES_MAX, NodeSpec, Resources};
 
-use self::group::{File, Group};
+use self::group::{ClusterFile, NodeGroup};
 use crate::{memory, trace};
 
 mod group;
@@ -67,8 +67,8 @@ impl ClusterSpec {
         ClusterSpec::made(text, from_text(text, nodes_max))
     }
 
-    fn made(text: &str, parsed: Result<Parts, String>) -> Result<ClusterSpec, ClusterError> {
-        let spec = parsed.and_then(|Parts { kinds, resources, nodes, prices }| {
+    fn made(text: &str, parsed: Result<ClusterParts, String>) -> Result<ClusterSpec, ClusterError> {
+        let spec = parsed.and_then(|ClusterParts { kinds, resources, nodes, prices }| {
             let spec = ClusterSpec { text: text.to_owned(), kinds, resources, nodes, prices };
             if spec.nodes.is_empty() { Err("it has no nodes".to_owned()) } else { Ok(spec) }
         });
@@ -78,22 +78,22 @@ impl ClusterSpec {
 
 /// What a specification says.
 #[derive(Default)]
-struct Parts {
+struct ClusterParts {
     kinds: Kinds,
     resources: Resources,
     nodes: Vec<NodeSpec>,
     prices: Vec<f64>,
 }
 
-fn from_text(text: &str, nodes_max: usize) -> Result<Parts, String> {
-    let mut parts = Parts::default();
+fn from_text(text: &str, nodes_max: usize) -> Result<ClusterParts, String> {
+    let mut parts = ClusterParts::default();
     for part in text.split(',') {
         let (kind, size) = part.split_once(':').ok_or_else(|| {
             format!("{part:?} is neither a file nor `kind:NODESxGPUS`, as in v100:9x4,p100:9x4 or gpu:8x8")
         })?;
         let (count, devices) = size.split_once('x').unwrap_or((size, "1"));
         let (nodes, gpus) = (number(count, part)?, number(devices, part)?);
-        Group::of(kind.trim(), nodes, gpus).add(nodes_max, &mut parts)?;
+        NodeGroup::of(kind.trim(), nodes, gpus).add(nodes_max, &mut parts)?;
     }
     Ok(parts)
 }
@@ -102,13 +102,13 @@ fn number(text: &str, part: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("{text:?} in {part:?} is not a whole number above 0"))
 }
 
-fn from_file(path: &Path) -> Result<Parts, String> {
+fn from_file(path: &Path) -> Result<ClusterParts, String> {
     if path.extension().is_some_and(|end| end == "csv" || end == "gz") {
         return from_node_list(path);
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let file: File = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
-    let mut parts = Parts::default();
+    let file: ClusterFile = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
+    let mut parts = ClusterParts::default();
     for group in &file.nodes {
         group.add(NODES_MAX, &mut parts)?;
     }
@@ -123,8 +123,8 @@ pub(crate) fn toml_problem(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// Alibaba's node list: one row a node.
-fn from_node_list(path: &Path) -> Result<Parts, String> {
-    let mut parts = Parts::default();
+fn from_node_list(path: &Path) -> Result<ClusterParts, String> {
+    let mut parts = ClusterParts::default();
     for (name, kind, devices) in trace::open_nodes(path).map_err(|error| error.to_string())? {
         if devices > NODE_DEVICES_MAX {
             return Err(format!("node {name} has {devices} devices; at most {NODE_DEVICES_MAX} are allowed"));

@@ -14,7 +14,7 @@ use crate::throughput::{App, Timings, split};
 /// The true course of a job.
 #[derive(Clone, Debug)]
 pub struct Course {
-    pub(crate) way: Way,
+    pub(crate) way: CourseWay,
     /// What interruptions really cost.
     pub(crate) costs: Costs,
     /// Seconds it takes alone on the devices it asks for.
@@ -22,18 +22,18 @@ pub struct Course {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum CourseWay {
     /// As an application trains, with steps counted at its smallest batch size.
-    Adapts(Trained),
+    Adapts(CourseTrained),
     /// As an application trains with one batch size, in which steps are counted.
-    Fixed(Trained, u32),
+    Fixed(CourseTrained, u32),
     /// Through regimes, one after the other.
     Regimes(Vec<Stretch>),
 }
 
 /// An application, and how long its steps take on each kind of the cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Trained {
+pub(crate) struct CourseTrained {
     pub(crate) app: Arc<App>,
     pub(crate) on: Arc<[Option<Arc<Timings>>]>,
 }
@@ -51,18 +51,18 @@ pub(crate) struct Stretch {
 
 /// Where a job lies: devices of one kind on each of its nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Spot {
+pub(crate) struct CourseSpot {
     pub(crate) kind: KindId,
     pub(crate) counts: SmallVec<[u32; 4]>,
 }
 
-impl Spot {
+impl CourseSpot {
     /// `devices` of a kind on as few nodes as hold them, `each` on a node.
-    pub(crate) fn packed(kind: KindId, devices: u32, each: u32) -> Spot {
+    pub(crate) fn packed(kind: KindId, devices: u32, each: u32) -> CourseSpot {
         let each = each.max(1);
         let mut counts: SmallVec<[u32; 4]> = (0..devices / each).map(|_| each).collect();
         counts.extend(Some(devices % each).filter(|rest| *rest > 0));
-        Spot { kind, counts }
+        CourseSpot { kind, counts }
     }
 
     pub(crate) fn devices(&self) -> u32 {
@@ -85,18 +85,18 @@ impl Course {
     /// How many stages there are.
     pub(crate) fn stages(&self) -> usize {
         match &self.way {
-            Way::Adapts(trained) => trained.app.epochs().len(),
-            Way::Fixed(..) => 1,
-            Way::Regimes(stretches) => stretches.len(),
+            CourseWay::Adapts(trained) => trained.app.epochs().len(),
+            CourseWay::Fixed(..) => 1,
+            CourseWay::Regimes(stretches) => stretches.len(),
         }
     }
 
     /// Steps by the end of a stage.
     pub(crate) fn end(&self, stage: usize) -> f64 {
         match &self.way {
-            Way::Adapts(trained) => trained.app.epochs()[stage],
-            Way::Fixed(trained, batch) => trained.app.steps_of(*batch),
-            Way::Regimes(stretches) => stretches[stage].end,
+            CourseWay::Adapts(trained) => trained.app.epochs()[stage],
+            CourseWay::Fixed(trained, batch) => trained.app.steps_of(*batch),
+            CourseWay::Regimes(stretches) => stretches[stage].end,
         }
     }
 
@@ -109,23 +109,25 @@ impl Course {
     /// Which regime a stage is of, where there are any.
     pub(crate) fn regime(&self, stage: usize) -> Option<u16> {
         match &self.way {
-            Way::Regimes(stretches) => Some(stretches[stage].regime),
-            Way::Adapts(_) | Way::Fixed(..) => None,
+            CourseWay::Regimes(stretches) => Some(stretches[stage].regime),
+            CourseWay::Adapts(_) | CourseWay::Fixed(..) => None,
         }
     }
 
     /// How it goes in a stage on these devices; with `batch`, or as it was submitted where nobody says.
-    pub(crate) fn going(&self, stage: usize, spot: &Spot, batch: Option<Batch>) -> Going {
+    pub(crate) fn going(&self, stage: usize, spot: &CourseSpot, batch: Option<Batch>) -> Going {
         match &self.way {
-            Way::Adapts(trained) => trained.going(stage, spot, batch, None),
-            Way::Fixed(trained, size) => trained.going(stage, spot, batch, Some(*size)),
-            Way::Regimes(stretches) => Going { speed: stretches[stage].pace, timing: None, noise: None },
+            CourseWay::Adapts(trained) => trained.going(stage, spot, batch, None),
+            CourseWay::Fixed(trained, size) => trained.going(stage, spot, batch, Some(*size)),
+            CourseWay::Regimes(stretches) => {
+                Going { speed: stretches[stage].pace, timing: None, noise: None }
+            }
         }
     }
 }
 
-impl Trained {
-    fn going(&self, epoch: usize, spot: &Spot, batch: Option<Batch>, fixed: Option<u32>) -> Going {
+impl CourseTrained {
+    fn going(&self, epoch: usize, spot: &CourseSpot, batch: Option<Batch>, fixed: Option<u32>) -> Going {
         let Some(timings) = &self.on[spot.kind.index()] else {
             return Going { speed: 0.0, timing: None, noise: None };
         };
@@ -145,7 +147,7 @@ impl Trained {
     }
 
     /// Seconds of the whole run on these devices, with the best of the batch sizes that were tried in each epoch.
-    pub(crate) fn alone_s(&self, spot: &Spot, batch_max: u32) -> f64 {
+    pub(crate) fn alone_s(&self, spot: &CourseSpot, batch_max: u32) -> f64 {
         let Some(timings) = &self.on[spot.kind.index()] else { return f64::INFINITY };
         let devices = spot.devices();
         let [least, most] = self.app.batches();

@@ -15,27 +15,27 @@ use yard_core::message::Input;
 use yard_core::policy::{Placer, Policy};
 use yard_core::{Engine, Span, State, Time};
 
-use crate::held::Held;
+use crate::held::HeldIntervals;
 use crate::naive::Naive;
 use crate::random::Random;
 use crate::record::JobRecord;
-use crate::run::{Outcome, Probe};
+use crate::run::{Probe, RunOutcome};
 
 /// How the intervals turned out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calibration {
     /// First starts of jobs that waited for them then.
-    pub starts: Held,
+    pub starts: HeldIntervals,
     /// Ends of jobs that were there then.
-    pub ends: Held,
+    pub ends: HeldIntervals,
     /// Starts and ends that claimed to be exact.
-    pub exact: Held,
+    pub exact: HeldIntervals,
     /// Mean distance of the middle from the true end, as a part of the mean time that was left.
     pub error: f64,
 }
 
 /// How forecasts are made. Whoever answers and places in them has to be new.
-pub struct How<'a> {
+pub struct EstimatesHow<'a> {
     /// Makes the policy.
     pub policy: &'a dyn Fn() -> Box<dyn Policy>,
     /// Makes the placer.
@@ -49,9 +49,9 @@ pub struct How<'a> {
 pub fn calibrate<E>(
     jobs: &[(Time, &JobSpec)],
     said: Option<&[f64]>,
-    how: &How<'_>,
+    how: &EstimatesHow<'_>,
     (instants, seed): (usize, u64),
-    simulate: impl FnOnce(Probe<'_>) -> Result<Outcome, E>,
+    simulate: impl FnOnce(Probe<'_>) -> Result<RunOutcome, E>,
 ) -> Result<Calibration, E> {
     let mut random = Random::new(seed ^ 0xe571);
     let times = moments(jobs, instants, &mut random);
@@ -63,7 +63,7 @@ pub fn calibrate<E>(
         }
     })?;
     let real = &outcome.record.jobs;
-    let (mut sums, mut record, mut before) = (Sums::default(), Record::default(), Time::ZERO);
+    let (mut sums, mut record, mut before) = (EstimateSums::default(), Record::default(), Time::ZERO);
     for (at, state) in kept.iter().enumerate() {
         let now = state.now();
         let mut past = past(now, jobs, said, real);
@@ -125,7 +125,12 @@ pub(crate) fn past(now: Time, jobs: &[(Time, &JobSpec)], said: Option<&[f64]>, r
 }
 
 /// The estimates of all jobs that are there.
-fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> BTreeMap<JobId, Estimate> {
+fn foretell(
+    state: &State,
+    past: &Past,
+    how: &EstimatesHow<'_>,
+    random: &mut Random,
+) -> BTreeMap<JobId, Estimate> {
     let limits = Limits { exact_max: Limits::EXACT, ..Limits::default() };
     let runs: Vec<_> = (0..RUNS)
         .map(|nth| {
@@ -139,7 +144,7 @@ fn foretell(state: &State, past: &Past, how: &How<'_>, random: &mut Random) -> B
 }
 
 #[derive(Default)]
-struct Sums {
+struct EstimateSums {
     all: Calibration,
     left: f64,
     /// What was foretold when and for when, and has not happened yet; and the reference that follows from what has.
@@ -147,7 +152,7 @@ struct Sums {
     naive: Naive,
 }
 
-impl Sums {
+impl EstimateSums {
     fn turn_out(&mut self, time: Time, job: JobId, what: What) {
         let told = self.open.remove(&(job, what)).unwrap_or_default();
         told.into_iter().for_each(|(at, mid)| self.naive.note(at, mid, time));

@@ -34,12 +34,12 @@ use crate::course::Course;
 use crate::faults::Faults;
 use crate::random::Random;
 use crate::record::Keep;
-use crate::run::{Learned, Outcome, Simulation, Speeds, run};
+use crate::run::{RunLearned, RunOutcome, Simulation, Speeds, run};
 use crate::world::Quirks;
 use idle::Idle;
-pub use idle::Sense;
+pub use idle::IdleSense;
 pub use parts::Part;
-use promises::{Kind, Promises};
+use promises::{FuzzPromises, Kind};
 pub use shrink::shrink;
 use upsets::Upsets;
 
@@ -61,7 +61,7 @@ pub struct Scenario {
     plan_gap: Span,
     checkpoint_every: Span,
     upsets: Upsets,
-    promises: Promises,
+    promises: FuzzPromises,
     courses: Vec<Option<Arc<Course>>>,
     /// Whether the engine learns, from guesses that are all wrong.
     learns: bool,
@@ -70,7 +70,7 @@ pub struct Scenario {
 
 /// What one seed went through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FuzzTally {
     /// Steps of the engine.
     pub steps: usize,
     /// Jobs that were done.
@@ -159,7 +159,7 @@ impl Scenario {
             plan_gap,
             checkpoint_every,
             upsets,
-            promises: Promises::default(),
+            promises: FuzzPromises::default(),
             courses,
             learns: learns(seed),
             seed,
@@ -171,9 +171,9 @@ impl Scenario {
     pub fn check(
         &self,
         policy: &mut dyn Policy,
-        sense: Option<Sense>,
+        sense: Option<IdleSense>,
         placer: &dyn Fn() -> Box<dyn Placer>,
-    ) -> Result<Tally, String> {
+    ) -> Result<FuzzTally, String> {
         let settings = self.settings(policy);
         let mut journal: Vec<(Time, Input)> = Vec::new();
         let mut idle = Idle::new(policy, sense);
@@ -209,7 +209,7 @@ impl Scenario {
             stop: None,
             probe: Some(&mut probe),
         });
-        let Outcome { record, state, .. } = outcome.map_err(|error| error.to_string())?;
+        let RunOutcome { record, state, .. } = outcome.map_err(|error| error.to_string())?;
         self.replay(settings, &journal, &state, placer)?;
         if let Some(reason) = record.last_failure.as_ref().filter(|reason| *reason != NO_SENSE) {
             return Err(format!("a plan was refused: {reason}"));
@@ -228,7 +228,7 @@ impl Scenario {
         let done = record.jobs.iter().filter(|job| job.state == JobState::Succeeded).count();
         let preemptions = record.jobs.iter().map(|job| job.preemptions).sum();
         let promised = record.jobs.iter().filter(|job| job.promise.is_some()).count();
-        Ok(Tally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions, promised })
+        Ok(FuzzTally { steps: journal.len(), done, other: record.jobs.len() - done, preemptions, promised })
     }
 
     /// All that is in store, and drivers that begin with settings much like these.
@@ -237,11 +237,11 @@ impl Scenario {
     }
 
     /// What it then believes at first.
-    fn learned(&self) -> Option<Learned> {
+    fn learned(&self) -> Option<RunLearned> {
         let wrong = |job: &(Time, JobSpec)| job.1.speeds.iter().map(|speed| 0.2 + speed * speed).collect();
         let belief = Belief::default();
         (self.learns && !self.promises.calm)
-            .then(|| Learned { belief, speeds: self.jobs.iter().map(wrong).collect() })
+            .then(|| RunLearned { belief, speeds: self.jobs.iter().map(wrong).collect() })
     }
 
     fn settings(&self, policy: &dyn Policy) -> Settings {

@@ -13,7 +13,7 @@ const ALPHA: f64 = 0.1;
 
 /// How intervals turned out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Held {
+pub struct HeldIntervals {
     held: usize,
     without: usize,
     /// How long each was, as a part of the time that was left.
@@ -24,7 +24,7 @@ pub struct Held {
     naive: f64,
 }
 
-impl Held {
+impl HeldIntervals {
     /// An estimate that was made at `now`, what the reference said, and what came of it.
     pub fn note(&mut self, now: Time, foretold: Foretold, naive: Interval, real: Time) {
         let Ok(interval) = foretold else {
@@ -40,7 +40,7 @@ impl Held {
     }
 
     /// These and those of another run.
-    pub fn join(&mut self, other: Held) {
+    pub fn join(&mut self, other: HeldIntervals) {
         self.held += other.held;
         self.without += other.without;
         self.widths.extend(other.widths);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_miss_costs_twenty_times_its_distance_and_a_hit_its_width() {
-        let mut held = Held::default();
+        let mut held = HeldIntervals::default();
         held.note(Time::ZERO, Ok(from(90.0, 110.0)), from(50.0, 150.0), Time::from_secs(100.0));
         assert_eq!((held.part(), held.width(), held.scores()), (1.0, 0.2, (0.2, 1.0)));
         held.note(Time::ZERO, Ok(from(90.0, 110.0)), from(50.0, 150.0), Time::from_secs(200.0));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_none() {
-        let none = Held::default();
+        let none = HeldIntervals::default();
         assert_eq!((none.count(), none.part(), none.width(), none.scores()), (0, 0.0, 0.0, (0.0, 0.0)));
     }
 }

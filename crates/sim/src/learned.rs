@@ -15,7 +15,7 @@ use yard_core::job::{JobSpec, Shape, Spread};
 
 use crate::cluster::ClusterSpec;
 use crate::random::Random;
-use crate::run::Learned;
+use crate::run::RunLearned;
 use crate::throughput::{Profile, Throughputs};
 use crate::workload::Workload;
 
@@ -46,8 +46,8 @@ pub fn believe(
     table: &Throughputs,
     cluster: &ClusterSpec,
     how: Profiling,
-) -> Learned {
-    let known = Known { table, cluster, references: references(table) };
+) -> RunLearned {
+    let known = LearnedSpeeds { table, cluster, references: references(table) };
     let mut lists: Vec<Guessed> = Vec::new();
     let mut speeds = Vec::with_capacity(workload.specs.len());
     for spec in &mut workload.specs {
@@ -61,7 +61,7 @@ pub fn believe(
         (spec.shapes, spec.speeds) = (list.shapes.clone(), list.speeds.clone());
         speeds.push(list.guess.clone());
     }
-    Learned { belief: known.pairs(workload, how), speeds }
+    RunLearned { belief: known.pairs(workload, how), speeds }
 }
 
 /// The shapes of like jobs in the order of their guessed speeds, with these and with the true ones.
@@ -106,13 +106,13 @@ fn references(table: &Throughputs) -> Vec<Profile> {
 }
 
 /// All that is known before anything has run.
-struct Known<'a> {
+struct LearnedSpeeds<'a> {
     table: &'a Throughputs,
     cluster: &'a ClusterSpec,
     references: Vec<Profile>,
 }
 
-impl Known<'_> {
+impl LearnedSpeeds<'_> {
     fn like(&self, gpus: u32) -> impl Iterator<Item = &Profile> {
         self.references.iter().filter(move |profile| profile.gpus == gpus)
     }

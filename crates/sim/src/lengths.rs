@@ -12,7 +12,7 @@ const DURATION_S: f64 = 3_600.0;
 
 /// What is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Lengths {
+pub enum ToldLengths {
     /// The truth.
     #[default]
     Known,
@@ -24,22 +24,22 @@ pub enum Lengths {
     Noisy(f64),
 }
 
-impl Lengths {
+impl ToldLengths {
     /// How the scheduler knows lengths.
     pub fn length(self) -> Length {
         match self {
-            Lengths::Known | Lengths::Noisy(_) => Length::Stated,
-            Lengths::Unknown => Length::Unknown,
-            Lengths::Predicted => Length::Predicted,
+            ToldLengths::Known | ToldLengths::Noisy(_) => Length::Stated,
+            ToldLengths::Unknown => Length::Unknown,
+            ToldLengths::Predicted => Length::Predicted,
         }
     }
 
     /// The steps that each job says it has to do; none where it says the truth.
     pub fn said(self, jobs: &[JobSpec], seed: u64) -> Option<Vec<f64>> {
         match self {
-            Lengths::Known => None,
-            Lengths::Noisy(most) => Some(misjudged(jobs, most, seed)),
-            Lengths::Unknown | Lengths::Predicted => {
+            ToldLengths::Known => None,
+            ToldLengths::Noisy(most) => Some(misjudged(jobs, most, seed)),
+            ToldLengths::Unknown | ToldLengths::Predicted => {
                 let fastest = |job: &JobSpec| job.usable().next().map_or(1.0, |way| job.speeds[way as usize]);
                 Some(jobs.iter().map(|job| DURATION_S * fastest(job)).collect())
             }
@@ -47,27 +47,27 @@ impl Lengths {
     }
 }
 
-impl fmt::Display for Lengths {
+impl fmt::Display for ToldLengths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lengths::Known => write!(f, "known"),
-            Lengths::Unknown => write!(f, "unknown"),
-            Lengths::Predicted => write!(f, "predicted"),
-            Lengths::Noisy(most) => write!(f, "noisy:{most}"),
+            ToldLengths::Known => write!(f, "known"),
+            ToldLengths::Unknown => write!(f, "unknown"),
+            ToldLengths::Predicted => write!(f, "predicted"),
+            ToldLengths::Noisy(most) => write!(f, "noisy:{most}"),
         }
     }
 }
 
-impl FromStr for Lengths {
+impl FromStr for ToldLengths {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Lengths, String> {
+    fn from_str(text: &str) -> Result<ToldLengths, String> {
         match text.split_once(':') {
-            None if text == "known" => Ok(Lengths::Known),
-            None if text == "unknown" => Ok(Lengths::Unknown),
-            None if text == "predicted" => Ok(Lengths::Predicted),
+            None if text == "known" => Ok(ToldLengths::Known),
+            None if text == "unknown" => Ok(ToldLengths::Unknown),
+            None if text == "predicted" => Ok(ToldLengths::Predicted),
             Some(("noisy", most)) => match most.parse::<f64>() {
-                Ok(most) if (1.0..=1e6).contains(&most) => Ok(Lengths::Noisy(most)),
+                Ok(most) if (1.0..=1e6).contains(&most) => Ok(ToldLengths::Noisy(most)),
                 _ => Err(format!("{most:?} is not a factor of 1 or more, as in noisy:3")),
             },
             _ => Err(format!("{text:?} is none of known, unknown, predicted and noisy:FACTOR")),
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn words_are_read_as_they_are_written() {
         for word in ["known", "unknown", "predicted", "noisy:3", "noisy:1.5"] {
-            assert_eq!(word.parse::<Lengths>().map(|read| read.to_string()), Ok(word.to_owned()));
+            assert_eq!(word.parse::<ToldLengths>().map(|read| read.to_string()), Ok(word.to_owned()));
         }
         for word in ["noisy", "noisy:0.5", "noisy:x", "noisy:nan", "guess", ""] {
-            assert!(word.parse::<Lengths>().is_err(), "{word}");
+            assert!(word.parse::<ToldLengths>().is_err(), "{word}");
         }
     }
 }

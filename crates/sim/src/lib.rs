@@ -33,5 +33,5 @@ pub mod workload;
 mod world;
 
 pub use course::Course;
-pub use run::{Learned, Outcome, Simulation, Speeds, run, view_at};
+pub use run::{RunLearned, RunOutcome, Simulation, Speeds, run, view_at};
 pub use world::Quirks;

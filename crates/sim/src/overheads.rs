@@ -155,19 +155,19 @@ impl Overheads {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct OverheadsFile {
     save_s: f64,
     load_s: f64,
     start_s: f64,
     #[serde(default)]
     checkpoint_every_s: f64,
     #[serde(default)]
-    models: BTreeMap<String, Model>,
+    models: BTreeMap<String, OverheadModel>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+struct OverheadModel {
     save_s: f64,
     load_s: f64,
     start_s: f64,
@@ -181,7 +181,7 @@ fn from_file(name: &str) -> Result<Overheads, String> {
         ));
     }
     let text = std::fs::read_to_string(name).map_err(|error| error.to_string())?;
-    let file: File = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
+    let file: OverheadsFile = toml::from_str(&text).map_err(|error| toml_problem(&error, &text))?;
     let every = seconds("checkpoint_every_s", file.checkpoint_every_s)?;
     let mut models = BTreeMap::new();
     for (model, costs) in file.models {

@@ -17,12 +17,12 @@ pub(crate) struct Queue<T> {
 
 /// A place in the order of things that come at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn(u64);
+pub(crate) struct QueueTurn(u64);
 
 #[derive(Debug)]
 struct Item<T> {
     time: Time,
-    turn: Turn,
+    turn: QueueTurn,
     what: T,
 }
 
@@ -41,13 +41,13 @@ impl<T> Queue<T> {
     }
 
     /// The next place in the order, for what may be asked for later.
-    pub(crate) fn turn(&mut self) -> Turn {
+    pub(crate) fn turn(&mut self) -> QueueTurn {
         self.sequence += 1;
-        Turn(self.sequence)
+        QueueTurn(self.sequence)
     }
 
     /// Asks for something in a place that was taken before.
-    pub(crate) fn push_in_turn(&mut self, time: Time, turn: Turn, what: T) {
+    pub(crate) fn push_in_turn(&mut self, time: Time, turn: QueueTurn, what: T) {
         self.heap.push(Reverse(Item { time, turn, what }));
     }
 
@@ -61,7 +61,7 @@ impl<T> Queue<T> {
     }
 
     /// The next thing and its turn, if it happens at `now` or before.
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<(Turn, T)> {
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<(QueueTurn, T)> {
         self.now = now;
         let item = match (self.next_in_heap(), self.at_once.front()) {
             (Some(later), Some(soon)) if later.time <= now && later < soon => self.pop_heap(),
@@ -78,7 +78,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Item<T> {
-    fn key(&self) -> (Time, Turn) {
+    fn key(&self) -> (Time, QueueTurn) {
         (self.time, self.turn)
     }
 }

@@ -95,14 +95,14 @@ fn bars(
     end: Time,
     placement: &Placement,
     (job, start, lane): (JobId, Time, (u8, u8)),
-) -> impl Iterator<Item = Bar> + Clone {
+) -> impl Iterator<Item = RecordBar> + Clone {
     let runs = placement.0.iter().flat_map(|slice| runs(slice.mask).map(move |run| (slice.node.0, run)));
-    runs.map(move |(node, (first, devices))| Bar { node, first, devices, job, start, end, lane })
+    runs.map(move |(node, (first, devices))| RecordBar { node, first, devices, job, start, end, lane })
 }
 
 /// Who is on the devices of a lease.
 #[derive(Debug)]
-struct Holding {
+struct RecordHolding {
     start: Time,
     /// Who has them, and since when, each in a lane; who joins takes a lane that was left.
     lanes: SmallVec<[Option<(JobId, Time)>; 2]>,
@@ -111,7 +111,7 @@ struct Holding {
     placement: Placement,
 }
 
-impl Holding {
+impl RecordHolding {
     fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.lanes.iter().flatten().map(|(job, _)| *job)
     }
@@ -155,7 +155,7 @@ pub struct Sample {
 
 /// Devices of one node, held by one job for a while.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bar {
+pub struct RecordBar {
     /// The node's row.
     pub node: u32,
     /// First device.
@@ -189,7 +189,7 @@ pub struct Record {
     /// The load over time.
     pub series: Vec<Sample>,
     /// Who held what.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<RecordBar>,
     /// Whether bars were left out.
     pub bars_cut: bool,
     /// Device-microseconds held, by kind.
@@ -206,7 +206,7 @@ pub struct Record {
     pub follow: Follow,
     keep: Keep,
     now: Sample,
-    open: Table<Holding>,
+    open: Table<RecordHolding>,
     pools_of: Vec<SmallVec<[Pool; 1]>>,
     /// What a device costs an hour, by kind; empty where nobody says.
     hourly: Vec<f64>,
@@ -317,7 +317,7 @@ impl Record {
                 self.change(now, |sample| sample.used_gpus += placement.devices() as u64);
                 let lanes = jobs.iter().map(|job| Some((*job, now))).collect();
                 let placement = placement.clone();
-                self.open.insert(lease, Holding { start: now, lanes, divided: now, placement });
+                self.open.insert(lease, RecordHolding { start: now, lanes, divided: now, placement });
             }
         }
     }
@@ -367,7 +367,7 @@ impl Record {
     }
 
     /// The bars of a job on devices end, and device time is divided among those that were there.
-    fn let_go(&mut self, now: Time, holding: &mut Holding, job: JobId) {
+    fn let_go(&mut self, now: Time, holding: &mut RecordHolding, job: JobId) {
         holding.divide(now, &mut self.jobs);
         let held = |lane: &Option<(JobId, Time)>| lane.is_some_and(|(member, _)| member == job);
         let Some(lane) = holding.lanes.iter().position(held) else { return };

@@ -67,7 +67,7 @@ pub struct Speeds {
     /// What jobs really keep of their speeds beside each other. The engine is told, unless it is to learn.
     pub pairs: Belief,
     /// What the engine believes instead of the truth.
-    pub learned: Option<Learned>,
+    pub learned: Option<RunLearned>,
     /// How jobs really go, one for each, where that is not by the speeds they say; empty: all go by those.
     pub courses: Vec<Option<Arc<Course>>>,
     /// How many steps each job says that it has to do, where that is not the truth.
@@ -80,7 +80,7 @@ pub struct Speeds {
 
 /// A belief to begin with.
 #[derive(Clone, Debug)]
-pub struct Learned {
+pub struct RunLearned {
     /// Of jobs that share devices; it learns.
     pub belief: Belief,
     /// The guessed speeds of each job, one for each of its shapes.
@@ -106,7 +106,7 @@ pub type Probe<'a> = &'a mut dyn FnMut(&Engine, Time, &Input);
 
 /// What a simulation gives.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// What became of the jobs.
     pub record: Record,
     /// The engine's sums.
@@ -126,7 +126,7 @@ pub struct Outcome {
 const IDLE_ROUNDS_MAX: u64 = 64;
 
 /// Runs until nothing more can happen.
-pub fn run(simulation: Simulation<'_>) -> io::Result<Outcome> {
+pub fn run(simulation: Simulation<'_>) -> io::Result<RunOutcome> {
     let mut run = Run::new(simulation);
     while let Some(now) = run.next_time() {
         run.happen(now);
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         };
         run.world.talks = speeds.learned.is_some();
         let (belief, guesses) = match speeds.learned {
-            Some(Learned { belief, speeds }) => (belief.learning(), Some(speeds)),
+            Some(RunLearned { belief, speeds }) => (belief.learning(), Some(speeds)),
             None => (speeds.pairs, None),
         };
         run.guesses = guesses;
@@ -375,14 +375,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(mut self) -> io::Result<Outcome> {
+    fn finish(mut self) -> io::Result<RunOutcome> {
         self.record.prices.close(self.now);
         self.engine.check();
         let ledger = self.engine.ledger().clone();
         let Errors { sum, starts } = self.errors;
         let belief_error = self.guesses.filter(|_| starts > 0).map(|_| sum / starts as f64);
         let (record, end, state) = (self.record, self.now, self.engine.into_state());
-        Ok(Outcome { record, ledger, events_sha256: self.log.finish()?, end, state, belief_error })
+        Ok(RunOutcome { record, ledger, events_sha256: self.log.finish()?, end, state, belief_error })
     }
 }
 

@@ -74,16 +74,16 @@ struct Made {
 }
 
 /// Shapes, and a speed for each.
-type Ways = (Arc<[Shape]>, Arc<[f64]>);
+type WorkloadWays = (Arc<[Shape]>, Arc<[f64]>);
 
 /// Like jobs share their shapes and speeds: a million jobs need a few dozen lists.
 struct Lists {
-    known: Vec<Ways>,
+    known: Vec<WorkloadWays>,
 }
 
 impl Lists {
-    fn share(&mut self, shapes: Vec<Shape>, speeds: Vec<f64>) -> Ways {
-        let same = |list: &&Ways| *list.0 == *shapes && *list.1 == *speeds;
+    fn share(&mut self, shapes: Vec<Shape>, speeds: Vec<f64>) -> WorkloadWays {
+        let same = |list: &&WorkloadWays| *list.0 == *shapes && *list.1 == *speeds;
         if let Some(list) = self.known.iter().find(same) {
             return list.clone();
         }
@@ -150,7 +150,7 @@ impl Workload {
     ) -> Result<Workload, WorkloadError> {
         let mut lists = Lists { known: Vec::new() };
         let mut profiles = Profiles { list: vec![None], ..Profiles::default() };
-        let site = Site::new(trace, cluster, options);
+        let site = WorkloadSite::new(trace, cluster, options);
         let mut numbers = Numbers { trace, known: BTreeMap::new(), next: 0 };
         let mut trainings = Trainings::default();
         let (mut specs, mut courses) = (Vec::with_capacity(trace.jobs.len()), Vec::new());
@@ -190,7 +190,7 @@ pub(crate) fn pairs(table: &Throughputs, cluster: &ClusterSpec, profiles: &[Opti
     belief
 }
 
-fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, made: Made) -> JobSpec {
+fn spec(job: &TraceJob, (shapes, speeds): WorkloadWays, profile: ProfileId, made: Made) -> JobSpec {
     JobSpec {
         name: job.name.clone(),
         user: job.user.clone(),
@@ -217,7 +217,7 @@ fn spec(job: &TraceJob, (shapes, speeds): Ways, profile: ProfileId, made: Made) 
 }
 
 /// Where the jobs of a trace are to run.
-struct Site<'a> {
+struct WorkloadSite<'a> {
     trace: &'a Trace,
     cluster: &'a ClusterSpec,
     options: Options<'a>,
@@ -228,8 +228,8 @@ struct Site<'a> {
     mixes: Vec<(&'a str, Vec<Need>)>,
 }
 
-impl<'a> Site<'a> {
-    fn new(trace: &'a Trace, cluster: &'a ClusterSpec, options: Options<'a>) -> Site<'a> {
+impl<'a> WorkloadSite<'a> {
+    fn new(trace: &'a Trace, cluster: &'a ClusterSpec, options: Options<'a>) -> WorkloadSite<'a> {
         let totals = cluster.totals();
         let mut largest = vec![0; totals.len()];
         cluster.nodes.iter().for_each(|node| {
@@ -246,7 +246,7 @@ impl<'a> Site<'a> {
         };
         let mixes = options.table.into_iter().flat_map(Throughputs::mixes);
         let mixes = mixes.filter_map(|(name, parts)| Some((name, needs(parts)?))).collect();
-        Site { trace, cluster, options, totals, largest, mixes }
+        WorkloadSite { trace, cluster, options, totals, largest, mixes }
     }
 
     /// A job as its trace has it, or as the run says.

@@ -14,9 +14,9 @@ use yard_core::training::{Batch, Timing};
 use yard_core::{Span, Time};
 
 use crate::company::{self, Mate};
-use crate::course::{Course, Spot};
+use crate::course::{Course, CourseSpot};
 use crate::faults::Faults;
-use crate::queue::{Queue, Turn};
+use crate::queue::{Queue, QueueTurn};
 use crate::random::Random;
 
 /// Behaviours of papers' simulators that are not how a cluster works, each off by default.
@@ -90,7 +90,7 @@ struct Truth {
     /// its slowest node is, and what its steps are made of.
     course: Option<Arc<Course>>,
     stage: usize,
-    spot: Spot,
+    spot: CourseSpot,
     node_pace: f64,
     batch: Option<Batch>,
     /// Steps done by `since`, and those that are safe in a checkpoint.
@@ -107,7 +107,7 @@ struct Truth {
     /// Where it lies frozen, or would if it were stopped for others; none where it does not freeze.
     home: Option<Box<Placement>>,
     /// When it will be done as things are, and in which turn at that time.
-    due: (Time, Turn),
+    due: (Time, QueueTurn),
     /// When it is next asked: where it is due later, it is asked again then. So there is one question for each job
     /// and not one for each of its starts.
     asked: Time,
@@ -222,7 +222,7 @@ impl World {
             costs: course.as_ref().map_or(spec.costs, |course| course.costs),
             course,
             stage: 0,
-            spot: Spot::default(),
+            spot: CourseSpot::default(),
             node_pace: 1.0,
             batch: None,
             done: 0.0,
@@ -234,7 +234,7 @@ impl World {
             shape: 0,
             lease: LeaseId::default(),
             home: None,
-            due: (Time::NEVER, Turn::default()),
+            due: (Time::NEVER, QueueTurn::default()),
             asked: Time::NEVER,
             turn: 0,
             working: false,
@@ -283,7 +283,7 @@ impl World {
         job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
         (job.batch, job.node_pace) = (batch, pace);
         if job.course.is_some() {
-            job.spot = Spot {
+            job.spot = CourseSpot {
                 kind: job.shapes[shape as usize].needs.first().map(|need| need.kind).unwrap_or_default(),
                 counts: placement.0.iter().map(|slice| slice.mask.count_ones()).collect(),
             };
@@ -431,7 +431,7 @@ impl World {
     }
 
     /// Turns what happens into an input for the engine; `None` where it has become stale.
-    pub(crate) fn happen(&mut self, now: Time, turn: Turn, coming: Coming) -> Option<Input> {
+    pub(crate) fn happen(&mut self, now: Time, turn: QueueTurn, coming: Coming) -> Option<Input> {
         match coming {
             Coming::Up(id, turn) => self.current(id, turn).then(|| self.up(now, id)),
             Coming::Done(id) => {
@@ -457,7 +457,7 @@ impl World {
     }
 
     /// Whether a job that is asked is done. One that is not yet is asked again when it should be.
-    fn is_due(&mut self, now: Time, turn: Turn, id: JobId) -> bool {
+    fn is_due(&mut self, now: Time, turn: QueueTurn, id: JobId) -> bool {
         let job = &mut self.jobs[id.index()];
         if now == job.asked {
             job.asked = Time::NEVER;

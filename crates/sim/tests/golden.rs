@@ -19,7 +19,7 @@ use yard_sim::faults::Faults;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::workload::{Options, Workload};
-use yard_sim::{Outcome, Quirks, Simulation};
+use yard_sim::{Quirks, RunOutcome, Simulation};
 
 /// First in, first out; the head blocks the rest. The simulator knows no policy, so the test brings one.
 struct Fifo;
@@ -79,7 +79,7 @@ fn costs() -> Overheads {
 }
 
 /// Runs a trace under `Fifo`; returns the event log and the outcome.
-fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Outcome) {
+fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, RunOutcome) {
     let trace =
         yard_sim::trace::read("golden.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse(cluster).expect("the cluster is sound");
@@ -113,14 +113,14 @@ fn simulate(trace: &str, cluster: &str, script: &[(u64, Input)]) -> (String, Out
 }
 
 /// Compares the log, and its hash with that of the bytes: the hash is what other machines are compared by.
-fn check(log: &str, outcome: &Outcome, lines: Expect, hash: Expect) {
+fn check(log: &str, outcome: &RunOutcome, lines: Expect, hash: Expect) {
     lines.assert_eq(log);
     hash.assert_eq(&outcome.events_sha256);
     let of_bytes = Sha256::digest(log).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(of_bytes, outcome.events_sha256, "the hash is of the bytes that were written");
 }
 
-fn end_of(outcome: &Outcome, job: usize) -> Option<f64> {
+fn end_of(outcome: &RunOutcome, job: usize) -> Option<f64> {
     outcome.record.jobs[job].end.map(Time::secs)
 }
 

@@ -6,7 +6,7 @@ use yard_core::job::{Rank, Shape, Spread};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Span, Time};
-use yard_sim::fuzz::{Scenario, Sense};
+use yard_sim::fuzz::{IdleSense, Scenario};
 
 /// The first free devices, on one node where that is wanted.
 struct First;
@@ -51,7 +51,7 @@ impl Policy for Sleeps {
 fn who_sleeps_on_an_idle_cluster_is_found_out_unless_it_may() {
     let until = Time::from_secs(40_000.0);
     let check = |seed: u64, patience: Span| {
-        let sense = Sense { patience, ..Sense::default() };
+        let sense = IdleSense { patience, ..IdleSense::default() };
         Scenario::new(seed).check(&mut Sleeps { until }, Some(sense), &|| Box::new(First))
     };
     let mut found = 0;

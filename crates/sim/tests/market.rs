@@ -12,7 +12,7 @@ use yard_sim::faults::Faults;
 use yard_sim::overheads::Overheads;
 use yard_sim::record::Keep;
 use yard_sim::workload::{Options, Workload};
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 /// Half of the time on the first kind, a quarter on the second; devices cost as much as there are jobs.
 struct Fixed;
@@ -40,7 +40,7 @@ impl Placer for First {
     }
 }
 
-fn simulate(trace: &str) -> Outcome {
+fn simulate(trace: &str) -> RunOutcome {
     let trace = yard_sim::trace::read("t.csv", trace.as_bytes(), None).expect("the trace is sound").trace;
     let cluster = ClusterSpec::parse("a:1,b:1").expect("the cluster is sound");
     let options = Options {

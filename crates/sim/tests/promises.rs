@@ -7,7 +7,7 @@ use yard_core::job::{Rank, Shape, Spread};
 use yard_core::policy::{Cadence, Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_sim::chaos::Chaos;
-use yard_sim::fuzz::{Scenario, Sense};
+use yard_sim::fuzz::{IdleSense, Scenario};
 
 /// Seeds for each order.
 const SEEDS: u64 = 60;
@@ -81,7 +81,7 @@ impl Policy for Order {
 fn promised(make: &dyn Fn(u64) -> Box<dyn Policy>, sense: bool) -> usize {
     let one = |seed: u64| {
         let placer = || Box::new(Plain { last: seed % 2 == 1 }) as Box<dyn Placer>;
-        let tally = Scenario::calm(seed).check(&mut *make(seed), sense.then(Sense::default), &placer);
+        let tally = Scenario::calm(seed).check(&mut *make(seed), sense.then(IdleSense::default), &placer);
         tally.unwrap_or_else(|broken| panic!("seed {seed}: {broken}")).promised
     };
     (0..SEEDS).map(one).sum()
@@ -116,7 +116,7 @@ fn where_nothing_makes_sense() {
 fn where_things_go_wrong_it_is_said_before_a_promise_is_broken() {
     for seed in 0..SEEDS {
         let placer = || Box::new(Plain { last: seed % 2 == 1 }) as Box<dyn Placer>;
-        let kept = Scenario::rough(seed).check(&mut Order::Shortest, Some(Sense::default()), &placer);
+        let kept = Scenario::rough(seed).check(&mut Order::Shortest, Some(IdleSense::default()), &placer);
         kept.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
 }

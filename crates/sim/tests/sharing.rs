@@ -14,7 +14,7 @@ use yard_core::{Settings, Span, Time};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
 use yard_sim::record::Keep;
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 /// All jobs on the same devices, in shape 0 of the first.
 struct Together;
@@ -75,12 +75,12 @@ fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f6
     }
 }
 
-fn run(cluster: &str, jobs: &[JobSpec], pairs: Belief) -> Outcome {
+fn run(cluster: &str, jobs: &[JobSpec], pairs: Belief) -> RunOutcome {
     let jobs: Vec<_> = jobs.iter().map(|job| (Time::ZERO, job)).collect();
     run_as_they_come(cluster, &jobs, pairs)
 }
 
-fn run_as_they_come(cluster: &str, jobs: &[(Time, &JobSpec)], pairs: Belief) -> Outcome {
+fn run_as_they_come(cluster: &str, jobs: &[(Time, &JobSpec)], pairs: Belief) -> RunOutcome {
     yard_sim::run(Simulation {
         jobs,
         speeds: Speeds { pairs, ..Speeds::default() },
@@ -103,7 +103,7 @@ fn run_as_they_come(cluster: &str, jobs: &[(Time, &JobSpec)], pairs: Belief) -> 
     .expect("nothing is written that could fail")
 }
 
-fn ends(outcome: &Outcome) -> Vec<f64> {
+fn ends(outcome: &RunOutcome) -> Vec<f64> {
     outcome.record.jobs.iter().map(|job| job.end.expect("it ended").secs()).collect()
 }
 

@@ -20,7 +20,7 @@ use yard_sim::record::Keep;
 use yard_sim::throughput::Throughputs;
 use yard_sim::trace::Scaling;
 use yard_sim::workload::{Options, Workload};
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 fn profiles() -> Option<PathBuf> {
     yard_needs::shared("sia/profiles")
@@ -85,7 +85,7 @@ impl Setup {
     }
 
     /// Runs a trace to its end; returns what became of it, and every report of how a job trains.
-    fn run(&self, trace: &str) -> (Outcome, Vec<(Time, News)>) {
+    fn run(&self, trace: &str) -> (RunOutcome, Vec<(Time, News)>) {
         let (submits, workload) = self.workload(trace).unwrap();
         let jobs: Vec<(Time, &JobSpec)> = submits.into_iter().zip(&workload.specs).collect();
         let mut said = Vec::new();
@@ -118,7 +118,7 @@ impl Setup {
 }
 
 /// Seconds from the submission to the end.
-fn jct(outcome: &Outcome, job: usize) -> f64 {
+fn jct(outcome: &RunOutcome, job: usize) -> f64 {
     yard_sim::summary::jct(&outcome.record.jobs[job]).unwrap()
 }
 

@@ -7,7 +7,8 @@
 use std::time::Instant;
 
 use yard_solver::packed::{
-    Class, Group, Limits, Packed, finish_time, hand_back, makespan, max_min, water_filling,
+    JobClass, PackedGroup, PackedProblem, PackedWork, finish_time, hand_back, makespan, max_min,
+    water_filling,
 };
 use yard_solver::reference::Progress;
 
@@ -21,7 +22,7 @@ impl Random {
     }
 }
 
-fn problem(jobs: usize, models: usize, kinds: usize, random: &mut Random) -> (Packed, Vec<Vec<u32>>) {
+fn problem(jobs: usize, models: usize, kinds: usize, random: &mut Random) -> (PackedProblem, Vec<Vec<u32>>) {
     let mut members = vec![Vec::new(); models];
     (0..jobs as u32).for_each(|job| members[(random.next() * models as f64) as usize].push(job));
     let speeds: Vec<Vec<f64>> =
@@ -32,10 +33,10 @@ fn problem(jobs: usize, models: usize, kinds: usize, random: &mut Random) -> (Pa
         let mean = |model: usize| speeds[model].iter().sum::<f64>() / kinds as f64;
         let speed = |model: usize| speeds[model][kind] / mean(model);
         for one in 0..models {
-            groups.push(Group::new(kind as u32, 1.0, &[(one as u32, speed(one))]));
+            groups.push(PackedGroup::new(kind as u32, 1.0, &[(one as u32, speed(one))]));
             for two in one..models {
                 let slow = (1.1 / (busy[one] + busy[two])).min(1.0) * (0.9 + 0.1 * random.next());
-                groups.push(Group::new(
+                groups.push(PackedGroup::new(
                     kind as u32,
                     1.0,
                     &[(one as u32, slow * speed(one)), (two as u32, slow * speed(two))],
@@ -43,8 +44,9 @@ fn problem(jobs: usize, models: usize, kinds: usize, random: &mut Random) -> (Pa
             }
         }
     }
-    let classes = members.iter().map(|members| Class { jobs: members.len() as u32, weight: 1.0 }).collect();
-    (Packed { capacity: vec![(jobs / 4) as f64; kinds], classes, groups }, members)
+    let classes =
+        members.iter().map(|members| JobClass { jobs: members.len() as u32, weight: 1.0 }).collect();
+    (PackedProblem { capacity: vec![(jobs / 4) as f64; kinds], classes, groups }, members)
 }
 
 fn main() {
@@ -68,7 +70,7 @@ fn main() {
         .collect();
     let slices: Vec<&[u32]> = members.iter().map(|members| &members[..]).collect();
     println!("{jobs} jobs, {models} models, {kinds} kinds, {} groups", packed.groups.len());
-    let limits = Limits::default();
+    let limits = PackedWork::default();
     for (name, solve) in [
         ("max-min", &(|| max_min(&packed, &limits)) as &dyn Fn() -> _),
         ("water-filling", &|| water_filling(&packed, &limits)),

@@ -14,17 +14,17 @@
 
 /// Costs of rows on columns, row after row; infinite where a row cannot go.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Costs {
+pub struct CostMatrix {
     rows: usize,
     columns: usize,
     cells: Vec<f64>,
 }
 
-impl Costs {
+impl CostMatrix {
     /// Costs by a formula of row and column.
-    pub fn new(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Costs {
+    pub fn new(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> CostMatrix {
         let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-        Costs { rows, columns, cells: cells.map(|(row, column)| cost(row, column)).collect() }
+        CostMatrix { rows, columns, cells: cells.map(|(row, column)| cost(row, column)).collect() }
     }
 
     /// What a row costs on a column.
@@ -45,7 +45,7 @@ pub struct Assignment {
 }
 
 /// The cheapest assignment of as many rows as can be had. Where all costs are equal, rows fill the first columns.
-pub fn assign(costs: &Costs, room: &[usize]) -> Assignment {
+pub fn assign(costs: &CostMatrix, room: &[usize]) -> Assignment {
     assert_eq!(costs.columns, room.len(), "each column has room for some number of rows");
     let mut paths = Paths::new(costs, room);
     (0..costs.rows).for_each(|row| paths.add(row));
@@ -53,7 +53,7 @@ pub fn assign(costs: &Costs, room: &[usize]) -> Assignment {
 }
 
 struct Paths<'a> {
-    costs: &'a Costs,
+    costs: &'a CostMatrix,
     room: &'a [usize],
     /// Rows on each column, and each row's column.
     members: Vec<Vec<usize>>,
@@ -64,7 +64,7 @@ struct Paths<'a> {
 }
 
 /// One search: distances to columns, the rows that lead there, and which columns are settled.
-struct Search {
+struct PathSearch {
     distance: Vec<f64>,
     from: Vec<usize>,
     /// Columns still to be settled, in the order in which they are looked at.
@@ -72,9 +72,9 @@ struct Search {
     settled: Vec<usize>,
 }
 
-impl Search {
-    fn new(row: usize, columns: usize) -> Search {
-        Search {
+impl PathSearch {
+    fn new(row: usize, columns: usize) -> PathSearch {
+        PathSearch {
             distance: vec![f64::INFINITY; columns],
             from: vec![row; columns],
             open: (0..columns).rev().collect(),
@@ -98,7 +98,7 @@ impl Search {
 }
 
 impl<'a> Paths<'a> {
-    fn new(costs: &'a Costs, room: &'a [usize]) -> Paths<'a> {
+    fn new(costs: &'a CostMatrix, room: &'a [usize]) -> Paths<'a> {
         Paths {
             costs,
             room,
@@ -111,7 +111,7 @@ impl<'a> Paths<'a> {
 
     /// Assigns one more row, moving others where that is cheaper; leaves all as it was where it cannot.
     fn add(&mut self, row: usize) {
-        let mut search = Search::new(row, self.room.len());
+        let mut search = PathSearch::new(row, self.room.len());
         self.relax(row, 0.0, &mut search);
         while let Some(column) = search.settle(|column| self.has_room(column)) {
             if self.has_room(column) {
@@ -129,7 +129,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Looks from a row at all open columns.
-    fn relax(&self, row: usize, so_far: f64, search: &mut Search) {
+    fn relax(&self, row: usize, so_far: f64, search: &mut PathSearch) {
         for column in search.open.iter().copied() {
             // In this order of additions, so that what is equal elsewhere is equal here.
             let distance =
@@ -141,7 +141,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Moves prices so that the path costs nothing and no reduced cost falls below 0.
-    fn reprice(&mut self, row: usize, end: usize, search: &Search) {
+    fn reprice(&mut self, row: usize, end: usize, search: &PathSearch) {
         let length = search.distance[end];
         self.row_price[row] += length;
         for column in search.settled.iter().copied() {
@@ -154,7 +154,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Moves every row of the path one column on.
-    fn augment(&mut self, row: usize, end: usize, search: &Search) {
+    fn augment(&mut self, row: usize, end: usize, search: &PathSearch) {
         let mut column = end;
         loop {
             let mover = search.from[column];
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     /// The least cost over all assignments, by trying them all.
-    fn brute(costs: &Costs, room: &mut Vec<usize>, row: usize) -> f64 {
+    fn brute(costs: &CostMatrix, room: &mut Vec<usize>, row: usize) -> f64 {
         if row == costs.rows {
             return 0.0;
         }
@@ -198,13 +198,13 @@ mod tests {
         least
     }
 
-    fn table() -> impl Strategy<Value = (Costs, Vec<usize>)> {
+    fn table() -> impl Strategy<Value = (CostMatrix, Vec<usize>)> {
         (1usize..6, 1usize..5).prop_flat_map(|(rows, columns)| {
             let cell =
                 prop_oneof![6 => (0u32..20).prop_map(f64::from), 3 => -9.0..9.0f64, 1 => Just(f64::INFINITY)];
             let cells = prop::collection::vec(cell, rows * columns);
             (cells, prop::collection::vec(0usize..4, columns))
-                .prop_map(move |(cells, room)| (Costs { rows, columns, cells }, room))
+                .prop_map(move |(cells, room)| (CostMatrix { rows, columns, cells }, room))
         })
     }
 
@@ -236,14 +236,14 @@ mod tests {
             // All machines and all positions, one column each.
             let of_machine: Vec<usize> = (0..3).flat_map(|kind| vec![kind; machines[kind]]).collect();
             let n = of_machine.len();
-            let full = Costs::new(jobs, n * jobs, |job, column| {
+            let full = CostMatrix::new(jobs, n * jobs, |job, column| {
                 (column / n + 1) as f64 * seconds(job, of_machine[column % n])
             });
             // Kinds and positions, as far as a kind fills up to.
             let places: Vec<(usize, usize)> =
                 (0..3).flat_map(|kind| (1..=jobs.div_ceil(machines[kind])).map(move |at| (kind, at))).collect();
             let room: Vec<usize> = places.iter().map(|(kind, _)| machines[*kind]).collect();
-            let small = Costs::new(jobs, places.len(), |job, column| {
+            let small = CostMatrix::new(jobs, places.len(), |job, column| {
                 let (kind, position) = places[column];
                 position as f64 * seconds(job, kind)
             });
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn ties_fall_as_in_crouse() {
         let columns = |rows, columns, cost: fn(usize, usize) -> f64| {
-            let found = assign(&Costs::new(rows, columns, cost), &vec![1; columns]).columns;
+            let found = assign(&CostMatrix::new(rows, columns, cost), &vec![1; columns]).columns;
             found.into_iter().map(|column| column.unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(columns(4, 6, |_, _| 1.0), [0, 1, 2, 3]);
@@ -270,10 +270,10 @@ mod tests {
 
     #[test]
     fn a_row_that_can_go_nowhere_stays_out() {
-        let costs = Costs::new(3, 1, |row, _| if row == 1 { f64::INFINITY } else { 1.0 });
+        let costs = CostMatrix::new(3, 1, |row, _| if row == 1 { f64::INFINITY } else { 1.0 });
         assert_eq!(assign(&costs, &[2]).columns, [Some(0), None, Some(0)]);
         assert_eq!(assign(&costs, &[1]).columns, [Some(0), None, None]);
-        assert_eq!(assign(&Costs::new(0, 2, |_, _| 0.0), &[1, 1]).columns, []);
-        assert_eq!(assign(&Costs::new(2, 0, |_, _| 0.0), &[]).columns, [None, None]);
+        assert_eq!(assign(&CostMatrix::new(0, 2, |_, _| 0.0), &[1, 1]).columns, []);
+        assert_eq!(assign(&CostMatrix::new(2, 0, |_, _| 0.0), &[]).columns, [None, None]);
     }
 }

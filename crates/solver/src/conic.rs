@@ -43,21 +43,21 @@ pub enum Status {
 
 /// `constant + Σ coefficient · x[column]`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Affine {
+pub struct AffineForm {
     /// The part without variables.
     pub constant: f64,
     /// Column and coefficient; a column may come twice and then counts twice.
     pub terms: Vec<(usize, f64)>,
 }
 
-impl Affine {
+impl AffineForm {
     /// Terms without a constant.
-    pub fn of(terms: impl Into<Vec<(usize, f64)>>) -> Affine {
-        Affine { constant: 0.0, terms: terms.into() }
+    pub fn of(terms: impl Into<Vec<(usize, f64)>>) -> AffineForm {
+        AffineForm { constant: 0.0, terms: terms.into() }
     }
 
     /// The same with a constant.
-    pub fn plus(mut self, constant: f64) -> Affine {
+    pub fn plus(mut self, constant: f64) -> AffineForm {
         self.constant += constant;
         self
     }
@@ -80,9 +80,9 @@ pub enum Cone {
 
 /// A program being written.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct ConicProgram {
     cost: Vec<f64>,
-    rows: Vec<Affine>,
+    rows: Vec<AffineForm>,
     cones: Vec<(Cone, usize)>,
 }
 
@@ -102,7 +102,7 @@ pub struct Answer {
     pub iterations: u32,
 }
 
-impl Program {
+impl ConicProgram {
     /// Adds a free variable with its cost and returns its column.
     pub fn variable(&mut self, cost: f64) -> usize {
         self.cost.push(cost);
@@ -110,7 +110,7 @@ impl Program {
     }
 
     /// Demands that the expressions lie in the cone.
-    pub fn demand(&mut self, cone: Cone, rows: impl IntoIterator<Item = Affine>) {
+    pub fn demand(&mut self, cone: Cone, rows: impl IntoIterator<Item = AffineForm>) {
         let before = self.rows.len();
         self.rows.extend(rows);
         self.cones.push((cone, self.rows.len() - before));
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn the_nearest_point_of_a_disc() {
         // The smallest u + v on the unit disc lies at −1/√2 each.
-        let mut program = Program::default();
+        let mut program = ConicProgram::default();
         let (u, v) = (program.variable(1.0), program.variable(1.0));
-        let one = Affine::default().plus(1.0);
-        program.demand(Cone::SecondOrder, [one, Affine::of([(u, 1.0)]), Affine::of([(v, 1.0)])]);
+        let one = AffineForm::default().plus(1.0);
+        program.demand(Cone::SecondOrder, [one, AffineForm::of([(u, 1.0)]), AffineForm::of([(v, 1.0)])]);
         let answer = program.solve(&Accuracy::default()).unwrap();
         assert!((answer.objective + 2f64.sqrt()).abs() < 1e-7, "{answer:?}");
     }
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn a_logarithm_is_an_exponential_cone() {
         // max log w with w ≤ 5: minimise −u with u ≤ log w.
-        let mut program = Program::default();
+        let mut program = ConicProgram::default();
         let (u, w) = (program.variable(-1.0), program.variable(0.0));
-        let one = Affine::default().plus(1.0);
-        program.demand(Cone::Exponential, [Affine::of([(u, 1.0)]), one, Affine::of([(w, 1.0)])]);
-        program.demand(Cone::NotNegative, [Affine::of([(w, -1.0)]).plus(5.0)]);
+        let one = AffineForm::default().plus(1.0);
+        program.demand(Cone::Exponential, [AffineForm::of([(u, 1.0)]), one, AffineForm::of([(w, 1.0)])]);
+        program.demand(Cone::NotNegative, [AffineForm::of([(w, -1.0)]).plus(5.0)]);
         let answer = program.solve(&Accuracy::default()).unwrap();
         assert!((answer.x[u] - libm::log(5.0)).abs() < 1e-7, "{answer:?}");
         assert!((answer.dual[3] - 0.2).abs() < 1e-6, "the price of the limit is 1/w: {answer:?}");
@@ -235,33 +235,34 @@ mod tests {
 
     #[test]
     fn a_square_root_is_a_power_cone() {
-        let mut program = Program::default();
+        let mut program = ConicProgram::default();
         let (u, w) = (program.variable(0.0), program.variable(-1.0));
-        let one = Affine::default().plus(1.0);
-        program.demand(Cone::Power(0.5), [Affine::of([(u, 1.0)]), one, Affine::of([(w, 1.0)])]);
-        program.demand(Cone::NotNegative, [Affine::of([(u, -1.0)]).plus(9.0)]);
+        let one = AffineForm::default().plus(1.0);
+        program.demand(Cone::Power(0.5), [AffineForm::of([(u, 1.0)]), one, AffineForm::of([(w, 1.0)])]);
+        program.demand(Cone::NotNegative, [AffineForm::of([(u, -1.0)]).plus(9.0)]);
         assert!((program.solve(&Accuracy::default()).unwrap().x[w] - 3.0).abs() < 1e-6);
     }
 
     #[test]
     fn what_makes_no_program_is_refused_by_name() {
         let limits = Accuracy::default();
-        let mut program = Program::default();
+        let mut program = ConicProgram::default();
         program.variable(f64::NAN);
         assert_eq!(program.solve(&limits), Err(SolveError::NotANumber { what: "cost of variable", at: 0 }));
-        let mut program = Program::default();
-        program.demand(Cone::NotNegative, [Affine::of([(3, 1.0)])]);
+        let mut program = ConicProgram::default();
+        program.demand(Cone::NotNegative, [AffineForm::of([(3, 1.0)])]);
         assert_eq!(program.solve(&limits), Err(SolveError::NoSuchVariable { row: 0 }));
-        let mut program = Program::default();
-        program.demand(Cone::Exponential, [Affine::default()]);
+        let mut program = ConicProgram::default();
+        program.demand(Cone::Exponential, [AffineForm::default()]);
         assert_eq!(program.solve(&limits), Err(SolveError::ConeSize { cone: 0, size: 1 }));
     }
 
     #[test]
     fn limits_are_kept_and_said() {
-        let mut program = Program::default();
+        let mut program = ConicProgram::default();
         let u = program.variable(-1.0);
-        program.demand(Cone::NotNegative, [Affine::of([(u, -1.0)]).plus(9.0), Affine::of([(u, 1.0)])]);
+        program
+            .demand(Cone::NotNegative, [AffineForm::of([(u, -1.0)]).plus(9.0), AffineForm::of([(u, 1.0)])]);
         let one = Accuracy { iterations_max: 1, ..Accuracy::default() };
         assert_eq!(program.solve(&one), Err(SolveError::Limit));
     }

@@ -43,7 +43,7 @@ impl std::error::Error for GittinsError {}
 #[derive(Clone, Debug)]
 pub struct Gittins {
     /// The origin, then one point for each distinct sample, ascending.
-    points: Vec<Point>,
+    points: Vec<ServicePoint>,
     /// The points that can be touched from between each point and the next, nearest first.
     gaps: Vec<Range<usize>>,
     touched: Vec<usize>,
@@ -51,7 +51,7 @@ pub struct Gittins {
 
 /// The curve at a sample.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct ServicePoint {
     value: f64,
     /// Samples above it.
     above: f64,
@@ -86,7 +86,7 @@ impl Gittins {
 
 /// The slope to the point `to` from service `from`, which lies between the point `next` and the one
 /// before it. The part up to `next` is taken by itself: in the sum it could vanish.
-fn slope(points: &[Point], next: usize, from: f64, to: usize) -> f64 {
+fn slope(points: &[ServicePoint], next: usize, from: f64, to: usize) -> f64 {
     let (above, next, to) = (points[next - 1].above, points[next], points[to]);
     (above - to.above) / ((next.value - from) * above + (to.spent - next.spent))
 }
@@ -106,21 +106,21 @@ fn climb(len: usize, slope: impl Fn(usize) -> f64) -> usize {
 }
 
 /// The origin, with all samples still above it, and one point for each distinct sample.
-fn curve(samples: &[f64]) -> Vec<Point> {
+fn curve(samples: &[f64]) -> Vec<ServicePoint> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|value| *value > 0.0).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let mut last = Point { value: 0.0, above: sorted.len() as f64, spent: 0.0 };
+    let mut last = ServicePoint { value: 0.0, above: sorted.len() as f64, spent: 0.0 };
     let mut points = vec![last];
     for equal in sorted.chunk_by(|left, right| left == right) {
         let spent = last.spent + last.above * (equal[0] - last.value);
-        last = Point { value: equal[0], above: last.above - equal.len() as f64, spent };
+        last = ServicePoint { value: equal[0], above: last.above - equal.len() as f64, spent };
         points.push(last);
     }
     points
 }
 
 /// For each gap between two points, the vertices of the hull to its right that can be touched from it.
-fn candidates(points: &[Point]) -> (Vec<Range<usize>>, Vec<usize>) {
+fn candidates(points: &[ServicePoint]) -> (Vec<Range<usize>>, Vec<usize>) {
     let (mut gaps, mut touched) = (Vec::new(), Vec::new());
     let mut hull: Vec<usize> = Vec::new();
     for next in (1..points.len()).rev() {

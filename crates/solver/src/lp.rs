@@ -6,12 +6,12 @@
 //! optimal face, so a program with several best points must say in its objective which one it wants.
 //! Complexity: see there.
 
-use crate::conic::{Accuracy, Affine, Cone, Program, Status};
+use crate::conic::{Accuracy, AffineForm, Cone, ConicProgram, Status};
 use crate::error::SolveError;
 
 /// Up or down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Goal {
+pub enum LpGoal {
     /// The largest value.
     #[default]
     Maximise,
@@ -32,7 +32,7 @@ pub enum Sense {
 
 /// A variable: its value in the objective and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Column {
+pub(crate) struct LpColumn {
     pub(crate) value: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
@@ -40,7 +40,7 @@ pub(crate) struct Column {
 
 /// A row as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct LpRow {
     pub(crate) terms: Vec<(usize, f64)>,
     pub(crate) sense: Sense,
     pub(crate) right: f64,
@@ -49,9 +49,9 @@ pub(crate) struct Row {
 /// A linear program being written.
 #[derive(Clone, Debug, Default)]
 pub struct Lp {
-    goal: Goal,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Row>,
+    goal: LpGoal,
+    pub(crate) columns: Vec<LpColumn>,
+    pub(crate) rows: Vec<LpRow>,
 }
 
 /// The best point.
@@ -71,12 +71,12 @@ pub struct LpAnswer {
 
 impl Lp {
     /// An empty program.
-    pub fn new(goal: Goal) -> Lp {
+    pub fn new(goal: LpGoal) -> Lp {
         Lp { goal, ..Lp::default() }
     }
 
     /// The direction.
-    pub fn goal(&self) -> Goal {
+    pub fn goal(&self) -> LpGoal {
         self.goal
     }
 
@@ -87,18 +87,18 @@ impl Lp {
 
     /// Adds a variable with bounds, either of which may be infinite.
     pub fn bounded(&mut self, value: f64, low: f64, high: f64) -> usize {
-        self.columns.push(Column { value, low, high });
+        self.columns.push(LpColumn { value, low, high });
         self.columns.len() - 1
     }
 
     /// Adds a row and returns its place.
     pub fn row(&mut self, terms: impl Into<Vec<(usize, f64)>>, sense: Sense, right: f64) -> usize {
-        self.rows.push(Row { terms: terms.into(), sense, right });
+        self.rows.push(LpRow { terms: terms.into(), sense, right });
         self.rows.len() - 1
     }
 
     /// Replaces the objective, for a second goal on the same rows.
-    pub fn aim(&mut self, goal: Goal, value: impl Fn(usize) -> f64) {
+    pub fn aim(&mut self, goal: LpGoal, value: impl Fn(usize) -> f64) {
         self.goal = goal;
         for (at, column) in self.columns.iter_mut().enumerate() {
             column.value = value(at);
@@ -110,7 +110,7 @@ impl Lp {
         let answer = self.program().solve(accuracy)?;
         let sign = self.sign();
         // The program's multipliers say how the cost falls as the row's expression is loosened.
-        let dual = |(row, dual): (&Row, &f64)| match row.sense {
+        let dual = |(row, dual): (&LpRow, &f64)| match row.sense {
             Sense::Le | Sense::Eq => -sign * dual,
             Sense::Ge => sign * dual,
         };
@@ -125,25 +125,25 @@ impl Lp {
 
     fn sign(&self) -> f64 {
         match self.goal {
-            Goal::Maximise => -1.0,
-            Goal::Minimise => 1.0,
+            LpGoal::Maximise => -1.0,
+            LpGoal::Minimise => 1.0,
         }
     }
 
     /// Rows first and in order, one cone for each run of equal kind; then the bounds.
-    fn program(&self) -> Program {
-        let mut program = Program::default();
+    fn program(&self) -> ConicProgram {
+        let mut program = ConicProgram::default();
         for column in &self.columns {
             program.variable(self.sign() * column.value);
         }
         for run in self.rows.chunk_by(|left, right| cone(left.sense) == cone(right.sense)) {
             program.demand(cone(run[0].sense), run.iter().map(slack));
         }
-        let low = |(at, column): (usize, &Column)| {
-            (column.low > f64::NEG_INFINITY).then(|| Affine::of([(at, 1.0)]).plus(-column.low))
+        let low = |(at, column): (usize, &LpColumn)| {
+            (column.low > f64::NEG_INFINITY).then(|| AffineForm::of([(at, 1.0)]).plus(-column.low))
         };
-        let high = |(at, column): (usize, &Column)| {
-            (column.high < f64::INFINITY).then(|| Affine::of([(at, -1.0)]).plus(column.high))
+        let high = |(at, column): (usize, &LpColumn)| {
+            (column.high < f64::INFINITY).then(|| AffineForm::of([(at, -1.0)]).plus(column.high))
         };
         program.demand(Cone::NotNegative, self.columns.iter().enumerate().filter_map(low));
         program.demand(Cone::NotNegative, self.columns.iter().enumerate().filter_map(high));
@@ -159,12 +159,12 @@ fn cone(sense: Sense) -> Cone {
 }
 
 /// What is left of a row: not negative where it holds.
-fn slack(row: &Row) -> Affine {
+fn slack(row: &LpRow) -> AffineForm {
     match row.sense {
-        Sense::Ge => Affine::of(row.terms.clone()).plus(-row.right),
+        Sense::Ge => AffineForm::of(row.terms.clone()).plus(-row.right),
         Sense::Le | Sense::Eq => {
             let terms: Vec<_> = row.terms.iter().map(|(column, value)| (*column, -value)).collect();
-            Affine::of(terms).plus(row.right)
+            AffineForm::of(terms).plus(row.right)
         }
     }
 }
@@ -175,7 +175,7 @@ mod tests {
 
     /// max 3u + 2v with u + v ≤ 4, u + 3v ≤ 7, u ≤ 3: 11 at (3, 1), prices 2, 0 and 1.
     fn textbook() -> Lp {
-        let mut lp = Lp::new(Goal::Maximise);
+        let mut lp = Lp::new(LpGoal::Maximise);
         let (u, v) = (lp.variable(3.0), lp.variable(2.0));
         lp.row([(u, 1.0), (v, 1.0)], Sense::Le, 4.0);
         lp.row([(u, 1.0), (v, 3.0)], Sense::Le, 7.0);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn equalities_bounds_and_the_other_direction() {
-        let mut lp = Lp::new(Goal::Minimise);
+        let mut lp = Lp::new(LpGoal::Minimise);
         let (u, v) = (lp.bounded(1.0, -2.0, 5.0), lp.bounded(3.0, 0.5, 2.0));
         lp.row([(u, 1.0), (v, 1.0)], Sense::Eq, 4.0);
         let answer = lp.solve(&Accuracy::default()).unwrap();
@@ -207,7 +207,7 @@ mod tests {
         let mut lp = textbook();
         lp.row([(0, 1.0)], Sense::Ge, 9.0);
         assert_eq!(lp.solve(&Accuracy::default()), Err(SolveError::Infeasible));
-        let mut lp = Lp::new(Goal::Maximise);
+        let mut lp = Lp::new(LpGoal::Maximise);
         lp.variable(1.0);
         assert_eq!(lp.solve(&Accuracy::default()), Err(SolveError::Unbounded));
     }

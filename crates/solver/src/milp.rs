@@ -7,20 +7,20 @@
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, SolveOptions, Variable};
 
 use crate::error::SolveError;
-use crate::lp::{Goal, Lp, Sense};
+use crate::lp::{Lp, LpGoal, Sense};
 
 /// How long a search may go on, and how close is close enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
+pub struct BranchSearch {
     /// Nodes at most.
     pub nodes_max: u64,
     /// The relative distance from the best bound at which the search may stop.
     pub gap: f64,
 }
 
-impl Default for Search {
-    fn default() -> Search {
-        Search { nodes_max: 100_000, gap: 0.0 }
+impl Default for BranchSearch {
+    fn default() -> BranchSearch {
+        BranchSearch { nodes_max: 100_000, gap: 0.0 }
     }
 }
 
@@ -39,7 +39,7 @@ pub struct MilpAnswer {
 
 /// Solves `lp` with the variables in `whole` restricted to whole numbers. These need finite bounds that
 /// fit in 32 bits.
-pub fn solve(lp: &Lp, whole: &[usize], search: &Search) -> Result<MilpAnswer, SolveError> {
+pub fn solve(lp: &Lp, whole: &[usize], search: &BranchSearch) -> Result<MilpAnswer, SolveError> {
     let (problem, variables) = problem(lp, whole)?;
     let mut options = SolveOptions::default();
     options.node_limit = Some(search.nodes_max);
@@ -56,8 +56,8 @@ pub fn solve(lp: &Lp, whole: &[usize], search: &Search) -> Result<MilpAnswer, So
 
 fn problem(lp: &Lp, whole: &[usize]) -> Result<(Problem, Vec<Variable>), SolveError> {
     let mut problem = Problem::new(match lp.goal() {
-        Goal::Maximise => OptimizationDirection::Maximize,
-        Goal::Minimise => OptimizationDirection::Minimize,
+        LpGoal::Maximise => OptimizationDirection::Maximize,
+        LpGoal::Minimise => OptimizationDirection::Minimize,
     });
     let mut is_whole = vec![false; lp.columns.len()];
     for at in whole {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn knapsack(items: &[(u8, u8)], room: u16) -> (Lp, Vec<usize>) {
-        let mut lp = Lp::new(Goal::Maximise);
+        let mut lp = Lp::new(LpGoal::Maximise);
         let whole: Vec<usize> =
             items.iter().map(|(_, worth)| lp.bounded(f64::from(*worth), 0.0, 1.0)).collect();
         let sizes: Vec<_> = whole.iter().zip(items).map(|(at, (size, _))| (*at, f64::from(*size))).collect();
@@ -140,7 +140,7 @@ mod tests {
         #[test]
         fn a_knapsack_equals_trying_all(items in prop::collection::vec((1u8..20, 1u8..20), 1..9), room in 0u16..60) {
             let (lp, whole) = knapsack(&items, room);
-            let answer = solve(&lp, &whole, &Search::default()).unwrap();
+            let answer = solve(&lp, &whole, &BranchSearch::default()).unwrap();
             prop_assert!((answer.objective - f64::from(brute(&items, room))).abs() < 1e-6);
             prop_assert!((answer.bound - answer.objective).abs() < 1e-6);
         }
@@ -148,18 +148,18 @@ mod tests {
 
     #[test]
     fn odd_input_is_refused() {
-        let mut lp = Lp::new(Goal::Maximise);
+        let mut lp = Lp::new(LpGoal::Maximise);
         let x = lp.variable(1.0);
-        assert!(matches!(solve(&lp, &[x], &Search::default()), Err(SolveError::NotANumber { .. })));
-        assert!(matches!(solve(&lp, &[7], &Search::default()), Err(SolveError::NoSuchVariable { .. })));
+        assert!(matches!(solve(&lp, &[x], &BranchSearch::default()), Err(SolveError::NotANumber { .. })));
+        assert!(matches!(solve(&lp, &[7], &BranchSearch::default()), Err(SolveError::NoSuchVariable { .. })));
         lp.row([(9, 1.0)], Sense::Le, 1.0);
-        assert!(matches!(solve(&lp, &[], &Search::default()), Err(SolveError::NoSuchVariable { .. })));
-        let mut lp = Lp::new(Goal::Maximise);
+        assert!(matches!(solve(&lp, &[], &BranchSearch::default()), Err(SolveError::NoSuchVariable { .. })));
+        let mut lp = Lp::new(LpGoal::Maximise);
         let x = lp.bounded(1.0, 0.0, 9.0);
         lp.row([(x, 1.0)], Sense::Ge, 10.0);
-        assert_eq!(solve(&lp, &[x], &Search::default()), Err(SolveError::Infeasible));
+        assert_eq!(solve(&lp, &[x], &BranchSearch::default()), Err(SolveError::Infeasible));
         lp.rows.clear();
         lp.row([(x, f64::NAN)], Sense::Le, 10.0);
-        assert!(solve(&lp, &[x], &Search::default()).is_err());
+        assert!(solve(&lp, &[x], &BranchSearch::default()).is_err());
     }
 }

@@ -8,9 +8,9 @@
 //! `max_min`, `level`, `makespan` and `weighted_sum` are linear, `finish_time` has a second-order cone for
 //! each job, `nash` an exponential cone for each job, `water_filling` is a linear program for each level.
 
-use crate::conic::{Accuracy, Affine, Cone, Program};
+use crate::conic::{Accuracy, AffineForm, Cone, ConicProgram};
 use crate::error::SolveError;
-use crate::lp::{Goal, Lp, LpAnswer, Sense};
+use crate::lp::{Lp, LpAnswer, LpGoal, Sense};
 
 /// What jobs can run on, by columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Instance {
 }
 
 /// One way a job may run: its speed, and the devices of each kind that it takes.
-pub type Choice = (f64, Vec<(u32, f64)>);
+pub type ReferenceChoice = (f64, Vec<(u32, f64)>);
 
 /// An optimal point.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub struct Progress {
 
 impl Instance {
     /// Builds from one list of options for each job.
-    pub fn new(capacity: Vec<f64>, jobs: &[Vec<Choice>]) -> Instance {
+    pub fn new(capacity: Vec<f64>, jobs: &[Vec<ReferenceChoice>]) -> Instance {
         let mut instance = Instance { capacity, first: vec![0], ..Instance::default() };
         for (speed, uses) in jobs.iter().flatten() {
             instance.speed.push(*speed);
@@ -118,7 +118,7 @@ impl Instance {
         rows
     }
 
-    fn lp(&self, goal: Goal) -> Lp {
+    fn lp(&self, goal: LpGoal) -> Lp {
         let mut lp = Lp::new(goal);
         for _ in &self.speed {
             lp.variable(0.0);
@@ -142,7 +142,7 @@ impl Instance {
     /// max λ with Thr_j ≥ λ·weight_j and Thr_j ≥ floor_j. A weight of zero leaves a job to its floor.
     pub fn level(&self, weights: &[f64], floors: &[f64], accuracy: &Accuracy) -> Result<Shares, SolveError> {
         self.check(&[("weights", weights.len()), ("floors", floors.len())])?;
-        let mut lp = self.lp(Goal::Maximise);
+        let mut lp = self.lp(LpGoal::Maximise);
         let level = lp.variable(1.0);
         for (job, (weight, floor)) in weights.iter().zip(floors).enumerate() {
             let mut terms = self.terms(job);
@@ -168,8 +168,8 @@ impl Instance {
         if values.len() != self.speed.len() {
             return Err(SolveError::Length { what: "values", is: values.len(), wanted: self.speed.len() });
         }
-        let mut lp = self.lp(Goal::Maximise);
-        lp.aim(Goal::Maximise, |option| values[option]);
+        let mut lp = self.lp(LpGoal::Maximise);
+        lp.aim(LpGoal::Maximise, |option| values[option]);
         for (job, floor) in floors.iter().enumerate().filter(|(_, floor)| **floor > 0.0) {
             lp.row(self.terms(job), Sense::Ge, *floor);
         }
@@ -191,8 +191,11 @@ impl Instance {
         let mut program = self.program();
         for (job, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             let log = program.variable(-weight);
-            let one = Affine::default().plus(1.0);
-            program.demand(Cone::Exponential, [Affine::of([(log, 1.0)]), one, Affine::of(self.terms(job))]);
+            let one = AffineForm::default().plus(1.0);
+            program.demand(
+                Cone::Exponential,
+                [AffineForm::of([(log, 1.0)]), one, AffineForm::of(self.terms(job))],
+            );
         }
         self.conic(&program, -1.0, accuracy)
     }
@@ -212,30 +215,31 @@ impl Instance {
             sum.push((rho, 1.0));
             difference.push((rho, -1.0));
             let waited = progress.elapsed / progress.isolated;
-            let two = Affine::default().plus(2.0);
+            let two = AffineForm::default().plus(2.0);
             program.demand(
                 Cone::SecondOrder,
-                [Affine::of(sum).plus(-waited), two, Affine::of(difference).plus(waited)],
+                [AffineForm::of(sum).plus(-waited), two, AffineForm::of(difference).plus(waited)],
             );
         }
         self.conic(&program, 1.0, accuracy)
     }
 
     /// The rows as a conic program, not yet with an objective.
-    fn program(&self) -> Program {
-        let mut program = Program::default();
+    fn program(&self) -> ConicProgram {
+        let mut program = ConicProgram::default();
         for _ in &self.speed {
             program.variable(0.0);
         }
         let slack = |(terms, right): (Vec<(usize, f64)>, f64)| {
-            Affine::of(terms.into_iter().map(|(at, value)| (at, -value)).collect::<Vec<_>>()).plus(right)
+            AffineForm::of(terms.into_iter().map(|(at, value)| (at, -value)).collect::<Vec<_>>()).plus(right)
         };
         program.demand(Cone::NotNegative, self.rows().into_iter().map(slack));
-        program.demand(Cone::NotNegative, (0..self.speed.len()).map(|option| Affine::of([(option, 1.0)])));
+        program
+            .demand(Cone::NotNegative, (0..self.speed.len()).map(|option| AffineForm::of([(option, 1.0)])));
         program
     }
 
-    fn conic(&self, program: &Program, sign: f64, accuracy: &Accuracy) -> Result<Shares, SolveError> {
+    fn conic(&self, program: &ConicProgram, sign: f64, accuracy: &Accuracy) -> Result<Shares, SolveError> {
         let answer = program.solve(accuracy)?;
         let prices = answer.dual[self.jobs()..self.jobs() + self.capacity.len()].to_vec();
         Ok(Shares { x: answer.x[..self.speed.len()].to_vec(), objective: sign * answer.objective, prices })

@@ -378,7 +378,7 @@ mod tests {
 
     use super::*;
     use crate::conic::Accuracy;
-    use crate::lp::{Goal, Lp, Sense};
+    use crate::lp::{Lp, LpGoal, Sense};
 
     fn build(right: &[f64], columns: &[Vec<f64>]) -> Simplex {
         let mut simplex = Simplex::new(right.to_vec()).unwrap();
@@ -447,7 +447,7 @@ mod tests {
             let mut simplex = build(&right, &columns);
             let dual = simplex.maximise(&|at| cost[at], 10_000).unwrap();
             let x = simplex.x();
-            let mut lp = Lp::new(Goal::Maximise);
+            let mut lp = Lp::new(LpGoal::Maximise);
             columns.iter().zip(&cost).for_each(|(_, cost)| { lp.variable(*cost); });
             for (row, right) in right.iter().enumerate() {
                 let terms: Vec<_> = columns.iter().enumerate().map(|(at, column)| (at, column[row])).collect();

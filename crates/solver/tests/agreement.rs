@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use yard_solver::SolveError;
 use yard_solver::conic::Accuracy;
-use yard_solver::lp::{Goal, Lp, Sense};
-use yard_solver::market::{Finish, Limits, Market, MarketError, Solution, Weights};
+use yard_solver::lp::{Lp, LpGoal, Sense};
+use yard_solver::market::{Finish, Market, MarketError, MarketWork, Solution, Weights};
 use yard_solver::reference::Progress;
 
 /// The gap that the default limits must reach.
@@ -89,7 +89,7 @@ fn worth(market: &Market, value: &[f64], shares: &[f64]) -> f64 {
 
 /// Floors at a part of the fair level, none above what a row can reach alone.
 fn floors(case: &Case, market: &Market, part: f64) -> Vec<f64> {
-    let fair = market.max_min(&case.weight, None, &Limits::default()).unwrap().objective;
+    let fair = market.max_min(&case.weight, None, &MarketWork::default()).unwrap().objective;
     let floor = |row: usize| (part * fair * case.weight[row]).min(market.best(row));
     (0..market.rows()).map(floor).collect()
 }
@@ -106,7 +106,7 @@ proptest! {
     fn max_min(case in case(40)) {
         prop_assume!(case.weight.iter().any(|weight| *weight > 0.0));
         let market = case.market();
-        let solution = market.max_min(&case.weight, None, &Limits::default()).unwrap();
+        let solution = market.max_min(&case.weight, None, &MarketWork::default()).unwrap();
         certified(&market, &solution, solution.bound)?;
         let reached = level(&market, &case.weight, &solution.shares);
         prop_assert!((reached - solution.objective).abs() <= 1e-9 * reached, "{} of {}", reached, solution.objective);
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn most(case in case(40)) {
         let market = case.market();
-        let solution = market.most(&case.weight, None, &Limits::default()).unwrap();
+        let solution = market.most(&case.weight, None, &MarketWork::default()).unwrap();
         certified(&market, &solution, solution.bound)?;
         let reached = worth(&market, &case.weight, &solution.shares);
         prop_assert!((reached - solution.objective).abs() <= 1e-9 * reached);
@@ -136,9 +136,9 @@ proptest! {
         let market = case.market();
         let floor = floors(&case, &market, part);
         let asks = floor.iter().any(|floor| *floor > 0.0);
-        let all = if asks { market.max_min(&floor, None, &Limits::default()).unwrap().objective } else { 2.0 };
+        let all = if asks { market.max_min(&floor, None, &MarketWork::default()).unwrap().objective } else { 2.0 };
         prop_assume!(is_clear(all));
-        match market.most_above(&case.value, &floor, None, &Limits::default()).unwrap() {
+        match market.most_above(&case.value, &floor, None, &MarketWork::default()).unwrap() {
             Err(kept) => {
                 let each = case.each(&floor);
                 let reference = case.reference();
@@ -167,7 +167,7 @@ proptest! {
         let market = case.market();
         let weight: Vec<f64> = case.weight.iter().map(|weight| weight.max(0.01)).collect();
         let budget: f64 = (0..market.rows()).map(|row| weight[row] * market.count(row)).sum();
-        let solution = market.nash(&weight, None, &Limits::default()).unwrap();
+        let solution = market.nash(&weight, None, &MarketWork::default()).unwrap();
         certified(&market, &solution, budget)?;
         // Weights that add up to one: the mean logarithm.
         let each: Vec<f64> = case.each(&weight).iter().map(|weight| weight / budget).collect();
@@ -182,7 +182,7 @@ proptest! {
         let column = |of: fn(&Progress) -> f64| progress.iter().map(of).collect::<Vec<f64>>();
         let (steps, alone, elapsed) = (column(|p| p.steps), column(|p| p.isolated), column(|p| p.elapsed));
         let finish = Finish { steps: &steps, alone: &alone, elapsed: &elapsed };
-        let solution = market.finish_time(&finish, None, &Limits::default()).unwrap();
+        let solution = market.finish_time(&finish, None, &MarketWork::default()).unwrap();
         fits(&market, &solution.shares)?;
         prop_assert!(solution.bound <= solution.objective);
         let gap = (solution.objective - solution.bound) / solution.objective;
@@ -204,9 +204,9 @@ proptest! {
         prop_assume!(case.weight.iter().any(|weight| *weight > 0.0));
         let market = case.market();
         let floor = floors(&case, &market, part);
-        let all = market.max_min(&floor, None, &Limits::default()).unwrap().objective;
+        let all = market.max_min(&floor, None, &MarketWork::default()).unwrap().objective;
         prop_assume!(is_clear(all));
-        match market.best_ratio(&case.value, &case.dollars, &floor, &Limits::default()).unwrap() {
+        match market.best_ratio(&case.value, &case.dollars, &floor, &MarketWork::default()).unwrap() {
             Err(kept) => prop_assert!(all < 1.0 && (kept - all).abs() <= GAP),
             Ok(solution) => {
                 certified(&market, &solution, solution.bound)?;
@@ -226,7 +226,7 @@ proptest! {
     fn certificates((case, scale) in (case(40), prop::collection::vec(-3.0..4.0_f64, 5))) {
         prop_assume!(case.weight.iter().any(|weight| *weight > 0.0));
         let market = case.scaled(&scale).market();
-        let limits = Limits::default();
+        let limits = MarketWork::default();
         let solution = market.max_min(&case.weight, None, &limits).unwrap();
         certified(&market, &solution, solution.bound)?;
         let most = market.most(&case.value, None, &limits).unwrap();
@@ -248,7 +248,7 @@ proptest! {
     fn water_filling(case in case(6)) {
         prop_assume!(case.is_even() && !case.is_oversized());
         let market = case.market();
-        let solution = market.water_fill(&Weights::Fixed(&case.weight), None, &Limits::default()).unwrap();
+        let solution = market.water_fill(&Weights::Fixed(&case.weight), None, &MarketWork::default()).unwrap();
         certified(&market, &solution, solution.bound)?;
         // In units of the first level.
         let each: Vec<f64> = case.each(&case.weight).iter().map(|weight| weight * solution.objective).collect();
@@ -287,7 +287,7 @@ fn ratio(
     unit: f64,
     accuracy: &Accuracy,
 ) -> Result<f64, SolveError> {
-    let mut lp = Lp::new(Goal::Maximise);
+    let mut lp = Lp::new(LpGoal::Maximise);
     let row_of =
         |option: usize| (0..market.rows()).find(|row| market.options_of(*row).contains(&option)).unwrap();
     for option in 0..market.options() {
@@ -323,7 +323,7 @@ fn nobody_who_asks_for_anything_is_no_market_to_level() {
     let mut market = Market::new(vec![1.0]).unwrap();
     market.row(1.0).unwrap();
     market.option(1.0, &[(0, 1.0)]).unwrap();
-    let solution = market.max_min(&[0.0], None, &Limits::default()).unwrap();
+    let solution = market.max_min(&[0.0], None, &MarketWork::default()).unwrap();
     assert_eq!((solution.objective, solution.bound, solution.gap()), (0.0, 0.0, 0.0));
 }
 
@@ -332,6 +332,6 @@ fn a_floor_above_a_rows_best_names_the_row() {
     let mut market = Market::new(vec![1.0]).unwrap();
     market.row(1.0).unwrap();
     market.option(1.0, &[(0, 1.0)]).unwrap();
-    let refused = market.most_above(&[1.0], &[2.0], None, &Limits::default());
+    let refused = market.most_above(&[1.0], &[2.0], None, &MarketWork::default());
     assert_eq!(refused, Err(MarketError::Floor { row: 0, needs: 2.0, most: 1.0 }));
 }

@@ -5,18 +5,18 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use yard_solver::SolveError;
-use yard_solver::choice::{Choice, Limits, Selection};
-use yard_solver::lp::{Goal, Lp, Sense};
+use yard_solver::choice::{BuyerChoice, ChoiceWork, Selection};
+use yard_solver::lp::{Lp, LpGoal, Sense};
 use yard_solver::milp;
 
 /// Options as (value, devices of each of some kinds).
 type Options = Vec<(f64, Vec<(u16, u32)>)>;
 
 /// No distance is good enough.
-const EXACT: Limits = Limits { passes: 400, gap: 0.0, states: 20_000_000 };
+const EXACT: ChoiceWork = ChoiceWork { passes: 400, gap: 0.0, states: 20_000_000 };
 
-fn choice(capacity: &[u32], rows: &[Options]) -> Choice {
-    let mut choice = Choice::new(capacity.to_vec());
+fn choice(capacity: &[u32], rows: &[Options]) -> BuyerChoice {
+    let mut choice = BuyerChoice::new(capacity.to_vec());
     for row in rows {
         choice.row();
         row.iter().for_each(|(value, uses)| choice.option(*value, uses).unwrap());
@@ -59,7 +59,7 @@ fn brute(capacity: &[u32], rows: &[Options]) -> f64 {
 
 /// The optimum by branch and bound over a linear program.
 fn referee(capacity: &[u32], rows: &[Options]) -> f64 {
-    let mut lp = Lp::new(Goal::Maximise);
+    let mut lp = Lp::new(LpGoal::Maximise);
     let mut whole = Vec::new();
     let mut used: Vec<Vec<(usize, f64)>> = vec![Vec::new(); capacity.len()];
     for row in rows {
@@ -73,7 +73,7 @@ fn referee(capacity: &[u32], rows: &[Options]) -> f64 {
     for (used, there) in used.into_iter().zip(capacity) {
         lp.row(used, Sense::Le, f64::from(*there));
     }
-    milp::solve(&lp, &whole, &milp::Search::default()).unwrap().objective
+    milp::solve(&lp, &whole, &milp::BranchSearch::default()).unwrap().objective
 }
 
 fn options() -> impl Strategy<Value = Options> {
@@ -110,7 +110,7 @@ proptest! {
         prop_assert!((worth(&capacity, &rows, &solved) - best).abs() < 1e-9, "{} not {best}", solved.objective);
         prop_assert!(solved.bound >= best - 1e-9 && solved.gap() < 1e-6, "{} {best}", solved.bound);
         // With next to no work allowed it is a selection with a bound all the same.
-        let quick = choice(&capacity, &rows).solve(&Limits { passes: 2, gap: 0.0, states: 0 });
+        let quick = choice(&capacity, &rows).solve(&ChoiceWork { passes: 2, gap: 0.0, states: 0 });
         worth(&capacity, &rows, &quick);
         prop_assert!(quick.bound >= best - 1e-9 && quick.objective <= best + 1e-9);
     }
@@ -122,7 +122,7 @@ proptest! {
         states in 1u64..400,
     ) {
         let best = brute(&capacity, &rows);
-        let solved = choice(&capacity, &rows).solve(&Limits { passes: 100, gap: 0.0, states });
+        let solved = choice(&capacity, &rows).solve(&ChoiceWork { passes: 100, gap: 0.0, states });
         prop_assert!(worth(&capacity, &rows, &solved) <= best + 1e-9);
         prop_assert!(solved.bound >= best - 1e-9, "{} below {best}", solved.bound);
     }
@@ -143,7 +143,7 @@ proptest! {
 
 #[test]
 fn pinned_devices_are_taken_before_all_others() {
-    let mut choice = Choice::new(vec![4]);
+    let mut choice = BuyerChoice::new(vec![4]);
     choice.pin(0.5, &[(0, 3)]).unwrap();
     choice.row();
     choice.option(9.0, &[(0, 2)]).unwrap();
@@ -154,14 +154,14 @@ fn pinned_devices_are_taken_before_all_others() {
 
 #[test]
 fn odd_input_is_refused() {
-    let mut choice = Choice::new(vec![4]);
+    let mut choice = BuyerChoice::new(vec![4]);
     assert!(matches!(choice.option(1.0, &[(0, 1)]), Err(SolveError::NoSuchVariable { .. })));
     choice.row();
     assert!(matches!(choice.option(f64::NAN, &[(0, 1)]), Err(SolveError::NotANumber { .. })));
     assert!(matches!(choice.option(1.0, &[(1, 1)]), Err(SolveError::NoSuchVariable { .. })));
     let solved = choice.solve(&EXACT);
     assert_eq!((solved.gap(), solved.objective, solved.chosen), (0.0, 0.0, vec![None]));
-    assert_eq!(Choice::new(Vec::new()).solve(&EXACT).chosen, Vec::<Option<u32>>::new());
+    assert_eq!(BuyerChoice::new(Vec::new()).solve(&EXACT).chosen, Vec::<Option<u32>>::new());
 }
 
 /// An instance of Sia's integer program as values to be made large: what a queued job costs less what one in this
@@ -206,7 +206,7 @@ fn sias_stored_optima_are_reached() {
             );
             assert!(cost <= stored + 1e-6 && gap < 0.005, "{name} {at}");
             // Within the limits that a round has, too, the distance is proven to be below half a percent.
-            let round = choice(&capacity, &rows).solve(&Limits::default());
+            let round = choice(&capacity, &rows).solve(&ChoiceWork::default());
             let gap = (round.bound - round.objective) / (queued - round.objective);
             assert!(gap < 0.005, "{name} {at}: {gap} in a round");
         }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use yard_solver::conic::Accuracy;
-use yard_solver::lp::{Goal, Lp, Sense};
+use yard_solver::lp::{Lp, LpGoal, Sense};
 use yard_solver::packed::{
-    Class, Group, Limits, Packed, Solution, finish_time, hand_back, makespan, max_min,
+    JobClass, PackedGroup, PackedProblem, PackedSolution, PackedWork, finish_time, hand_back, makespan,
+    max_min,
 };
 use yard_solver::reference::{Instance, Progress};
 
@@ -72,14 +73,14 @@ fn unpacked(table: &Table, jobs: &Jobs) -> Instance {
 }
 
 /// Classes by model, with all pairs; also whose jobs they are. Speeds are divided by `norm`.
-fn packed(table: &Table, jobs: &Jobs, norm: impl Fn(&str) -> f64) -> (Packed, Vec<Vec<u32>>) {
+fn packed(table: &Table, jobs: &Jobs, norm: impl Fn(&str) -> f64) -> (PackedProblem, Vec<Vec<u32>>) {
     let mut classes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     jobs.models.iter().enumerate().for_each(|(at, model)| classes.entry(model).or_default().push(at as u32));
     let names: Vec<&str> = classes.keys().copied().collect();
     let mut groups = Vec::new();
     for (kind, kind_name) in KINDS.iter().enumerate() {
         for (one, first) in names.iter().enumerate() {
-            groups.push(Group::new(
+            groups.push(PackedGroup::new(
                 kind as u32,
                 1.0,
                 &[(one as u32, table.alone(kind_name, first) / norm(first))],
@@ -87,13 +88,13 @@ fn packed(table: &Table, jobs: &Jobs, norm: impl Fn(&str) -> f64) -> (Packed, Ve
             for (two, second) in names.iter().enumerate().skip(one) {
                 let speeds = table.pair(kind_name, first, second);
                 let roles = [(one as u32, speeds.0 / norm(first)), (two as u32, speeds.1 / norm(second))];
-                groups.push(Group::new(kind as u32, 1.0, &roles));
+                groups.push(PackedGroup::new(kind as u32, 1.0, &roles));
             }
         }
     }
     let members: Vec<Vec<u32>> = classes.into_values().collect();
-    let classes = members.iter().map(|jobs| Class { jobs: jobs.len() as u32, weight: 1.0 }).collect();
-    (Packed { capacity: jobs.capacity.clone(), classes, groups }, members)
+    let classes = members.iter().map(|jobs| JobClass { jobs: jobs.len() as u32, weight: 1.0 }).collect();
+    (PackedProblem { capacity: jobs.capacity.clone(), classes, groups }, members)
 }
 
 fn progress(instance: &Instance, jobs: &Jobs) -> Vec<Progress> {
@@ -139,7 +140,7 @@ fn packed_objectives_over_classes() {
     for (size, instance) in instances.as_object().unwrap() {
         let jobs = jobs(instance);
         let (packed, members) = packed(&table, &jobs, |model| mean(&table, &jobs.capacity, model));
-        let solution = max_min(&packed, &Limits::default()).unwrap();
+        let solution = max_min(&packed, &PackedWork::default()).unwrap();
         // The largest has no stored value: the notes' 1.11091289 is of the authors' own 2048 jobs, not of these.
         let wanted =
             jobs.objective["max_min_fairness_packed"].as_f64().unwrap_or_else(|| by_clarabel(&packed));
@@ -150,25 +151,26 @@ fn packed_objectives_over_classes() {
 }
 
 /// The same program by the general solver.
-fn by_clarabel(packed: &Packed) -> f64 {
-    let mut lp = Lp::new(Goal::Maximise);
+fn by_clarabel(packed: &PackedProblem) -> f64 {
+    let mut lp = Lp::new(LpGoal::Maximise);
     for _ in &packed.groups {
         lp.variable(0.0);
     }
     let level = lp.variable(1.0);
-    let columns = |of: &dyn Fn(&Group) -> f64| {
+    let columns = |of: &dyn Fn(&PackedGroup) -> f64| {
         let terms = packed.groups.iter().map(of).enumerate().filter(|(_, value)| *value != 0.0);
         terms.collect::<Vec<_>>()
     };
     for (kind, capacity) in packed.capacity.iter().enumerate() {
-        let used = |group: &Group| f64::from(u8::from(group.uses[0].kind as usize == kind));
+        let used = |group: &PackedGroup| f64::from(u8::from(group.uses[0].kind as usize == kind));
         lp.row(columns(&used), Sense::Le, *capacity);
     }
     for (class, about) in packed.classes.iter().enumerate() {
-        let own =
-            |group: &Group| group.roles.iter().filter(|role| role.class as usize == class).count() as f64;
+        let own = |group: &PackedGroup| {
+            group.roles.iter().filter(|role| role.class as usize == class).count() as f64
+        };
         lp.row(columns(&own), Sense::Le, f64::from(about.jobs));
-        let speed = |group: &Group| {
+        let speed = |group: &PackedGroup| {
             group.roles.iter().filter(|role| role.class as usize == class).map(|role| role.speed).sum()
         };
         let mut terms = columns(&speed);
@@ -179,7 +181,7 @@ fn by_clarabel(packed: &Packed) -> f64 {
 }
 
 /// Hands back and checks every job's level.
-fn kept(packed: &Packed, solution: &Solution, members: &[Vec<u32>], jobs: usize) {
+fn kept(packed: &PackedProblem, solution: &PackedSolution, members: &[Vec<u32>], jobs: usize) {
     let slices: Vec<&[u32]> = members.iter().map(|members| &members[..]).collect();
     let shares = hand_back(packed, solution, &slices).unwrap();
     assert!(shares.len() <= 3 * jobs + 200, "{} shares for {jobs} jobs", shares.len());
@@ -213,16 +215,16 @@ fn finish_times_over_classes() {
         alone.groups.retain(|group| group.roles.len() == 1);
         let lists: Vec<Vec<Progress>> =
             members.iter().map(|jobs| jobs.iter().map(|job| all[*job as usize]).collect()).collect();
-        let solution = finish_time(&alone, &lists, &Limits::default()).unwrap();
+        let solution = finish_time(&alone, &lists, &PackedWork::default()).unwrap();
         assert!(near(solution.objective, wanted, 1e-5), "{size}: {} {wanted}", solution.objective);
         assert!(solution.gap() < 1e-7, "{size}: {}", solution.gap());
-        let packed = finish_time(&with, &lists, &Limits::default()).unwrap();
+        let packed = finish_time(&with, &lists, &PackedWork::default()).unwrap();
         assert!(packed.objective < solution.objective && packed.gap() < 1e-7, "{size}: {packed:?}");
     }
 }
 
 /// One class for each job and a group for each row of the case's table; speeds as given.
-fn case(case: &Value, norm: impl Fn(usize) -> f64) -> Packed {
+fn case(case: &Value, norm: impl Fn(usize) -> f64) -> PackedProblem {
     let capacity: Vec<f64> = KINDS.iter().map(|kind| case["cluster"][kind].as_f64().unwrap()).collect();
     let jobs = case["scale_factors"].as_object().unwrap().len();
     let mut groups = Vec::new();
@@ -234,14 +236,14 @@ fn case(case: &Value, norm: impl Fn(usize) -> f64) -> Packed {
                 let speed = if members.len() == 1 { &speeds[name] } else { &speeds[name][at] };
                 (*job as u32, speed.as_f64().unwrap() / norm(*job))
             };
-            groups.push(Group::new(
+            groups.push(PackedGroup::new(
                 kind as u32,
                 1.0,
                 &members.iter().enumerate().map(role).collect::<Vec<_>>(),
             ));
         }
     }
-    Packed { capacity, classes: vec![Class { jobs: 1, weight: 1.0 }; jobs], groups }
+    PackedProblem { capacity, classes: vec![JobClass { jobs: 1, weight: 1.0 }; jobs], groups }
 }
 
 fn speed_alone(case: &Value, job: usize, share: impl Fn(f64) -> f64) -> f64 {
@@ -264,7 +266,7 @@ fn packed_cases() {
         match about["policy"].as_str().unwrap() {
             "max_min_fairness_packed" => {
                 let mean = |job| speed_alone(about, job, |of_kind| of_kind / devices);
-                let solution = max_min(&case(about, mean), &Limits::default()).unwrap();
+                let solution = max_min(&case(about, mean), &PackedWork::default()).unwrap();
                 assert!(
                     near(solution.objective, wanted.unwrap(), 1e-6),
                     "{}: {wanted:?}",
@@ -277,7 +279,7 @@ fn packed_cases() {
                 let job =
                     |job| Progress { steps: steps(job), isolated: steps(job) / alone(job), elapsed: 0.0 };
                 let jobs: Vec<Vec<Progress>> = (0..n).map(|at| vec![job(at)]).collect();
-                let solution = finish_time(&case(about, |_| 1.0), &jobs, &Limits::default()).unwrap();
+                let solution = finish_time(&case(about, |_| 1.0), &jobs, &PackedWork::default()).unwrap();
                 assert!(
                     near(solution.objective, wanted.unwrap(), 1e-6),
                     "{}: {wanted:?}",
@@ -286,7 +288,7 @@ fn packed_cases() {
             }
             "min_total_duration_packed" => {
                 let needs: Vec<Vec<f64>> = (0..n).map(|job| vec![steps(job)]).collect();
-                let solution = makespan(&case(about, |_| 1.0), &needs, &Limits::default()).unwrap();
+                let solution = makespan(&case(about, |_| 1.0), &needs, &PackedWork::default()).unwrap();
                 // The original stops within five per cent, so its point bounds ours from one side.
                 let theirs = |job: usize| {
                     steps(job) / about["effective_throughput"][job.to_string()].as_f64().unwrap()

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::Value;
-use yard_solver::market::{Finish, Limits, Market, Weights};
+use yard_solver::market::{Finish, Market, MarketWork, Weights};
 
 /// To the last digits: these markets are tiny.
-const EXACT: Limits = Limits { passes: 1_000, gap: 1e-13 };
+const EXACT: MarketWork = MarketWork { passes: 1_000, gap: 1e-13 };
 
 fn read(name: &str) -> Option<Value> {
     let text = yard_needs::shared_text(&format!("gavel/{name}"))?;
@@ -129,7 +129,7 @@ fn stored_optima_of_max_min() {
     for (jobs, stored) in stored().into_iter().flatten() {
         let market = market(&stored.capacity, &stored.speeds);
         let weight: Vec<f64> = stored.speeds.iter().map(|row| mean(&stored.capacity, row)).collect();
-        let solution = market.max_min(&weight, None, &Limits::default()).unwrap();
+        let solution = market.max_min(&weight, None, &MarketWork::default()).unwrap();
         let wanted = stored.objective["max_min_fairness_perf"].as_f64().unwrap();
         println!(
             "{jobs} jobs: {} (stored {wanted}), gap {:e}, {} passes",
@@ -140,7 +140,7 @@ fn stored_optima_of_max_min() {
         close(solution.objective, wanted, 1e-5);
         assert!(solution.gap() <= 1e-6, "{jobs} jobs: gap {}", solution.gap());
         assert!(solution.bound >= wanted * (1.0 - 1e-6));
-        let filled = market.water_fill(&Weights::Fixed(&weight), None, &Limits::default()).unwrap();
+        let filled = market.water_fill(&Weights::Fixed(&weight), None, &MarketWork::default()).unwrap();
         close(filled.objective, wanted, 1e-5);
     }
 }
@@ -159,7 +159,7 @@ fn stored_optima_of_finish_time() {
             stored.speeds.iter().zip(&stored.steps).map(|(row, steps)| steps / even(row)).collect();
         let elapsed = vec![0.0; stored.steps.len()];
         let finish = Finish { steps: &stored.steps, alone: &alone, elapsed: &elapsed };
-        let solution = market.finish_time(&finish, None, &Limits::default()).unwrap();
+        let solution = market.finish_time(&finish, None, &MarketWork::default()).unwrap();
         println!(
             "{jobs} jobs: {} (stored {wanted}), gap {:e}, {} passes",
             solution.objective,

@@ -4,19 +4,19 @@
 
 use proptest::prelude::*;
 use yard_solver::conic::Accuracy;
-use yard_solver::lp::{Goal, Lp, Sense};
+use yard_solver::lp::{Lp, LpGoal, Sense};
 use yard_solver::packed::{
-    Class, Group, JobGroup, Limits, Needs, Packed, PackedError, Role, Solution, finish_time, hand_back,
-    makespan, max_min, water_filling, weighted_sum,
+    JobClass, JobGroup, Needs, PackedError, PackedGroup, PackedProblem, PackedSolution, PackedWork, Role,
+    finish_time, hand_back, makespan, max_min, water_filling, weighted_sum,
 };
 use yard_solver::reference::{Instance, Progress};
 
 /// Every job a class of its own, and every way to fill a group's roles with distinct jobs.
-fn one_by_one(packed: &Packed) -> Packed {
+fn one_by_one(packed: &PackedProblem) -> PackedProblem {
     let mut firsts = vec![0u32];
     let mut classes = Vec::new();
     for class in &packed.classes {
-        classes.extend(vec![Class { jobs: 1, ..*class }; class.jobs as usize]);
+        classes.extend(vec![JobClass { jobs: 1, ..*class }; class.jobs as usize]);
         firsts.push(classes.len() as u32);
     }
     let mut groups = Vec::new();
@@ -38,27 +38,28 @@ fn one_by_one(packed: &Packed) -> Packed {
             };
             filled = filled.into_iter().flat_map(more).collect();
         }
-        groups
-            .extend(filled.into_iter().map(|roles| Group { roles: roles.into(), uses: group.uses.clone() }));
+        groups.extend(
+            filled.into_iter().map(|roles| PackedGroup { roles: roles.into(), uses: group.uses.clone() }),
+        );
     }
-    Packed { capacity: packed.capacity.clone(), classes, groups }
+    PackedProblem { capacity: packed.capacity.clone(), classes, groups }
 }
 
 /// The rows of the problem for clarabel; the level, if any, is the last column.
-fn lp(packed: &Packed, floor: impl Fn(usize) -> f64, level: bool) -> Lp {
-    let mut lp = Lp::new(Goal::Maximise);
+fn lp(packed: &PackedProblem, floor: impl Fn(usize) -> f64, level: bool) -> Lp {
+    let mut lp = Lp::new(LpGoal::Maximise);
     packed.groups.iter().for_each(|_| {
         lp.variable(0.0);
     });
     let column = lp.variable(f64::from(u8::from(level)));
     for (kind, capacity) in packed.capacity.iter().enumerate() {
-        let used = |group: &Group| {
+        let used = |group: &PackedGroup| {
             group.uses.iter().filter(|u| u.kind as usize == kind).map(|u| u.devices).sum::<f64>()
         };
         lp.row(packed.groups.iter().map(used).enumerate().collect::<Vec<_>>(), Sense::Le, *capacity);
     }
     for (at, class) in packed.classes.iter().enumerate() {
-        let of = |group: &Group, value: fn(&Role) -> f64| {
+        let of = |group: &PackedGroup, value: fn(&Role) -> f64| {
             group.roles.iter().filter(|role| role.class as usize == at).map(value).sum::<f64>()
         };
         let time: Vec<_> = packed.groups.iter().map(|group| of(group, |_| 1.0)).enumerate().collect();
@@ -72,7 +73,7 @@ fn lp(packed: &Packed, floor: impl Fn(usize) -> f64, level: bool) -> Lp {
 }
 
 /// Without the groups that want more jobs of a class than there are.
-fn runnable(packed: &Packed) -> Packed {
+fn runnable(packed: &PackedProblem) -> PackedProblem {
     let mut packed = packed.clone();
     let classes = packed.classes.clone();
     packed.groups.retain(|group| {
@@ -83,9 +84,9 @@ fn runnable(packed: &Packed) -> Packed {
 }
 
 /// Names for the jobs: 0, 1, 2 … through the classes.
-fn names(packed: &Packed) -> Vec<Vec<u32>> {
+fn names(packed: &PackedProblem) -> Vec<Vec<u32>> {
     let mut next = 0;
-    let mut of = |class: &Class| {
+    let mut of = |class: &JobClass| {
         next += class.jobs;
         (next - class.jobs..next).collect()
     };
@@ -93,7 +94,7 @@ fn names(packed: &Packed) -> Vec<Vec<u32>> {
 }
 
 /// What each job gets, after checking that devices and time are kept and nobody meets oneself.
-fn speeds(packed: &Packed, shares: &[JobGroup]) -> Vec<f64> {
+fn speeds(packed: &PackedProblem, shares: &[JobGroup]) -> Vec<f64> {
     let jobs = packed.classes.iter().map(|class| class.jobs as usize).sum();
     let class_of: Vec<usize> =
         packed.classes.iter().enumerate().flat_map(|(at, class)| vec![at; class.jobs as usize]).collect();
@@ -120,7 +121,7 @@ fn speeds(packed: &Packed, shares: &[JobGroup]) -> Vec<f64> {
     speeds
 }
 
-fn given(packed: &Packed, solution: &Solution) -> Vec<f64> {
+fn given(packed: &PackedProblem, solution: &PackedSolution) -> Vec<f64> {
     let names = names(packed);
     let members: Vec<&[u32]> = names.iter().map(|names| &names[..]).collect();
     let shares = hand_back(packed, solution, &members).unwrap();
@@ -131,7 +132,7 @@ fn given(packed: &Packed, solution: &Solution) -> Vec<f64> {
 }
 
 /// A few classes; whole-number speeds now and then, for ties; zero speeds; a kind that nobody has.
-fn problem(own: bool) -> impl Strategy<Value = Packed> {
+fn problem(own: bool) -> impl Strategy<Value = PackedProblem> {
     let speed = || prop_oneof![6 => 0.05..2.0f64, 2 => Just(1.0), 1 => Just(0.0)];
     let weight = prop_oneof![4 => 0.2..3.0f64, 3 => Just(1.0), 1 => Just(1e-3), 1 => Just(1e3)];
     let class = (1u32..5, weight, prop_oneof![3 => Just(1.0), 1 => Just(2.0)]);
@@ -144,7 +145,7 @@ fn problem(own: bool) -> impl Strategy<Value = Packed> {
         for kind in 0..capacity.len() as u32 {
             for (at, class) in classes.iter().enumerate() {
                 let alone = |class: usize| speeds[class][kind as usize].0;
-                groups.push(Group::new(kind, class.2, &[(at as u32, alone(at))]));
+                groups.push(PackedGroup::new(kind, class.2, &[(at as u32, alone(at))]));
                 for (other, size) in
                     classes.iter().enumerate().skip(at).map(|(other, class)| (other, class.2))
                 {
@@ -153,7 +154,7 @@ fn problem(own: bool) -> impl Strategy<Value = Packed> {
                     }
                     let (slow, fast) = (speeds[at][kind as usize].2, speeds[other][kind as usize].1.min(1.0));
                     let pair = [(at as u32, alone(at) * slow.min(1.0)), (other as u32, alone(other) * fast)];
-                    groups.push(Group::new(kind, size, &pair));
+                    groups.push(PackedGroup::new(kind, size, &pair));
                 }
             }
         }
@@ -162,17 +163,17 @@ fn problem(own: bool) -> impl Strategy<Value = Packed> {
             let distinct = one != two && two != three && one != three;
             if list.iter().all(|at| *at < classes.len()) && kind < capacity.len() && (own || distinct) {
                 let role = |at: &usize| (*at as u32, speeds[*at][kind].0 * slow);
-                groups.push(Group::new(kind as u32, 1.0, &list.iter().map(role).collect::<Vec<_>>()));
+                groups.push(PackedGroup::new(kind as u32, 1.0, &list.iter().map(role).collect::<Vec<_>>()));
             }
         }
         let classes =
-            classes.iter().map(|(jobs, weight, _)| Class { jobs: *jobs, weight: *weight }).collect();
-        Packed { capacity, classes, groups }
+            classes.iter().map(|(jobs, weight, _)| JobClass { jobs: *jobs, weight: *weight }).collect();
+        PackedProblem { capacity, classes, groups }
     })
 }
 
 /// Classes that can run nowhere are left out of the fairness: give them no weight for the referee.
-fn without(packed: &Packed, unmet: &[u32]) -> Packed {
+fn without(packed: &PackedProblem, unmet: &[u32]) -> PackedProblem {
     let mut packed = packed.clone();
     unmet.iter().for_each(|class| packed.classes[*class as usize].weight = 0.0);
     packed
@@ -187,7 +188,7 @@ proptest! {
 
     #[test]
     fn max_min_over_classes_is_max_min_over_jobs(packed in problem(true)) {
-        let solution = match max_min(&packed, &Limits::default()) {
+        let solution = match max_min(&packed, &PackedWork::default()) {
             Err(PackedError::Nobody) => return Ok(()),
             solution => solution.unwrap(),
         };
@@ -210,7 +211,7 @@ proptest! {
         // class is a million times heavier than another: coarse speeds and near weights only.
         packed.groups.iter_mut().flat_map(|g| &mut g.roles).for_each(|role| role.speed = (role.speed * 16.0).round() / 16.0);
         packed.classes.iter_mut().for_each(|class| class.weight = class.weight.clamp(0.2, 3.0));
-        let Ok(solution) = max_min(&packed, &Limits::default()) else { return Ok(()) };
+        let Ok(solution) = max_min(&packed, &PackedWork::default()) else { return Ok(()) };
         let floor = |class: usize| match solution.unmet.contains(&(class as u32)) {
             true => 0.0,
             false => packed.classes[class].weight * solution.objective * (1.0 - 1e-7),
@@ -219,7 +220,7 @@ proptest! {
         let mut unweighted = packed.clone();
         unweighted.classes.iter_mut().for_each(|class| class.weight = 0.0);
         let mut referee = lp(&unweighted, floor, false);
-        referee.aim(Goal::Maximise, total);
+        referee.aim(LpGoal::Maximise, total);
         let referee = referee.solve(&Accuracy::default()).unwrap();
         let reached: f64 = solution.time.iter().enumerate().map(|(group, time)| time * total(group)).sum();
         prop_assert!(reached >= referee.objective * (1.0 - 1e-4) - 1e-6, "{reached} of {}", referee.objective);
@@ -227,8 +228,8 @@ proptest! {
 
     #[test]
     fn water_rises_alike_over_classes_and_over_jobs(packed in problem(true)) {
-        let Ok(solution) = water_filling(&packed, &Limits::default()) else { return Ok(()) };
-        let jobs = water_filling(&one_by_one(&packed), &Limits::default()).unwrap();
+        let Ok(solution) = water_filling(&packed, &PackedWork::default()) else { return Ok(()) };
+        let jobs = water_filling(&one_by_one(&packed), &PackedWork::default()).unwrap();
         let expanded = packed.classes.iter().zip(&solution.levels).flat_map(|(c, level)| vec![(c.weight, *level); c.jobs as usize]);
         for ((weight, level), job) in expanded.zip(&jobs.levels) {
             prop_assert!((level - job).abs() <= 1e-6 * level.max(1.0 / weight), "{level} {job}");
@@ -242,7 +243,7 @@ proptest! {
         packed.groups.retain(|group| group.roles.len() == 1);
         // Weights within what the reference, with its tolerances, can tell apart.
         packed.classes.iter_mut().for_each(|class| class.weight = class.weight.clamp(0.2, 3.0));
-        let Ok(solution) = water_filling(&packed, &Limits::default()) else { return Ok(()) };
+        let Ok(solution) = water_filling(&packed, &PackedWork::default()) else { return Ok(()) };
         let jobs = one_by_one(&without(&packed, &solution.unmet));
         let options = |class: usize| {
             let own = jobs.groups.iter().filter(move |group| group.roles[0].class as usize == class);
@@ -267,15 +268,15 @@ proptest! {
         let floors = &floors[..packed.classes.len()];
         let packed = runnable(&packed);
         // What a group is worth grows with its speeds: one that does not move is never run.
-        let speed = |group: &Group| group.roles.iter().map(|role| role.speed).sum::<f64>();
+        let speed = |group: &PackedGroup| group.roles.iter().map(|role| role.speed).sum::<f64>();
         let values: Vec<f64> = packed.groups.iter().zip(values.iter().cycle()).map(|(g, value)| value * speed(g)).collect();
-        let solution = weighted_sum(&packed, &values, floors, &Limits::default()).unwrap();
+        let solution = weighted_sum(&packed, &values, floors, &PackedWork::default()).unwrap();
         let kept = |class: usize| if solution.unmet.contains(&(class as u32)) { 0.0 } else { floors[class] };
         let mut unweighted = packed.clone();
         unweighted.classes.iter_mut().for_each(|class| class.weight = 0.0);
         let with = |floor: &dyn Fn(usize) -> f64| {
             let mut lp = lp(&unweighted, floor, false);
-            lp.aim(Goal::Maximise, |at| values.get(at).copied().unwrap_or(0.0));
+            lp.aim(LpGoal::Maximise, |at| values.get(at).copied().unwrap_or(0.0));
             lp.solve(&Accuracy::default())
         };
         let enough = |floor: f64| (floor - 1e-7).max(0.0);
@@ -292,11 +293,11 @@ proptest! {
     #[test]
     fn different_needs_without_own_pairs_are_exact(packed in problem(false), seed in prop::collection::vec(0.1..9.0f64, 16)) {
         let steps = needs(&packed, &seed);
-        let Ok(solution) = makespan(&packed, &steps, &Limits::default()) else { return Ok(()) };
+        let Ok(solution) = makespan(&packed, &steps, &PackedWork::default()) else { return Ok(()) };
         prop_assert!(solution.bound <= solution.objective * (1.0 + 1e-12) && solution.gap() < 1e-8, "{solution:?}");
         let jobs = one_by_one(&packed);
         let flat: Vec<Vec<f64>> = steps.iter().flatten().map(|steps| vec![*steps]).collect();
-        let direct = makespan(&jobs, &flat, &Limits::default()).unwrap();
+        let direct = makespan(&jobs, &flat, &PackedWork::default()).unwrap();
         prop_assert!((solution.objective / direct.objective - 1.0).abs() < 1e-7, "{} {}", solution.objective, direct.objective);
         let mut weighted = without(&jobs, &direct.unmet);
         let referee = weighted.classes.iter_mut().zip(&flat).filter(|(class, _)| class.weight > 0.0);
@@ -312,9 +313,9 @@ proptest! {
     #[test]
     fn different_needs_with_own_pairs_keep_a_true_bound(packed in problem(true), seed in prop::collection::vec(0.1..9.0f64, 16)) {
         let steps = needs(&packed, &seed);
-        let Ok(solution) = makespan(&packed, &steps, &Limits::default()) else { return Ok(()) };
+        let Ok(solution) = makespan(&packed, &steps, &PackedWork::default()) else { return Ok(()) };
         let flat: Vec<Vec<f64>> = steps.iter().flatten().map(|steps| vec![*steps]).collect();
-        let direct = makespan(&one_by_one(&packed), &flat, &Limits::default()).unwrap();
+        let direct = makespan(&one_by_one(&packed), &flat, &PackedWork::default()).unwrap();
         prop_assert!(solution.bound <= direct.objective * (1.0 + 1e-8), "{} {}", solution.bound, direct.objective);
         given(&packed, &solution);
     }
@@ -329,7 +330,7 @@ proptest! {
         let mut next = seed.iter().cycle();
         let mut job = || next.next().map(|(steps, isolated, elapsed)| Progress { steps: *steps, isolated: *isolated, elapsed: *elapsed }).unwrap();
         let jobs: Vec<Vec<Progress>> = packed.classes.iter().map(|class| (0..class.jobs).map(|_| job()).collect()).collect();
-        let Ok(solution) = finish_time(&packed, &jobs, &Limits::default()) else { return Ok(()) };
+        let Ok(solution) = finish_time(&packed, &jobs, &PackedWork::default()) else { return Ok(()) };
         if !solution.unmet.is_empty() { return Ok(()) }
         prop_assert!(solution.bound <= solution.objective && solution.gap() < 1e-7, "{solution:?}");
         let singles = one_by_one(&packed);
@@ -349,11 +350,11 @@ proptest! {
     }
 }
 
-fn class_of(packed: &Packed) -> Vec<u32> {
+fn class_of(packed: &PackedProblem) -> Vec<u32> {
     packed.classes.iter().enumerate().flat_map(|(at, class)| vec![at as u32; class.jobs as usize]).collect()
 }
 
-fn needs(packed: &Packed, seed: &[f64]) -> Vec<Vec<f64>> {
+fn needs(packed: &PackedProblem, seed: &[f64]) -> Vec<Vec<f64>> {
     let mut next = seed.iter().cycle().copied();
     packed.classes.iter().map(|class| next.by_ref().take(class.jobs as usize).collect()).collect()
 }
@@ -366,12 +367,12 @@ fn free_pairs_make_one_and_a_half() {
     for kind in 0..3 {
         let (one, two) = (one[kind] / (3.5 / 3.0), two[kind] / 2.0);
         for roles in [&[(0, one)][..], &[(1, two)], &[(0, one), (1, two)]] {
-            groups.push(Group::new(kind as u32, 1.0, roles));
+            groups.push(PackedGroup::new(kind as u32, 1.0, roles));
         }
     }
-    let classes = vec![Class { jobs: 1, weight: 1.0 }; 2];
-    let packed = Packed { capacity: vec![1.0; 3], classes, groups };
-    let solution = max_min(&packed, &Limits::default()).unwrap();
+    let classes = vec![JobClass { jobs: 1, weight: 1.0 }; 2];
+    let packed = PackedProblem { capacity: vec![1.0; 3], classes, groups };
+    let solution = max_min(&packed, &PackedWork::default()).unwrap();
     assert!((solution.objective - 1.5).abs() < 1e-9, "{solution:?}");
     assert!(solution.gap() < 1e-9);
     assert_eq!(solution.needs, Needs::Equal);
@@ -379,13 +380,13 @@ fn free_pairs_make_one_and_a_half() {
 
 #[test]
 fn mistakes_are_named() {
-    let good = Packed {
+    let good = PackedProblem {
         capacity: vec![1.0],
-        classes: vec![Class { jobs: 2, weight: 1.0 }],
-        groups: vec![Group::new(0, 1.0, &[(0, 1.0)])],
+        classes: vec![JobClass { jobs: 2, weight: 1.0 }],
+        groups: vec![PackedGroup::new(0, 1.0, &[(0, 1.0)])],
     };
-    let limits = Limits::default();
-    let with = |change: &dyn Fn(&mut Packed)| {
+    let limits = PackedWork::default();
+    let with = |change: &dyn Fn(&mut PackedProblem)| {
         let mut packed = good.clone();
         change(&mut packed);
         max_min(&packed, &limits).unwrap_err().to_string()
@@ -409,14 +410,14 @@ fn mistakes_are_named() {
 
 #[test]
 fn weights_over_twelve_orders_are_kept_apart() {
-    let class = |weight| Class { jobs: 3, weight };
-    let group = |class| Group::new(0, 1.0, &[(class, 1.0)]);
-    let packed = Packed {
+    let class = |weight| JobClass { jobs: 3, weight };
+    let group = |class| PackedGroup::new(0, 1.0, &[(class, 1.0)]);
+    let packed = PackedProblem {
         capacity: vec![2.0],
         classes: vec![class(1e-6), class(1.0), class(1e6)],
         groups: vec![group(0), group(1), group(2)],
     };
-    let solution = max_min(&packed, &Limits::default()).unwrap();
+    let solution = max_min(&packed, &PackedWork::default()).unwrap();
     let exact = 2.0 / (3.0 * (1e6 + 1.0 + 1e-6));
     assert!((solution.objective / exact - 1.0).abs() < 1e-6, "{solution:?}");
     assert!(solution.gap() < 1e-6, "{solution:?}");

@@ -43,7 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Why there is no answer to use.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ApiFailure {
     /// How the server refused; none where it did not answer.
     pub(crate) status: Option<u16>,
     /// Whether the request never got as far as the server.
@@ -53,23 +53,23 @@ pub(crate) struct Failure {
     message: String,
 }
 
-impl Failure {
+impl ApiFailure {
     /// Whether it may go better in a moment: nobody answered, or the server said so.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self.status, None | Some(429 | 502 | 503 | 504))
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ApiFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ApiFailure {}
 
 /// The answer to a request.
-pub(crate) type Answer<T> = Result<T, Failure>;
+pub(crate) type Answer<T> = Result<T, ApiFailure>;
 
 /// Which job is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Client {
         let mut answer = self.post(path, body);
         for _ in 0..RETRIES.len() {
             match &answer {
-                Err(Failure { wait: Some(wait), .. }) if *wait <= PAUSE_MAX => std::thread::sleep(*wait),
+                Err(ApiFailure { wait: Some(wait), .. }) if *wait <= PAUSE_MAX => std::thread::sleep(*wait),
                 _ => break,
             }
             answer = self.post(path, body);
@@ -195,7 +195,7 @@ impl Client {
         for pause in RETRIES {
             match &answer {
                 Err(failure) if failure.status.is_none() => std::thread::sleep(pause),
-                Err(Failure { wait: Some(wait), .. }) if *wait <= WAIT_MAX => std::thread::sleep(*wait),
+                Err(ApiFailure { wait: Some(wait), .. }) if *wait <= WAIT_MAX => std::thread::sleep(*wait),
                 _ => break,
             }
             answer = send();
@@ -226,7 +226,7 @@ impl Client {
         let mut response = self.checked(sent)?;
         let status = Some(response.status().as_u16());
         let body = response.body_mut().with_config().limit(ANSWER_MAX).read_json();
-        body.map_err(|error| Failure {
+        body.map_err(|error| ApiFailure {
             status: if matches!(error, ureq::Error::Json(_)) { status } else { None },
             unsent: false,
             wait: None,
@@ -246,7 +246,7 @@ impl Client {
         let text = response.body_mut().with_config().limit(64 << 10).lossy_utf8(true).read_to_string();
         let said = said(&text.unwrap_or_default());
         let seconds = wait.as_ref().filter(|_| status == 429).and_then(|wait| wait.parse().ok());
-        Err(Failure {
+        Err(ApiFailure {
             status: Some(status),
             unsent: false,
             wait: seconds.map(Duration::from_secs),
@@ -254,7 +254,7 @@ impl Client {
         })
     }
 
-    fn unanswered(&self, error: &ureq::Error) -> Failure {
+    fn unanswered(&self, error: &ureq::Error) -> ApiFailure {
         use ureq::Error::{ConnectionFailed, HostNotFound, Io};
         let unsent = match error {
             Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -265,7 +265,7 @@ impl Client {
         let message = format!(
             "no server answers at {url} (from {url_from}): {error}; start one with: yard up, or name another with --server"
         );
-        Failure { status: None, unsent, wait: None, message }
+        ApiFailure { status: None, unsent, wait: None, message }
     }
 
     fn refusal(&self, status: u16, said: &str, wait: Option<&str>) -> String {

@@ -36,7 +36,7 @@ pub(crate) struct Place {
 
 /// `server.json`.
 #[derive(Deserialize)]
-struct Named {
+struct NamedServer {
     url: String,
     ca: Option<String>,
 }
@@ -99,7 +99,7 @@ fn is_ours(folder: &Path) -> bool {
     owner.is_ok_and(|owner| owner == 0 || owner == nix::unistd::geteuid().as_raw())
 }
 
-fn read_named(folder: &Path) -> anyhow::Result<Named> {
+fn read_named(folder: &Path) -> anyhow::Result<NamedServer> {
     let path = folder.join("server.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text)

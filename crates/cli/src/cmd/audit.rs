@@ -6,7 +6,7 @@ use yard_live::views::AuditList;
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 const EXAMPLES: &str = "Examples:
   yard audit
@@ -30,7 +30,7 @@ pub(crate) struct AuditArgs {
     limit: u64,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &AuditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let limit = Some(("limit", args.limit.to_string()));
     let query: Vec<_> = [before, user, limit].into_iter().flatten().collect();
     let list: AuditList = Client::new(&args.server)?.get("/v1/audit", &query)?;
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return output::json(&list, out);
     }
     let mut table = output::table(&["id", "time", "user", "what", "to", "outcome"], 6);

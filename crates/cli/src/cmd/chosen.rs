@@ -7,7 +7,7 @@ use serde_json::json;
 use yard_live::views::JobView;
 
 use crate::client::{Answer, Client, JobRef, ServerArgs, WhichJobs};
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// States of jobs that are not over.
 const OPEN: [&str; 5] = ["pending", "starting", "running", "suspending", "suspended"];
@@ -25,7 +25,7 @@ pub(super) struct JobsChosen {
     chosen: ChosenArgs,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -59,7 +59,7 @@ impl JobsChosen {
         line: impl Fn(&JobView) -> String,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
-        if self.output == Format::Json {
+        if self.output == OutputFormat::Json {
             return output::json(&json!({ "jobs": jobs }), out);
         }
         for job in jobs {

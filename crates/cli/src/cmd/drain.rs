@@ -61,12 +61,12 @@ pub(crate) fn drain(args: &DrainArgs, out: &mut dyn Write) -> anyhow::Result<()>
 /// Has the server choose; the names of its choice.
 fn drain_some(args: &DrainArgs, client: &Client) -> anyhow::Result<Vec<String>> {
     #[derive(serde::Deserialize)]
-    struct Drained {
+    struct DrainedNodes {
         nodes: Vec<String>,
     }
     let DrainArgs { kind, count, reason, evict, .. } = args;
     let body = json!({ "kind": kind, "count": count, "reason": reason, "evict": evict });
-    Ok(client.post::<Drained>("/v1/nodes/drain", &body)?.nodes)
+    Ok(client.post::<DrainedNodes>("/v1/nodes/drain", &body)?.nodes)
 }
 
 pub(crate) fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {

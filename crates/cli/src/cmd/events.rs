@@ -9,7 +9,7 @@ use yard_live::views::EventView;
 
 use crate::client::{Client, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// Pauses before a stream that broke is taken up again; after the last it is given up.
 const RETRIES: [u64; 6] = [1, 1, 2, 4, 8, 16];
@@ -37,7 +37,7 @@ pub(crate) struct EventsArgs {
     limit: Option<u64>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -175,7 +175,7 @@ fn print(args: &EventsArgs, event: &EventView, out: &mut dyn Write) -> anyhow::R
     if args.job.is_some() && args.job != event.job {
         return Ok(());
     }
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return Ok(writeln!(out, "{}", serde_json::to_string(event)?)?);
     }
     let job = event.job.map_or_else(String::new, |job| format!("job {job}"));

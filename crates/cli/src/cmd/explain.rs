@@ -7,7 +7,7 @@ use yard_live::views::{Explanation, WayView};
 use super::jobs::{self, within};
 use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// Jobs in front that are named.
 const AHEAD_SHOWN: usize = 10;
@@ -24,7 +24,7 @@ pub(crate) struct ExplainArgs {
     job: JobRef,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -34,8 +34,8 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> anyhow::Result<()>
     let id = client.job_id(args.job)?;
     let told: Explanation = client.get(&format!("/v1/jobs/{id}/explain"), &[])?;
     match args.output {
-        Format::Json => output::json(&told, out),
-        Format::Table => print(&told, clock::seconds_now(), out),
+        OutputFormat::Json => output::json(&told, out),
+        OutputFormat::Table => print(&told, clock::seconds_now(), out),
     }
 }
 

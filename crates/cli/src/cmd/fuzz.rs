@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use anyhow::bail;
 use yard_sim::fuzz::Part;
 
-use crate::clock::Stopwatch;
+use crate::clock::CommandStopwatch;
 use crate::output;
-use case::{Case, Failure};
-use sweep::{Sweep, sweep};
+use case::{FuzzCase, FuzzFailure};
+use sweep::{SeedSweep, sweep};
 
 /// Which seeds to try.
 #[derive(Clone, clap::Args)]
@@ -69,14 +69,14 @@ pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<ExitCo
 }
 
 /// All that failed, and one of each kind in full.
-fn report(args: &FuzzArgs, swept: &Sweep, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut kinds: BTreeMap<String, &Failure> = BTreeMap::new();
+fn report(args: &FuzzArgs, swept: &SeedSweep, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut kinds: BTreeMap<String, &FuzzFailure> = BTreeMap::new();
     for failure in &swept.failures {
         kinds.entry(failure.kind()).or_insert(failure);
     }
     let each = SHORTEN_S / kinds.len() as f64;
     for failure in kinds.values() {
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         writeln!(out, "{}", args.case(failure.seed).explained(failure, &|| watch.seconds() < each))?;
     }
     writeln!(out, "{}; {} seeds FAILED:", swept.sums(args.seed), swept.failures.len())?;
@@ -91,8 +91,8 @@ impl FuzzArgs {
         self.count.unwrap_or(if self.seconds.is_some() { u64::MAX } else { COUNT })
     }
 
-    fn case(&self, seed: u64) -> Case<'_> {
-        Case::new(seed, self.calm, self.policy.as_deref(), &self.keep)
+    fn case(&self, seed: u64) -> FuzzCase<'_> {
+        FuzzCase::new(seed, self.calm, self.policy.as_deref(), &self.keep)
     }
 }
 

@@ -40,7 +40,7 @@ enum NodesCommand {
     #[command(
         after_help = "Examples:\n  yard nodes revoke gpu-7\n  yard nodes rm gpu-7            # then, to free its name"
     )]
-    Revoke(RevokeArgs),
+    Revoke(NodeRevokeArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -56,7 +56,7 @@ struct RmArgs {
 }
 
 #[derive(clap::Args, Debug)]
-struct RevokeArgs {
+struct NodeRevokeArgs {
     /// The nodes
     #[arg(value_name = "NODE", required = true)]
     nodes: Vec<String>,
@@ -94,7 +94,7 @@ fn remove(args: &RmArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn revoke(args: &RevokeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+fn revoke(args: &NodeRevokeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
     for node in &args.nodes {
         client.order(&format!("/v1/nodes/{}/revoke", client::segment(node)), &serde_json::json!({}))?;

@@ -16,8 +16,8 @@ use yard_core::job::Shape;
 use yard_core::view::View;
 
 use super::sim::{Duration, SimArgs};
-use crate::output::{self, Format};
-use crate::runner::Plan;
+use crate::output::{self, OutputFormat};
+use crate::runner::RunnerPlan;
 
 /// Shares below this part of the time are permission to use what is left over, not part of the plan.
 const NEGLIGIBLE: f64 = 1e-6;
@@ -67,11 +67,11 @@ pub(crate) struct PlanArgs {
     overheads: Option<String>,
     /// How to print the plan
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let plan = Plan::new(&args.as_sim()?)?;
+    let plan = RunnerPlan::new(&args.as_sim()?)?;
     plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
     let [choice] = &plan.choices[..] else {
         bail!("a plan is one policy's; {:?} names {}", args.policy, plan.choices.len())
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         output::note(&format!("warning: no plan can keep the guarantee of {}", answer.unmet().join(", ")));
     }
     match args.output {
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer.json())?)?,
-        Format::Table => answer.table(out)?,
+        OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer.json())?)?,
+        OutputFormat::Table => answer.table(out)?,
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ impl PlanArgs {
 
 /// One line of the plan.
 #[derive(Debug, PartialEq)]
-struct Row {
+struct PlanRow {
     jobs: Vec<String>,
     kind: Option<String>,
     gpus: u32,
@@ -126,7 +126,7 @@ struct Row {
 }
 
 /// The shares in the policy's order; where nobody is stopped, who runs comes first and runs on.
-fn rows(view: &View, allocation: &Allocation) -> Vec<Row> {
+fn rows(view: &View, allocation: &Allocation) -> Vec<PlanRow> {
     let (Shares::All(shares) | Shares::Changed(shares)) = &allocation.shares;
     let mut shares: Vec<&Share> = shares.iter().filter(|share| share.fraction > NEGLIGIBLE).collect();
     if matches!(allocation.mode, Mode::Ordered { .. }) {
@@ -138,22 +138,22 @@ fn rows(view: &View, allocation: &Allocation) -> Vec<Row> {
     let keeps = matches!(allocation.mode, Mode::Ordered { preempt: false, .. });
     let named: BTreeSet<JobIdx> = shares.iter().flat_map(|share| share.jobs.iter().copied()).collect();
     let running = view.active().filter(|job| keeps && view.is_running(*job) && !named.contains(job));
-    let mut rows: Vec<Row> = running.map(|job| held(view, job)).collect();
+    let mut rows: Vec<PlanRow> = running.map(|job| held(view, job)).collect();
     rows.extend(shares.iter().map(|share| row(view, share)));
     rows
 }
 
 /// A job that keeps the devices it has.
-fn held(view: &View, job: JobIdx) -> Row {
+fn held(view: &View, job: JobIdx) -> PlanRow {
     let shape = &view.spec(job).shapes[view.run(job).shape as usize];
     let (jobs, kind) = (vec![view.spec(job).name.to_string()], Some(kinds(view, shape)));
-    Row { jobs, kind, gpus: shape.devices(), fraction: 1.0 }
+    PlanRow { jobs, kind, gpus: shape.devices(), fraction: 1.0 }
 }
 
-fn row(view: &View, share: &Share) -> Row {
+fn row(view: &View, share: &Share) -> PlanRow {
     let shapes = &view.spec(share.jobs[0]).shapes;
     let only = share.shape.or((shapes.len() == 1).then_some(0));
-    Row {
+    PlanRow {
         jobs: share.jobs.iter().map(|job| view.spec(*job).name.to_string()).collect(),
         kind: only.map(|shape| kinds(view, &shapes[shape as usize])),
         gpus: shapes[only.unwrap_or(0) as usize].devices(),
@@ -170,7 +170,7 @@ struct Answer<'a> {
     policy: &'a str,
     view: View,
     allocation: Allocation,
-    rows: Vec<Row>,
+    rows: Vec<PlanRow>,
     plan_s: f64,
 }
 

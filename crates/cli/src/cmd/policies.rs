@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use serde_json::json;
-use yard_policies::{ALL, Entry, PLACERS};
+use yard_policies::{ALL, PLACERS, PolicyEntry};
 
 use crate::compat;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// What to list.
 #[derive(clap::Args)]
@@ -19,22 +19,24 @@ pub(crate) struct PoliciesArgs {
     params: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub(crate) fn run(args: &PoliciesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let one = args.name.as_deref().map(yard_policies::find).transpose()?;
     match (args.output, one) {
-        (Format::Json, Some(entry)) => writeln!(out, "{}", serde_json::to_string_pretty(&said(entry))?)?,
-        (Format::Json, None) => writeln!(out, "{}", serde_json::to_string_pretty(&listed())?)?,
-        (Format::Table, Some(entry)) => show(entry, out)?,
-        (Format::Table, None) => print(args.params, out)?,
+        (OutputFormat::Json, Some(entry)) => {
+            writeln!(out, "{}", serde_json::to_string_pretty(&said(entry))?)?
+        }
+        (OutputFormat::Json, None) => writeln!(out, "{}", serde_json::to_string_pretty(&listed())?)?,
+        (OutputFormat::Table, Some(entry)) => show(entry, out)?,
+        (OutputFormat::Table, None) => print(args.params, out)?,
     }
     Ok(())
 }
 
 /// One policy whole.
-fn show(entry: &Entry, out: &mut dyn Write) -> anyhow::Result<()> {
+fn show(entry: &PolicyEntry, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{} ({}, {}): {}", entry.name, entry.family, runs(entry), entry.about)?;
     writeln!(out, "  paper    {}", entry.paper)?;
     writeln!(out, "  there    {}", entry.there)?;
@@ -80,12 +82,12 @@ holds; worth: each step of priority doubles what a job is worth; refused: a job 
 Needs: what a policy must be told of jobs to do what it says, with its parameters as they are if not given.";
 
 /// What it needs, in words.
-fn needs(entry: &Entry) -> String {
+fn needs(entry: &PolicyEntry) -> String {
     let names: Vec<_> = entry.needs.iter().map(|need| need.name()).collect();
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }
 
-fn runs(entry: &Entry) -> &'static str {
+fn runs(entry: &PolicyEntry) -> &'static str {
     if entry.rounds { "in rounds" } else { "by event" }
 }
 
@@ -93,7 +95,7 @@ fn listed() -> serde_json::Value {
     json!({ "policies": ALL.iter().map(said).collect::<Vec<_>>() })
 }
 
-fn said(entry: &Entry) -> serde_json::Value {
+fn said(entry: &PolicyEntry) -> serde_json::Value {
     let params: Vec<_> =
         entry.params.iter().map(|(key, about)| json!({"key": key, "about": about})).collect();
     json!({
@@ -107,7 +109,7 @@ fn said(entry: &Entry) -> serde_json::Value {
 
 /// The test that runs it live, for the documentation.
 #[cfg(test)]
-fn tested(entry: &Entry) -> String {
+fn tested(entry: &PolicyEntry) -> String {
     if entry.live.is_empty() { "–".to_owned() } else { format!("`{}`", entry.live) }
 }
 
@@ -122,7 +124,8 @@ mod tests {
     #[test]
     fn one_policy_is_shown_whole() {
         for entry in ALL {
-            let args = PoliciesArgs { name: Some(entry.name.into()), params: false, output: Format::Table };
+            let args =
+                PoliciesArgs { name: Some(entry.name.into()), params: false, output: OutputFormat::Table };
             let mut out = Vec::new();
             run(&args, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
@@ -130,7 +133,7 @@ mod tests {
             let told = [entry.about, entry.paper, entry.there, entry.missing].into_iter().chain(keys);
             told.for_each(|part| assert!(text.contains(part), "{part} is not in\n{text}"));
         }
-        let args = PoliciesArgs { name: Some("tiresius".into()), params: false, output: Format::Table };
+        let args = PoliciesArgs { name: Some("tiresius".into()), params: false, output: OutputFormat::Table };
         let error = run(&args, &mut Vec::new()).unwrap_err().to_string();
         assert!(error.contains("tiresias"), "{error}");
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use yard_live::store::{AsideInput, Store, list_aside};
 
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// How much of an input the table shows.
 const SHOWN: usize = 120;
@@ -30,7 +30,7 @@ pub(crate) struct RepairArgs {
     forget: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub(crate) fn run(args: &RepairArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RepairArgs, out: &mut dyn Write) -> anyhow::Result<()> 
 
 fn list(args: &RepairArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let inputs = list_aside(&args.data)?;
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return output::json(&json!({ "set_aside": inputs }), out);
     }
     if inputs.is_empty() {

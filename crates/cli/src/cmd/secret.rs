@@ -14,7 +14,7 @@ use yard_live::wire::SecretValue;
 
 use crate::client::{self, Client, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// What to do with secrets.
 #[derive(clap::Args, Debug)]
@@ -34,7 +34,7 @@ enum SecretCommand {
     Set(SetArgs),
     /// List your secrets, without their values
     #[command(after_help = "Examples:\n  yard secret list\n  yard secret list -o json")]
-    List(ListArgs),
+    List(SecretListArgs),
     /// Remove a secret; jobs that ask for it do not start any more
     #[command(after_help = "Examples:\n  yard secret rm WANDB_API_KEY")]
     Rm(RemoveArgs),
@@ -60,10 +60,10 @@ struct SetArgs {
 }
 
 #[derive(clap::Args, Debug)]
-struct ListArgs {
+struct SecretListArgs {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -156,9 +156,9 @@ impl Drop for Hidden {
     }
 }
 
-fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+fn list(args: &SecretListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let SecretList { secrets } = Client::new(&args.server)?.get("/v1/secrets", &[])?;
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return output::json(&json!({ "secrets": secrets }), out);
     }
     let mut table = output::table(&["secret", "bytes", "set"], 3);

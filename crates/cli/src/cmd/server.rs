@@ -59,10 +59,10 @@ pub(crate) struct ServerOptions {
     /// How jobs on one card share it: plain (they take turns) or mps (side by side, where a node has the driver's MPS
     /// tools; such jobs cannot be frozen)
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
-    pub(crate) sharing: Sharing,
+    pub(crate) sharing: SharingFlag,
     /// Whether deadlines are promised at submission and kept before the policy's order: on or off
     #[arg(long, value_name = "ON|OFF", value_enum, default_value_t)]
-    pub(crate) promises: Promises,
+    pub(crate) promises: PromisesFlag,
     /// Jobs that one user may have waiting or running
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) user_jobs_max: usize,
@@ -95,7 +95,7 @@ pub(crate) enum Believed {
 
 /// Whether deadlines are promised.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Promises {
+pub(crate) enum PromisesFlag {
     /// They are, and kept
     #[default]
     On,
@@ -105,7 +105,7 @@ pub(crate) enum Promises {
 
 /// How jobs on one card share it.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum SharingFlag {
     /// They take turns
     #[default]
     Plain,

@@ -7,26 +7,26 @@ use yard_live::views::JobView;
 use super::jobs;
 use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// Which job.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  yard show 12\n  yard show last\n  yard show last -o json | jq .request")]
-pub(crate) struct ShowArgs {
+pub(crate) struct JobShowArgs {
     /// The job: its number, or last
     #[arg(value_name = "JOB")]
     job: JobRef,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
 
-pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn run(args: &JobShowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let client = Client::new(&args.server)?;
     let job: JobView = client.get(&format!("/v1/jobs/{}", name(args.job)), &[])?;
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return output::json(&job, out);
     }
     for (key, value) in facts(&job).into_iter().filter(|(_, value)| !value.is_empty()) {

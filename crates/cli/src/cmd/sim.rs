@@ -7,11 +7,11 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use yard_core::Span;
 use yard_sim::faults::Faults;
-use yard_sim::lengths::Lengths;
+use yard_sim::lengths::ToldLengths;
 
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::results;
-use crate::runner::{self, Plan};
+use crate::runner::{self, RunnerPlan};
 use crate::study::sweep::Sweep;
 use crate::study::{self, bundle};
 
@@ -51,7 +51,7 @@ pub(crate) struct SimArgs {
     /// Length of a round, as 360s, 6m or 1h; 0 decides at each event; auto: √(2·c·t) for restart costs c and
     /// times t of the trace's jobs, from 30s to 30m [default: 360s, or 0 for policies that need no rounds]
     #[arg(long, value_name = "TIME|auto")]
-    pub(crate) round: Option<Round>,
+    pub(crate) round: Option<RoundFlag>,
     /// Leave devices that fall free within a round idle until the next, as the papers' simulators do
     #[arg(long)]
     pub(crate) strict_rounds: bool,
@@ -80,7 +80,7 @@ pub(crate) struct SimArgs {
     /// jobs were that ended; predicted: nothing, and it learns how long jobs of the same user, name and size were;
     /// noisy:F: up to F times too much or too little
     #[arg(long, value_name = "HOW", default_value = "known")]
-    pub(crate) lengths: Lengths,
+    pub(crate) lengths: ToldLengths,
     /// Settings that reproduce a paper's own simulator: tiresias, muri, blox, gavel, elasticflow or chronus
     #[arg(long, value_name = "NAME")]
     pub(crate) compat: Option<String>,
@@ -122,7 +122,7 @@ pub(crate) struct SimArgs {
     pub(crate) lend: Option<PathBuf>,
     /// How to print the results
     #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Format,
+    pub(crate) output: OutputFormat,
     /// Write a report to look at: one self-contained page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.seeds > 1 || !args.sweep.is_empty() {
         return study::run(args, out);
     }
-    let plan = Plan::new(args)?;
+    let plan = RunnerPlan::new(args)?;
     plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
     let runs = runner::run_all(&plan, args)?;
     for run in &runs {
@@ -156,8 +156,8 @@ pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         }
     }
     match args.output {
-        Format::Json => results::json(&plan, &runs, out)?,
-        Format::Table => results::table(&plan, &runs, out)?,
+        OutputFormat::Json => results::json(&plan, &runs, out)?,
+        OutputFormat::Table => results::table(&plan, &runs, out)?,
     }
     if let Some(path) = &args.per_job {
         output::write_whole(path, results::per_job(&plan, &runs).as_bytes())?;
@@ -222,16 +222,16 @@ impl FromStr for Duration {
 
 /// Length of a round: given, or chosen to suit the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Round {
+pub(crate) enum RoundFlag {
     Auto,
     Of(Duration),
 }
 
-impl FromStr for Round {
+impl FromStr for RoundFlag {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Round, String> {
-        if text == "auto" { Ok(Round::Auto) } else { text.parse().map(Round::Of) }
+    fn from_str(text: &str) -> Result<RoundFlag, String> {
+        if text == "auto" { Ok(RoundFlag::Auto) } else { text.parse().map(RoundFlag::Of) }
     }
 }
 

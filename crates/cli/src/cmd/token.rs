@@ -9,7 +9,7 @@ use yard_live::views::{NewToken, TokenView};
 
 use crate::client::{self, Client, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// What to do with tokens.
 #[derive(clap::Args, Debug)]
@@ -29,7 +29,7 @@ enum TokenCommand {
     Create(CreateArgs),
     /// List tokens, without their secrets
     #[command(after_help = "Examples:\n  yard token list\n  yard token list -o json")]
-    List(ListArgs),
+    List(TokenListArgs),
     /// Make a token worthless, at once and for good
     #[command(after_help = "Examples:\n  yard token revoke 3f9a")]
     Revoke(RevokeArgs),
@@ -60,7 +60,7 @@ struct CreateArgs {
     join: JoinArgs,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -96,10 +96,10 @@ struct JoinArgs {
 }
 
 #[derive(clap::Args, Debug)]
-struct ListArgs {
+struct TokenListArgs {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -115,7 +115,7 @@ struct RevokeArgs {
 
 /// All tokens that one may see.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenSelection {
     tokens: Vec<TokenView>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &TokenArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let body = request(args);
     let made: NewToken = Client::new(&args.server)?.post("/v1/tokens", &body)?;
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         return output::json(&made, out);
     }
     let TokenView { id, user, scope, expires_at, .. } = &made.token;
@@ -180,9 +180,9 @@ fn good_for(token: &TokenView) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Tokens { tokens } = Client::new(&args.server)?.get("/v1/tokens", &[])?;
-    if args.output == Format::Json {
+fn list(args: &TokenListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let TokenSelection { tokens } = Client::new(&args.server)?.get("/v1/tokens", &[])?;
+    if args.output == OutputFormat::Json {
         return output::json(&json!({ "tokens": tokens }), out);
     }
     let mut table = output::table(&["token", "user", "scope", "made", "good until", "good for"], 6);

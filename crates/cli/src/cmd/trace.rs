@@ -123,8 +123,8 @@ struct ShowArgs {
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: String,
     /// How to print it
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = TraceOutput::Table)]
+    output: TraceOutput,
 }
 
 /// Arguments of `yard trace export`.
@@ -144,7 +144,7 @@ struct ExportArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
+enum TraceOutput {
     /// For people
     Table,
     /// For scripts
@@ -219,23 +219,23 @@ fn write_native(opened: &Opened, file: Option<&Path>, out: &mut dyn Write) -> Re
 
 fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<()> {
     let opened = open(&args.file, Some(&args.format))?;
-    let shown = Shown { stats: Stats::of(&opened.trace), notes: opened.notes };
+    let shown = TraceShown { stats: Stats::of(&opened.trace), notes: opened.notes };
     match args.output {
-        Output::Table => write!(out, "{}", shown.table())?,
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&shown)?)?,
+        TraceOutput::Table => write!(out, "{}", shown.table())?,
+        TraceOutput::Json => writeln!(out, "{}", serde_json::to_string_pretty(&shown)?)?,
     }
     Ok(())
 }
 
 /// What `show` prints.
 #[derive(Serialize)]
-struct Shown {
+struct TraceShown {
     #[serde(flatten)]
     stats: Stats,
     notes: Vec<String>,
 }
 
-impl Shown {
+impl TraceShown {
     fn table(&self) -> String {
         let sections = [self.summary(), self.arrivals(), self.sizes()];
         sections.join("\n") + &self.notes.iter().map(|note| format!("\nnote: {note}\n")).collect::<String>()

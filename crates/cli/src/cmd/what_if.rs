@@ -15,7 +15,7 @@ use yard_live::what_if::WhatIf;
 use super::submit::SubmitArgs;
 use crate::client::{Answer, Client};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 const EXAMPLES: &str = "Examples:
   yard what-if job.yaml
@@ -75,8 +75,8 @@ pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for asked in questions(args)? {
         let told: WhatIfView = client.post("/v1/what-if", &asked)?;
         match format {
-            Format::Json => output::json(&told, out)?,
-            Format::Table => {
+            OutputFormat::Json => output::json(&told, out)?,
+            OutputFormat::Table => {
                 let job = asked.job.is_some();
                 let lines = if job { lines(&told, clock::seconds_now()) } else { hits(&told) };
                 lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;

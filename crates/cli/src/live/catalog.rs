@@ -9,20 +9,20 @@ use yard_live::translate::Catalog;
 use yard_sim::throughput::{Profile, Throughputs};
 
 /// A table. Profiles are numbered in the table's own order, so that a restart gives the same numbers.
-pub(super) struct Table {
+pub(super) struct CatalogTable {
     table: Throughputs,
     profiles: Vec<Profile>,
 }
 
-impl Table {
-    pub(super) fn open(path: &Path) -> anyhow::Result<Table> {
+impl CatalogTable {
+    pub(super) fn open(path: &Path) -> anyhow::Result<CatalogTable> {
         let table = Throughputs::open(path)?;
         let profiles = table.profiles().into_iter().collect();
-        Ok(Table { table, profiles })
+        Ok(CatalogTable { table, profiles })
     }
 }
 
-impl Catalog for Table {
+impl Catalog for CatalogTable {
     fn speed(&self, model: &str, batch_size: Option<u32>, gpus: u32, kind: &str) -> Option<f64> {
         self.table.speed(kind, model, batch_size, gpus)
     }

@@ -13,7 +13,7 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 use yard_live::agent::Server;
 
-use self::server::Running;
+use self::server::RunningServer;
 use crate::cmd::agent::{AgentArgs, FreezerArgs, KeeperArgs};
 use crate::cmd::server::ServerCommandArgs;
 use crate::cmd::up::UpArgs;
@@ -107,7 +107,7 @@ fn start_log(level: &str) -> anyhow::Result<()> {
 }
 
 /// What to do next.
-fn greet(running: &Running, data: &Path) {
+fn greet(running: &RunningServer, data: &Path) {
     note(&format!(
         "Switchyard is up at {}  (policy {}, data in {})\n\
          Open it in a browser and log in with the token in {}.\n{}\n\
@@ -144,7 +144,7 @@ fn how_to_find(data: &Path) -> String {
 /// Waits until somebody wants it to stop, or the agent breaks down.
 async fn wait(
     agent: Option<tokio::task::JoinHandle<anyhow::Result<()>>>,
-    running: &Running,
+    running: &RunningServer,
 ) -> anyhow::Result<()> {
     let agent_ended = async {
         match agent {
@@ -160,7 +160,7 @@ async fn wait(
 }
 
 /// Jobs of the node that goes away save and stop; the journal is closed. Of a scheduler that died nothing is asked.
-async fn farewell(running: Running, node: Option<String>) -> anyhow::Result<()> {
+async fn farewell(running: RunningServer, node: Option<String>) -> anyhow::Result<()> {
     if !running.handle.is_alive() {
         return Ok(());
     }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Options {
+    struct LiveOptions {
         #[command(flatten)]
         server: crate::cmd::server::ServerOptions,
     }
@@ -190,7 +190,7 @@ mod tests {
     async fn a_scheduler_that_stops_by_itself_ends_the_process() {
         let folder = std::env::temp_dir().join(format!("yard-ends-{}", std::process::id()));
         let data = folder.to_string_lossy().into_owned();
-        let options = Options::parse_from(["yard", "--listen", "127.0.0.1:0", "--data", &data]);
+        let options = LiveOptions::parse_from(["yard", "--listen", "127.0.0.1:0", "--data", &data]);
         let running = server::start(&options.server, None).await.expect("a server starts");
         let leave = Vec::new();
         running.handle.ask(|reply| Ask::Shutdown { leave, reply }).await.expect("the driver is told to end");

@@ -17,7 +17,7 @@ use yard_sim::happened::{self, Happened};
 use yard_sim::overheads::Overheads;
 use yard_sim::record::{JobRecord, Keep};
 use yard_sim::summary::{self, Summary};
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 use crate::policy::{Chosen, PREFIX};
 
@@ -108,7 +108,7 @@ fn simulate(
     policy: &mut dyn Policy,
     detail: bool,
     watch: &Watch,
-) -> Result<Outcome, String> {
+) -> Result<RunOutcome, String> {
     let specs: Vec<_> = possible
         .iter()
         .filter_map(|at| Some((&scene.jobs[*at], renumbered(scene, possible, *at)?)))
@@ -153,7 +153,7 @@ fn renumbered(scene: &Scene, possible: &[usize], at: usize) -> Option<JobSpec> {
 }
 
 /// A row for each job of the scene; those that could not run wait for ever.
-fn rows(scene: &Scene, possible: &[usize], outcome: &Outcome) -> Vec<JobRecord> {
+fn rows(scene: &Scene, possible: &[usize], outcome: &RunOutcome) -> Vec<JobRecord> {
     let mut rows: Vec<_> = scene.jobs.iter().map(|job| JobRecord::new(job.submit, job.gpus)).collect();
     for (at, row) in possible.iter().zip(&outcome.record.jobs) {
         rows[*at] = row.clone();
@@ -198,7 +198,7 @@ fn named(summary: Summary) -> Figures {
 }
 
 /// Device time held against device time there was, from the first submission to the last end.
-fn utilization(scene: &Scene, cluster: &ClusterSpec, outcome: &Outcome) -> Option<f64> {
+fn utilization(scene: &Scene, cluster: &ClusterSpec, outcome: &RunOutcome) -> Option<f64> {
     let start = scene.jobs.first()?.submit;
     let span = (outcome.end - start).0 as f64 * f64::from(cluster.devices());
     (span > 0.0).then(|| outcome.record.used.iter().sum::<u128>() as f64 / span)
@@ -230,7 +230,7 @@ fn alone_s(job: &SceneJob) -> f64 {
 }
 
 /// What people should know of a run.
-fn notes(outcome: &Outcome, jobs: usize) -> Vec<String> {
+fn notes(outcome: &RunOutcome, jobs: usize) -> Vec<String> {
     let open = jobs - outcome.record.jobs.iter().filter(|job| job.end.is_some()).count();
     let open = (open > 0).then(|| format!("{open} jobs would not have ended"));
     let failed = outcome
@@ -246,7 +246,7 @@ fn told(
     scene: &Scene,
     possible: &[usize],
     cluster: &ClusterSpec,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     rows: &[JobRecord],
 ) -> Detail {
     let start = scene.jobs.first().map_or(Time::ZERO, |job| job.submit);
@@ -299,10 +299,12 @@ mod tests {
     use yard_core::job::{Late, Shape};
 
     use super::*;
-    use crate::policy::Uses;
+    use crate::policy::ProgramUses;
 
     fn simulator() -> Simulator {
-        Simulator { present: Chosen::find("fifo", &Arc::from([]), Uses::Server).expect("it is in the table") }
+        Simulator {
+            present: Chosen::find("fifo", &Arc::from([]), ProgramUses::Server).expect("it is in the table"),
+        }
     }
 
     #[test]

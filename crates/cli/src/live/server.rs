@@ -26,10 +26,10 @@ use yard_live::store::certificates::Barred;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
-use super::catalog::Table;
+use super::catalog::CatalogTable;
 use super::replay::Simulator;
-use crate::cmd::server::{Believed, Promises, ServerOptions, Sharing};
-use crate::policy::{Chosen, PREFIX, Uses};
+use crate::cmd::server::{Believed, PromisesFlag, ServerOptions, SharingFlag};
+use crate::policy::{Chosen, PREFIX, ProgramUses};
 
 /// How long the scheduling loop may be silent before `/readyz` says so.
 const STALL: Duration = Duration::from_secs(15);
@@ -45,7 +45,7 @@ const JOIN_TRIES: u32 = 100;
 const JOIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// A server that runs.
-pub(super) struct Running {
+pub(super) struct RunningServer {
     pub(super) handle: Handle,
     pub(super) address: SocketAddr,
     pub(super) url: String,
@@ -57,10 +57,10 @@ pub(super) struct Running {
 }
 
 /// Starts a server; it answers once this returns. `local`: the name of the node that this process will be itself.
-pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyhow::Result<Running> {
+pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyhow::Result<RunningServer> {
     let metrics = Metrics::new();
     yard_policies::placer(&options.placer)?;
-    let chosen = Chosen::find(&options.policy, &Arc::from([]), Uses::Server)?;
+    let chosen = Chosen::find(&options.policy, &Arc::from([]), ProgramUses::Server)?;
     let (make, placer) = (maker(chosen.clone()), placer(&options.placer));
     let mut config = config(options, &metrics)?;
     // Once in the life of the process.
@@ -108,10 +108,10 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     }
     let warnings = yard_live::warnings::of_policy(&policy, needs);
     warnings.into_iter().chain(unheeded(&handle, &chosen)).for_each(|warning| tracing::warn!("{warning}"));
-    Ok(Running { handle, address, url, policy, driver, stop, tasks, tokens })
+    Ok(RunningServer { handle, address, url, policy, driver, stop, tasks, tokens })
 }
 
-impl Running {
+impl RunningServer {
     /// Waits for this machine to be a node that takes jobs, but not for ever: it may be drained.
     pub(super) async fn has(&self, node: Option<&str>) {
         let Some(node) = node else { return };
@@ -158,14 +158,14 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     let mut config = Config::new(&options.data);
     config.settings.round = options.round.0;
     config.settings.backoff = options.backoff.0;
-    config.settings.promises = options.promises == Promises::On;
+    config.settings.promises = options.promises == PromisesFlag::On;
     config.policy = options.policy.clone();
     config.lease = options.lease.0;
     config.grace_max = options.grace_max.0;
     config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));
     config.sharing = match options.sharing {
-        Sharing::Plain => CardSharing::Plain,
-        Sharing::Mps => CardSharing::Mps,
+        SharingFlag::Plain => CardSharing::Plain,
+        SharingFlag::Mps => CardSharing::Mps,
     };
     config.learn = options.belief == Believed::Learned;
     config.limits.jobs_per_user = options.user_jobs_max;
@@ -176,7 +176,7 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     config.meter = Arc::new(metrics.clone());
     config.estimates = Some(Estimating { every: ESTIMATES_EVERY, placer: placer(&options.placer) });
     if let Some(path) = &options.throughputs {
-        config.catalog = Arc::new(Table::open(path)?);
+        config.catalog = Arc::new(CatalogTable::open(path)?);
     }
     Ok(config)
 }
@@ -208,7 +208,7 @@ pub(super) fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
             "{spec}: a program is named on the server's command line only; name a policy of the table"
         );
     }
-    Ok(maker(Chosen::find(spec, &Arc::from([]), Uses::Server)?))
+    Ok(maker(Chosen::find(spec, &Arc::from([]), ProgramUses::Server)?))
 }
 
 /// The names by which agents and people reach this machine.

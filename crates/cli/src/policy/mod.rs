@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use yard_core::policy::{Knowledge, Policy, Priorities};
 
-use exec::{ExecPolicy, Program};
-pub(crate) use exec::{PREFIX, Uses, become_program};
+use exec::{ExecPolicy, PolicyProgram};
+pub(crate) use exec::{PREFIX, ProgramUses, become_program};
 
 /// A policy by its name and parameters, which may be made as often as wanted.
 #[derive(Clone)]
@@ -28,14 +28,14 @@ pub(crate) struct Chosen {
 #[derive(Clone)]
 enum Source {
     Table { spec: String, service: Arc<[f64]> },
-    Program(Arc<Program>),
+    Program(Arc<PolicyProgram>),
 }
 
 impl Chosen {
     /// Finds a policy and checks its parameters. A program is started once, for what it declares.
-    pub(crate) fn find(spec: &str, service: &Arc<[f64]>, uses: Uses) -> anyhow::Result<Chosen> {
+    pub(crate) fn find(spec: &str, service: &Arc<[f64]>, uses: ProgramUses) -> anyhow::Result<Chosen> {
         if let Some(rest) = spec.strip_prefix(PREFIX) {
-            let program = Program::open(rest, uses)?;
+            let program = PolicyProgram::open(rest, uses)?;
             return Ok(Chosen {
                 name: spec.to_owned(),
                 rounds: program.declared.rounds(),

@@ -4,7 +4,7 @@
 //! on, cut to a budget by time, and written as ticks with delta-coded starts.
 
 use super::teams::Teams;
-use super::{Bar, Node, Run};
+use super::{Bar, ReportNode, ReportRun};
 use serde::Serialize;
 
 /// Bars kept of one run.
@@ -42,13 +42,13 @@ pub(super) struct Gantt {
 
 impl Gantt {
     /// The bars of `run` when the page has `n_runs` runs to share the budget.
-    pub(super) fn new(run: &Run, n_runs: usize, teams: &Teams<'_>) -> Self {
+    pub(super) fn new(run: &ReportRun, n_runs: usize, teams: &Teams<'_>) -> Self {
         let mut gantt = Self::within(run, BARS_PER_RUN.min(BARS_IN_ALL / n_runs.max(1)));
         gantt.team = gantt.job.iter().filter_map(|job| teams.of(*job)).collect();
         gantt
     }
 
-    fn within(run: &Run, bars_max: usize) -> Self {
+    fn within(run: &ReportRun, bars_max: usize) -> Self {
         let mut bars = joined(shown(run));
         bars.sort_by(|a, b| a.start_s.total_cmp(&b.start_s).then(a.node.cmp(&b.node)));
         let until_s = whole_until(run, &bars, bars_max);
@@ -82,7 +82,7 @@ impl Gantt {
 
 /// The nodes of a cluster by column; a list of its own, because the runs usually share it.
 #[derive(Debug, Serialize)]
-pub(super) struct Cluster<'a> {
+pub(super) struct GanttCluster<'a> {
     pub(super) name: Vec<&'a str>,
     pub(super) kind: Vec<&'a str>,
     pub(super) gpus: Vec<u32>,
@@ -91,8 +91,8 @@ pub(super) struct Cluster<'a> {
     pub(super) nodes_total: usize,
 }
 
-impl<'a> Cluster<'a> {
-    pub(super) fn new(nodes: &'a [Node]) -> Self {
+impl<'a> GanttCluster<'a> {
+    pub(super) fn new(nodes: &'a [ReportNode]) -> Self {
         let listed = &nodes[..nodes.len().min(NODES_MAX)];
         Self {
             name: listed.iter().map(|node| node.name.as_str()).collect(),
@@ -105,7 +105,7 @@ impl<'a> Cluster<'a> {
 }
 
 /// The bars that have a length and a row.
-fn shown(run: &Run) -> Vec<Bar> {
+fn shown(run: &ReportRun) -> Vec<Bar> {
     let rows = run.nodes.len().min(NODES_MAX);
     let visible = |bar: &&Bar| {
         let timed = bar.start_s.is_finite() && bar.end_s.is_finite() && bar.end_s > bar.start_s;
@@ -131,7 +131,7 @@ fn joined(mut bars: Vec<Bar>) -> Vec<Bar> {
 }
 
 /// Where the picture stops being whole: at the first bar over the budget, or where the record ends.
-fn whole_until(run: &Run, ordered: &[Bar], bars_max: usize) -> Option<f64> {
+fn whole_until(run: &ReportRun, ordered: &[Bar], bars_max: usize) -> Option<f64> {
     let recorded = ordered.iter().map(|bar| bar.end_s).max_by(f64::total_cmp);
     match ordered.get(bars_max) {
         Some(dropped) => Some(dropped.start_s),
@@ -157,9 +157,9 @@ mod tests {
         Bar { node, first_device: 0, devices: 2, job, start_s, end_s, lane: (0, 1) }
     }
 
-    fn run(bars: Vec<Bar>) -> Run {
-        let node = Node { name: "n".into(), kind: "gpu".into(), gpus: 4 };
-        Run { bars, nodes: vec![node; 2], ..Run::default() }
+    fn run(bars: Vec<Bar>) -> ReportRun {
+        let node = ReportNode { name: "n".into(), kind: "gpu".into(), gpus: 4 };
+        ReportRun { bars, nodes: vec![node; 2], ..ReportRun::default() }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::number::Num;
 use super::teams::Teams;
-use super::{Job, JobRow, Report, Run};
+use super::{ReportJob, ReportPage, ReportRow, ReportRun};
 
 /// Jobs listed; each costs about twenty bytes, and as many for each run.
 const LISTED_MAX: usize = 20_000;
@@ -15,7 +15,7 @@ const NAME_MAX: usize = 80;
 
 /// What is known of listed jobs whatever the policy, by column.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed {
+pub(super) struct ReportListed {
     /// How many jobs there are, listed or not.
     total: usize,
     id: Vec<u32>,
@@ -26,14 +26,14 @@ pub(super) struct Listed {
     team: Vec<usize>,
 }
 
-impl Listed {
-    pub(super) fn new(report: &Report, teams: &Teams<'_>) -> Self {
+impl ReportListed {
+    pub(super) fn new(report: &ReportPage, teams: &Teams<'_>) -> Self {
         Self::within(report, teams, LISTED_MAX, LONGEST)
     }
 
-    fn within(report: &Report, teams: &Teams<'_>, listed_max: usize, longest: usize) -> Self {
+    fn within(report: &ReportPage, teams: &Teams<'_>, listed_max: usize, longest: usize) -> Self {
         let id = chosen(report, listed_max, longest);
-        let jobs: Vec<&Job> = id.iter().map(|id| &report.jobs[*id as usize]).collect();
+        let jobs: Vec<&ReportJob> = id.iter().map(|id| &report.jobs[*id as usize]).collect();
         Self {
             total: report.jobs.len(),
             name: jobs.iter().map(|job| job.name.chars().take(NAME_MAX).collect()).collect(),
@@ -46,7 +46,7 @@ impl Listed {
 }
 
 /// Which jobs are listed, in order.
-fn chosen(report: &Report, listed_max: usize, longest: usize) -> Vec<u32> {
+fn chosen(report: &ReportPage, listed_max: usize, longest: usize) -> Vec<u32> {
     let total = report.jobs.len();
     if total <= listed_max {
         return (0..total as u32).collect();
@@ -63,9 +63,9 @@ fn chosen(report: &Report, listed_max: usize, longest: usize) -> Vec<u32> {
 }
 
 /// The jobs that waited longest; of equals the earlier.
-fn longest_waits(jobs: &[JobRow], count: usize) -> impl Iterator<Item = u32> {
-    let mut rows: Vec<&JobRow> = jobs.iter().filter(|job| job.wait_s > 0.0).collect();
-    let worse = |a: &&JobRow, b: &&JobRow| b.wait_s.total_cmp(&a.wait_s).then(a.job.cmp(&b.job));
+fn longest_waits(jobs: &[ReportRow], count: usize) -> impl Iterator<Item = u32> {
+    let mut rows: Vec<&ReportRow> = jobs.iter().filter(|job| job.wait_s > 0.0).collect();
+    let worse = |a: &&ReportRow, b: &&ReportRow| b.wait_s.total_cmp(&a.wait_s).then(a.job.cmp(&b.job));
     if rows.len() > count {
         rows.select_nth_unstable_by(count, worse);
         rows.truncate(count);
@@ -82,9 +82,9 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn new(run: &Run, listed: &Listed) -> Self {
+    pub(super) fn new(run: &ReportRun, listed: &ReportListed) -> Self {
         let mut rows = run.jobs.iter().peekable();
-        let found: Vec<Option<&JobRow>> = (listed.id.iter())
+        let found: Vec<Option<&ReportRow>> = (listed.id.iter())
             .map(|id| {
                 while rows.next_if(|row| row.job < *id).is_some() {}
                 rows.next_if(|row| row.job == *id)
@@ -102,20 +102,20 @@ impl Ended {
 mod tests {
     use super::*;
 
-    fn row(job: u32, wait_s: f64) -> JobRow {
-        JobRow { job, wait_s, jct_s: wait_s + 1.0, ..JobRow::default() }
+    fn row(job: u32, wait_s: f64) -> ReportRow {
+        ReportRow { job, wait_s, jct_s: wait_s + 1.0, ..ReportRow::default() }
     }
 
-    fn report(n: u32, runs: Vec<Vec<JobRow>>) -> Report {
-        let jobs = (0..n).map(|at| Job { name: format!("job-{at}"), ..Job::default() }).collect();
-        let runs = runs.into_iter().map(|jobs| Run { jobs, ..Run::default() }).collect();
-        Report { jobs, runs, ..Report::default() }
+    fn report(n: u32, runs: Vec<Vec<ReportRow>>) -> ReportPage {
+        let jobs = (0..n).map(|at| ReportJob { name: format!("job-{at}"), ..ReportJob::default() }).collect();
+        let runs = runs.into_iter().map(|jobs| ReportRun { jobs, ..ReportRun::default() }).collect();
+        ReportPage { jobs, runs, ..ReportPage::default() }
     }
 
     #[test]
     fn few_jobs_are_all_listed_with_what_became_of_them() {
         let report = report(4, vec![vec![row(0, 5.0), row(3, 7.0)]]);
-        let listed = Listed::new(&report, &Teams::new(&report));
+        let listed = ReportListed::new(&report, &Teams::new(&report));
         assert_eq!((listed.total, listed.id.as_slice()), (4, &[0, 1, 2, 3][..]));
         let ended = Ended::new(&report.runs[0], &listed);
         assert_eq!(ended.wait, [Some(Num(5.0)), None, None, Some(Num(7.0))]);
@@ -125,7 +125,7 @@ mod tests {
     fn of_many_the_longest_waits_of_each_run_and_an_even_sample_are_listed() {
         let late = |job: u32| vec![(0..100).map(|at| row(at, if at == job { 9.0 } else { 1.0 })).collect()];
         let report = report(100, [late(33), late(77)].concat());
-        let listed = Listed::within(&report, &Teams::new(&report), 22, 2);
+        let listed = ReportListed::within(&report, &Teams::new(&report), 22, 2);
         assert!(listed.id.contains(&33) && listed.id.contains(&77), "{:?}", listed.id);
         assert!(listed.id.len() <= 22 && listed.id.is_sorted());
         assert!(listed.id.windows(2).all(|pair| pair[1] - pair[0] <= 6), "it is even: {:?}", listed.id);

@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::number::Num;
-use super::{PlanSample, Run};
+use super::{ReportPlanSample, ReportRun};
 
 /// Points of a line, and of a scatter plot.
 const POINTS: usize = 1200;
 
 /// Prices as a step function, one line for each kind.
 #[derive(Debug, Serialize)]
-pub(super) struct Market<'a> {
+pub(super) struct ReportMarket<'a> {
     kinds: &'a [String],
     /// Not `Num`s: late times rounded to five digits would fall together.
     t: Vec<f64>,
@@ -22,16 +22,16 @@ pub(super) struct Market<'a> {
     gap: Vec<Num>,
 }
 
-impl<'a> Market<'a> {
+impl<'a> ReportMarket<'a> {
     /// None where no plan had prices.
-    pub(super) fn new(run: &'a Run, end: f64) -> Option<Self> {
-        let priced = |plan: &&PlanSample| plan.prices.len() == run.kinds.len() && !run.kinds.is_empty();
-        let plans: Vec<&PlanSample> = run.plans.iter().filter(priced).collect();
+    pub(super) fn new(run: &'a ReportRun, end: f64) -> Option<Self> {
+        let priced = |plan: &&ReportPlanSample| plan.prices.len() == run.kinds.len() && !run.kinds.is_empty();
+        let plans: Vec<&ReportPlanSample> = run.plans.iter().filter(priced).collect();
         let step = plans.len().div_ceil(POINTS).max(1);
-        let plans: Vec<&PlanSample> = plans.into_iter().step_by(step).collect();
+        let plans: Vec<&ReportPlanSample> = plans.into_iter().step_by(step).collect();
         let last = plans.last()?.t;
         let line = |kind: usize| plans.iter().map(|plan| Num(plan.prices[kind])).collect();
-        Some(Market {
+        Some(ReportMarket {
             kinds: &run.kinds,
             t: plans.iter().map(|plan| plan.t).collect(),
             end: last.max(end),
@@ -52,20 +52,24 @@ pub(super) fn points(followed: &[(f64, f64)]) -> Vec<[Num; 2]> {
 mod tests {
     use super::*;
 
-    fn run(plans: u32) -> Run {
-        let plan = |at: u32| PlanSample {
+    fn run(plans: u32) -> ReportRun {
+        let plan = |at: u32| ReportPlanSample {
             t: f64::from(at),
             prices: vec![f64::from(at), 0.5],
             objective: 1.0,
             gap: 0.0,
         };
-        Run { kinds: vec!["a".into(), "b".into()], plans: (0..plans).map(plan).collect(), ..Run::default() }
+        ReportRun {
+            kinds: vec!["a".into(), "b".into()],
+            plans: (0..plans).map(plan).collect(),
+            ..ReportRun::default()
+        }
     }
 
     #[test]
     fn prices_are_one_line_a_kind() {
         let run = run(3);
-        let market = Market::new(&run, 9.0).unwrap();
+        let market = ReportMarket::new(&run, 9.0).unwrap();
         assert_eq!((market.t.as_slice(), market.end), (&[0.0, 1.0, 2.0][..], 9.0));
         assert_eq!(market.prices, [vec![Num(0.0), Num(1.0), Num(2.0)], vec![Num(0.5); 3]]);
     }
@@ -73,10 +77,10 @@ mod tests {
     #[test]
     fn many_plans_are_thinned_and_none_is_no_market() {
         let many = run(100_000);
-        assert!(Market::new(&many, 0.0).unwrap().t.len() <= POINTS);
+        assert!(ReportMarket::new(&many, 0.0).unwrap().t.len() <= POINTS);
         assert!(points(&vec![(0.5, 0.5); 9999]).len() <= POINTS);
-        assert!(Market::new(&run(0), 5.0).is_none() && points(&[]).is_empty());
-        let bare = Run { plans: vec![PlanSample::default()], ..run(0) };
-        assert!(Market::new(&bare, 5.0).is_none(), "a certificate without prices");
+        assert!(ReportMarket::new(&run(0), 5.0).is_none() && points(&[]).is_empty());
+        let bare = ReportRun { plans: vec![ReportPlanSample::default()], ..run(0) };
+        assert!(ReportMarket::new(&bare, 5.0).is_none(), "a certificate without prices");
     }
 }

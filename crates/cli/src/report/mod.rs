@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 /// Everything the page shows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Report {
+pub(crate) struct ReportPage {
     /// The heading and the title of the browser tab.
     pub title: String,
     /// The command line that reproduces the runs.
@@ -31,14 +31,14 @@ pub(crate) struct Report {
     /// Name and value of each setting worth reading, in order (trace, cluster, seed, …).
     pub settings: Vec<(String, String)>,
     /// The jobs of the trace; `JobRow::job` and `Bar::job` count in them.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ReportJob>,
     /// The runs to compare, one per policy.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ReportRun>,
 }
 
 /// A job as the trace has it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Job {
+pub(crate) struct ReportJob {
     /// Its name in the trace.
     pub name: String,
     /// Who it counts for, where the trace says so.
@@ -51,7 +51,7 @@ pub(crate) struct Job {
 
 /// One policy's run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Run {
+pub(crate) struct ReportRun {
     /// The policy's name.
     pub policy: String,
     /// The object of this run in `yard sim -o json`.
@@ -59,26 +59,26 @@ pub(crate) struct Run {
     /// When the last job was over.
     pub end_s: f64,
     /// One row for each job that is over, in the order of the trace.
-    pub jobs: Vec<JobRow>,
+    pub jobs: Vec<ReportRow>,
     /// Queue and use over time, ordered by time.
-    pub series: Vec<Sample>,
+    pub series: Vec<ReportSample>,
     /// Who held which devices when; may be empty or cut.
     pub bars: Vec<Bar>,
     /// True when only the first part of the run was recorded in `bars`.
     pub bars_cut: bool,
     /// The cluster; `Bar::node` counts in it.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ReportNode>,
     /// Names of the kinds; `PlanSample::prices` counts in them.
     pub kinds: Vec<String>,
     /// Plans with prices, ordered by time.
-    pub plans: Vec<PlanSample>,
+    pub plans: Vec<ReportPlanSample>,
     /// For a job on a kind: the part of its life that plans asked for, and the part it received.
     pub followed: Vec<(f64, f64)>,
 }
 
 /// A plan: it holds from `t` until the next one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlanSample {
+pub(crate) struct ReportPlanSample {
     /// When it came into force.
     pub t: f64,
     /// The price of each kind.
@@ -91,7 +91,7 @@ pub(crate) struct PlanSample {
 
 /// What became of a job that is over.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JobRow {
+pub(crate) struct ReportRow {
     /// Position in `Report::jobs`.
     pub job: u32,
     /// Devices it asked for.
@@ -112,7 +112,7 @@ pub(crate) struct JobRow {
 
 /// A step of the cluster's state: it holds from `t` until the next sample.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sample {
+pub(crate) struct ReportSample {
     /// Start of the step in seconds.
     pub t: f64,
     /// Jobs waiting.
@@ -127,7 +127,7 @@ pub(crate) struct Sample {
 
 /// A node of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct ReportNode {
     /// The node's name.
     pub name: String,
     /// The kind of its devices.
@@ -156,7 +156,7 @@ pub(crate) struct Bar {
 }
 
 /// The whole page as one HTML document that needs nothing else.
-pub(crate) fn render(report: &Report) -> String {
+pub(crate) fn render(report: &ReportPage) -> String {
     page::document(&report.title, &view::Page::new(report))
 }
 

@@ -1,6 +1,6 @@
 //! Queue and use over time, averaged into as many buckets as a screen has room for.
 
-use super::Sample;
+use super::ReportSample;
 use super::number::Num;
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) struct Track {
 
 /// A step function in equal buckets from `t0` on.
 #[derive(Debug, Serialize)]
-pub(super) struct Series {
+pub(super) struct ReportSeries {
     /// Not a `Num`: a late start rounded to five digits would shift the whole line.
     pub(super) t0: f64,
     pub(super) width: f64,
@@ -26,16 +26,16 @@ pub(super) struct Series {
     pub(super) running: Track,
 }
 
-impl Series {
+impl ReportSeries {
     /// Buckets the samples up to `end`, until which the last sample holds. None when no time passes.
-    pub(super) fn new(samples: &[Sample], end: f64) -> Option<Self> {
+    pub(super) fn new(samples: &[ReportSample], end: f64) -> Option<Self> {
         let t0 = samples.first()?.t;
         let end = samples.last()?.t.max(end);
         let width = (end - t0) / BUCKETS as f64;
         if !(width.is_finite() && width > 0.0) {
             return None;
         }
-        let grid = Grid { t0, end, width };
+        let grid = TimeGrid { t0, end, width };
         Some(Self {
             t0,
             width,
@@ -48,14 +48,14 @@ impl Series {
 }
 
 /// Equal buckets over `t0..end`.
-struct Grid {
+struct TimeGrid {
     t0: f64,
     end: f64,
     width: f64,
 }
 
-impl Grid {
-    fn track(&self, samples: &[Sample], value: impl Fn(&Sample) -> f64) -> Track {
+impl TimeGrid {
+    fn track(&self, samples: &[ReportSample], value: impl Fn(&ReportSample) -> f64) -> Track {
         let (mut area, mut max) = (vec![0.0; BUCKETS], vec![0.0; BUCKETS]);
         for (i, sample) in samples.iter().enumerate() {
             let until = samples.get(i + 1).map_or(self.end, |next| next.t);
@@ -92,16 +92,16 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn sample(t: f64, used_gpus: u64) -> Sample {
-        Sample { t, used_gpus, queued_jobs: used_gpus as u32 / 2, ..Sample::default() }
+    fn sample(t: f64, used_gpus: u64) -> ReportSample {
+        ReportSample { t, used_gpus, queued_jobs: used_gpus as u32 / 2, ..ReportSample::default() }
     }
 
     /// Uneven steps, several at one instant, over about `n` seconds.
-    fn uneven(n: u64) -> Vec<Sample> {
+    fn uneven(n: u64) -> Vec<ReportSample> {
         (0..n).map(|i| sample(17.0 + (i * i % 97) as f64 / 97.0 + (i / 3 * 3) as f64, i * 31 % 64)).collect()
     }
 
-    fn ordered(mut samples: Vec<Sample>) -> Vec<Sample> {
+    fn ordered(mut samples: Vec<ReportSample>) -> Vec<ReportSample> {
         samples.sort_by(|a, b| a.t.total_cmp(&b.t));
         samples
     }
@@ -115,7 +115,7 @@ mod tests {
             for (i, s) in samples.iter().enumerate() {
                 exact += s.used_gpus as f64 * (samples.get(i + 1).map_or(end, |next| next.t) - s.t);
             }
-            let series = Series::new(&samples, end).unwrap();
+            let series = ReportSeries::new(&samples, end).unwrap();
             let area: f64 = series.used.mean.iter().map(|mean| mean.0 * series.width).sum();
             assert!((area - exact).abs() <= 1e-9 * exact.max(1.0), "{area} is not {exact}");
             assert!(series.used.mean.iter().zip(&series.used.max).all(|(m, top)| m.0 <= top.0 + 1e-9));
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_constant_stays_constant_and_an_instant_is_not_seen() {
         let samples = [sample(0.0, 8), sample(5.0, 64), sample(5.0, 8), sample(10.0, 0)];
-        let series = Series::new(&samples, 0.0).unwrap();
+        let series = ReportSeries::new(&samples, 0.0).unwrap();
         assert_eq!(series.used.max.len(), BUCKETS);
         assert!(series.used.max.iter().all(|max| max.0 == 8.0));
         assert!(series.used.mean.iter().all(|mean| (mean.0 - 8.0).abs() < 1e-6));
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn no_time_is_no_series() {
-        assert!(Series::new(&[], 5.0).is_none());
-        assert!(Series::new(&[sample(3.0, 1)], 3.0).is_none());
-        assert!(Series::new(&[sample(3.0, 1)], 4.0).is_some());
+        assert!(ReportSeries::new(&[], 5.0).is_none());
+        assert!(ReportSeries::new(&[sample(3.0, 1)], 3.0).is_none());
+        assert!(ReportSeries::new(&[sample(3.0, 1)], 4.0).is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Distributions of job times: empirical CDFs, and boxes by job size.
 
-use super::JobRow;
+use super::ReportRow;
 use super::number::Num;
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ impl SizeBox {
 }
 
 /// Waiting time by size class, in the order of `CLASSES`.
-pub(super) fn wait_boxes(jobs: &[JobRow]) -> Vec<Option<SizeBox>> {
+pub(super) fn wait_boxes(jobs: &[ReportRow]) -> Vec<Option<SizeBox>> {
     let mut waits: [Vec<f64>; CLASSES.len()] = Default::default();
     for job in jobs {
         waits[class_of(job.gpus)].push(job.wait_s);
@@ -101,7 +101,7 @@ pub(super) fn class_of(gpus: u32) -> usize {
 }
 
 /// Names of the classes, narrowed to the sizes that occur: `4` when no job asks for 5, 6 or 7.
-pub(super) fn class_labels<'a>(jobs: impl Iterator<Item = &'a JobRow>) -> Vec<String> {
+pub(super) fn class_labels<'a>(jobs: impl Iterator<Item = &'a ReportRow>) -> Vec<String> {
     let mut seen: [Option<(u32, u32)>; CLASSES.len()] = Default::default();
     for job in jobs {
         let range = seen[class_of(job.gpus)].get_or_insert((job.gpus, job.gpus));
@@ -142,8 +142,8 @@ mod tests {
         (0..n).map(move |i| ((i * 7919) % n) as f64)
     }
 
-    fn job(gpus: u32, wait_s: f64) -> JobRow {
-        JobRow { gpus, wait_s, ..JobRow::default() }
+    fn job(gpus: u32, wait_s: f64) -> ReportRow {
+        ReportRow { gpus, wait_s, ..ReportRow::default() }
     }
 
     /// The smallest value with at least a fraction `p` at or below it, and its successor: any
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn boxes_agree_with_brute_force() {
-        let mut jobs: Vec<JobRow> = scrambled(1009).map(|w| job(1, w * w)).collect();
+        let mut jobs: Vec<ReportRow> = scrambled(1009).map(|w| job(1, w * w)).collect();
         jobs.extend(scrambled(12).map(|w| job(5, w)));
         let boxes = wait_boxes(&jobs);
         for (class, gpus) in [(1, 1), (3, 5)] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::number::Num;
-use super::{JobRow, Report, Run};
+use super::{ReportPage, ReportRow, ReportRun};
 
 /// Teams shown; those with fewest jobs are one.
 const TEAMS_MAX: usize = 40;
@@ -22,7 +22,7 @@ pub(super) struct Teams<'a> {
 }
 
 impl<'a> Teams<'a> {
-    pub(super) fn new(report: &'a Report) -> Self {
+    pub(super) fn new(report: &'a ReportPage) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for job in &report.jobs {
             *counts.entry(job.team.as_deref().unwrap_or(NOBODY)).or_default() += 1;
@@ -65,11 +65,11 @@ pub(super) struct TeamRow {
 
 impl TeamRow {
     /// None where no job of the team is over.
-    fn new(team: usize, jobs: &[&JobRow]) -> Option<Self> {
+    fn new(team: usize, jobs: &[&ReportRow]) -> Option<Self> {
         let mean = |values: &[f64]| {
             (!values.is_empty()).then(|| Num(values.iter().sum::<f64>() / values.len() as f64))
         };
-        let each = |value: fn(&JobRow) -> f64| jobs.iter().map(|job| value(job)).collect::<Vec<_>>();
+        let each = |value: fn(&ReportRow) -> f64| jobs.iter().map(|job| value(job)).collect::<Vec<_>>();
         let rhos: Vec<f64> = jobs.iter().filter_map(|job| job.rho).collect();
         Some(Self {
             team,
@@ -85,8 +85,8 @@ impl TeamRow {
 }
 
 /// What became of each team's jobs, in the order of the teams.
-pub(super) fn rows(run: &Run, teams: &Teams<'_>) -> Vec<TeamRow> {
-    let mut jobs: Vec<Vec<&JobRow>> = vec![Vec::new(); teams.names.len()];
+pub(super) fn rows(run: &ReportRun, teams: &Teams<'_>) -> Vec<TeamRow> {
+    let mut jobs: Vec<Vec<&ReportRow>> = vec![Vec::new(); teams.names.len()];
     for row in &run.jobs {
         if let Some(team) = teams.of(row.job) {
             jobs[team].push(row);
@@ -98,11 +98,11 @@ pub(super) fn rows(run: &Run, teams: &Teams<'_>) -> Vec<TeamRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Job;
+    use crate::report::ReportJob;
 
-    fn report(teams: &[Option<&str>]) -> Report {
-        let job = |team: &Option<&str>| Job { team: team.map(Into::into), ..Job::default() };
-        Report { jobs: teams.iter().map(job).collect(), ..Report::default() }
+    fn report(teams: &[Option<&str>]) -> ReportPage {
+        let job = |team: &Option<&str>| ReportJob { team: team.map(Into::into), ..ReportJob::default() };
+        ReportPage { jobs: teams.iter().map(job).collect(), ..ReportPage::default() }
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
         let report = report(&[Some("vision"), Some("speech"), Some("vision"), None]);
         let teams = Teams::new(&report);
         assert_eq!(teams.names, ["vision", "speech", "–"]);
-        let row = |job, wait_s, met| JobRow { job, wait_s, met, gpu_h: 2.0, ..JobRow::default() };
+        let row = |job, wait_s, met| ReportRow { job, wait_s, met, gpu_h: 2.0, ..ReportRow::default() };
         let jobs = vec![row(0, 10.0, Some(true)), row(2, 20.0, Some(false)), row(3, 1.0, None)];
-        let rows = rows(&Run { jobs, ..Run::default() }, &teams);
+        let rows = rows(&ReportRun { jobs, ..ReportRun::default() }, &teams);
         let told: Vec<_> =
             rows.iter().map(|row| (row.team, row.jobs, row.wait.0, row.met, row.due)).collect();
         assert_eq!(told, [(0, 2, 15.0, 1, 2), (2, 1, 1.0, 0, 0)], "nobody of speech is done");

@@ -8,22 +8,30 @@ fn data(html: &str) -> Value {
     serde_json::from_str(after.split_once("</script>").unwrap().0).unwrap()
 }
 
-fn nodes(n: usize, gpus: u32) -> Vec<Node> {
-    (0..n).map(|i| Node { name: format!("node-{i}"), kind: "v100".into(), gpus }).collect()
+fn nodes(n: usize, gpus: u32) -> Vec<ReportNode> {
+    (0..n).map(|i| ReportNode { name: format!("node-{i}"), kind: "v100".into(), gpus }).collect()
 }
 
 #[test]
 fn hostile_names_stay_text() {
     let evil = "</script><script>alert(1)</script>\u{2028}{{data}}<!--";
-    let job = Job { name: evil.into(), gpus: 1, team: Some(evil.into()), ..Job::default() };
-    let node = Node { name: evil.into(), kind: evil.into(), gpus: 1 };
-    let run = Run { policy: evil.into(), jobs: vec![JobRow::default()], nodes: vec![node], ..Run::default() };
+    let job = ReportJob { name: evil.into(), gpus: 1, team: Some(evil.into()), ..ReportJob::default() };
+    let node = ReportNode { name: evil.into(), kind: evil.into(), gpus: 1 };
+    let run = ReportRun {
+        policy: evil.into(),
+        jobs: vec![ReportRow::default()],
+        nodes: vec![node],
+        ..ReportRun::default()
+    };
     let settings = vec![(evil.to_string(), evil.to_string())];
     let (title, command, version) = (evil.into(), evil.into(), "1".into());
-    let jobs = vec![job, Job::default()];
-    let report = Report { title, command, version, settings, jobs, runs: vec![run] };
+    let jobs = vec![job, ReportJob::default()];
+    let report = ReportPage { title, command, version, settings, jobs, runs: vec![run] };
     let html = render(&report);
-    assert_eq!(html.matches("</script>").count(), render(&Report::default()).matches("</script>").count());
+    assert_eq!(
+        html.matches("</script>").count(),
+        render(&ReportPage::default()).matches("</script>").count()
+    );
     assert!(!html.contains("alert(1)</script"));
     assert!(!html.split_once("</title>").unwrap().1.contains('\u{2028}'), "harmless in the title only");
     let data = data(&html);
@@ -34,11 +42,11 @@ fn hostile_names_stay_text() {
 
 #[test]
 fn empty_cases_render() {
-    let empty = Run { policy: "fifo".into(), ..Run::default() };
-    let still = Run { series: vec![Sample::default()], nodes: nodes(1, 0), ..empty.clone() };
+    let empty = ReportRun { policy: "fifo".into(), ..ReportRun::default() };
+    let still = ReportRun { series: vec![ReportSample::default()], nodes: nodes(1, 0), ..empty.clone() };
     for runs in [vec![], vec![empty.clone()], vec![empty, still]] {
         let n = runs.len();
-        let html = render(&Report { runs, ..Report::default() });
+        let html = render(&ReportPage { runs, ..ReportPage::default() });
         assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
         assert_eq!(data(&html)["runs"].as_array().unwrap().len(), n);
     }
@@ -49,14 +57,17 @@ fn a_million_jobs_make_a_small_file() {
     let n = 1_000_000_u32;
     let job = |i: u32| {
         let team = Some(if i.is_multiple_of(3) { "vision" } else { "speech" }.into());
-        Job { name: format!("job-{i}"), gpus: 1 << (i % 8), submit_s: f64::from(i) * 1.37, team }
+        ReportJob { name: format!("job-{i}"), gpus: 1 << (i % 8), submit_s: f64::from(i) * 1.37, team }
     };
     let row = |i: u32| {
         let wait_s = f64::from(i % 7919) * 0.731;
-        JobRow { job: i, gpus: 1 << (i % 8), wait_s, jct_s: wait_s + f64::from(i), ..JobRow::default() }
+        ReportRow { job: i, gpus: 1 << (i % 8), wait_s, jct_s: wait_s + f64::from(i), ..ReportRow::default() }
     };
-    let sample =
-        |i: u32| Sample { t: f64::from(i) * 1.37, used_gpus: u64::from(i % 511), ..Sample::default() };
+    let sample = |i: u32| ReportSample {
+        t: f64::from(i) * 1.37,
+        used_gpus: u64::from(i % 511),
+        ..ReportSample::default()
+    };
     let bar = |i: u32| {
         let start_s = f64::from(i) * 1.37;
         Bar {
@@ -69,17 +80,17 @@ fn a_million_jobs_make_a_small_file() {
             lane: (0, 1),
         }
     };
-    let run = Run {
+    let run = ReportRun {
         policy: "a".into(),
         jobs: (0..n).map(row).collect(),
         series: (0..n).map(sample).collect(),
         bars: (0..n).map(bar).collect(),
         nodes: nodes(64, 8),
-        ..Run::default()
+        ..ReportRun::default()
     };
-    let small = Run { nodes: nodes(64, 8), ..Run::default() };
+    let small = ReportRun { nodes: nodes(64, 8), ..ReportRun::default() };
     let jobs = (0..n).map(job).collect();
-    let html = render(&Report { jobs, runs: vec![run, small.clone(), small], ..Report::default() });
+    let html = render(&ReportPage { jobs, runs: vec![run, small.clone(), small], ..ReportPage::default() });
     assert!(html.len() < 4_000_000, "{} bytes", html.len());
     let data = data(&html);
     assert_eq!(data["runs"][0]["gantt"]["job"].as_array().unwrap().len(), 50_000);

@@ -1,13 +1,13 @@
 //! What the page's script receives: each run reduced to what its charts draw.
 
-use super::gantt::{Cluster, Gantt};
-use super::jobs::{Ended, Listed};
-use super::market::{self, Market};
+use super::gantt::{Gantt, GanttCluster};
+use super::jobs::{Ended, ReportListed};
+use super::market::{self, ReportMarket};
 use super::number::Num;
-use super::series::Series;
+use super::series::ReportSeries;
 use super::stats::{self, Cdf, SizeBox};
 use super::teams::{self, TeamRow, Teams};
-use super::{Node, Report, Run};
+use super::{ReportNode, ReportPage, ReportRun};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -21,18 +21,18 @@ pub(super) struct Page<'a> {
     /// Names of the size classes.
     classes: Vec<String>,
     /// The different clusters; runs point into them.
-    clusters: Vec<Cluster<'a>>,
-    jobs: Listed,
+    clusters: Vec<GanttCluster<'a>>,
+    jobs: ReportListed,
     /// Names of the teams, where there are several.
     teams: Vec<&'a str>,
     runs: Vec<RunView<'a>>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(report: &'a Report) -> Self {
-        let mut clusters: Vec<&[Node]> = Vec::new();
+    pub(super) fn new(report: &'a ReportPage) -> Self {
+        let mut clusters: Vec<&[ReportNode]> = Vec::new();
         let teams = Teams::new(report);
-        let jobs = Listed::new(report, &teams);
+        let jobs = ReportListed::new(report, &teams);
         let runs = report.runs.iter().map(|run| {
             let cluster = position_or_push(&mut clusters, &run.nodes);
             let gantt = Gantt::new(run, report.runs.len(), &teams);
@@ -45,7 +45,7 @@ impl<'a> Page<'a> {
             version: &report.version,
             settings: &report.settings,
             classes: stats::class_labels(report.runs.iter().flat_map(|run| &run.jobs)),
-            clusters: clusters.into_iter().map(Cluster::new).collect(),
+            clusters: clusters.into_iter().map(GanttCluster::new).collect(),
             jobs,
             teams: teams.names,
             runs,
@@ -54,7 +54,7 @@ impl<'a> Page<'a> {
 }
 
 /// The index of `nodes` in `clusters`, added when it is new.
-fn position_or_push<'a>(clusters: &mut Vec<&'a [Node]>, nodes: &'a [Node]) -> usize {
+fn position_or_push<'a>(clusters: &mut Vec<&'a [ReportNode]>, nodes: &'a [ReportNode]) -> usize {
     clusters.iter().position(|known| *known == nodes).unwrap_or_else(|| {
         clusters.push(nodes);
         clusters.len() - 1
@@ -71,16 +71,16 @@ struct RunView<'a> {
     jct: Cdf,
     wait: Cdf,
     boxes: Vec<Option<SizeBox>>,
-    series: Option<Series>,
+    series: Option<ReportSeries>,
     gantt: Gantt,
     ended: Ended,
     teams: Vec<TeamRow>,
-    market: Option<Market<'a>>,
+    market: Option<ReportMarket<'a>>,
     followed: Vec<[Num; 2]>,
 }
 
 impl<'a> RunView<'a> {
-    fn new(run: &'a Run, cluster: usize, gantt: Gantt, ended: Ended, teams: Vec<TeamRow>) -> Self {
+    fn new(run: &'a ReportRun, cluster: usize, gantt: Gantt, ended: Ended, teams: Vec<TeamRow>) -> Self {
         Self {
             policy: &run.policy,
             summary: &run.summary,
@@ -89,11 +89,11 @@ impl<'a> RunView<'a> {
             jct: Cdf::new(run.jobs.iter().map(|job| job.jct_s)),
             wait: Cdf::new(run.jobs.iter().map(|job| job.wait_s)),
             boxes: stats::wait_boxes(&run.jobs),
-            series: Series::new(&run.series, run.end_s),
+            series: ReportSeries::new(&run.series, run.end_s),
             gantt,
             ended,
             teams,
-            market: Market::new(run, run.end_s),
+            market: ReportMarket::new(run, run.end_s),
             followed: market::points(&run.followed),
         }
     }
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn equal_clusters_are_written_once() {
-        let nodes = |gpus| vec![Node { name: "a".into(), kind: "v100".into(), gpus }];
-        let run = |gpus| Run { nodes: nodes(gpus), ..Run::default() };
-        let report = Report { runs: vec![run(4), run(8), run(4)], ..Report::default() };
+        let nodes = |gpus| vec![ReportNode { name: "a".into(), kind: "v100".into(), gpus }];
+        let run = |gpus| ReportRun { nodes: nodes(gpus), ..ReportRun::default() };
+        let report = ReportPage { runs: vec![run(4), run(8), run(4)], ..ReportPage::default() };
         let page = Page::new(&report);
         let clusters: Vec<usize> = page.runs.iter().map(|run| run.cluster).collect();
         assert_eq!((page.clusters.len(), clusters), (2, vec![0, 1, 0]));

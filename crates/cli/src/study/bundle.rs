@@ -41,12 +41,12 @@ pub(crate) struct Manifest {
     /// SHA-256 of each input.
     pub(crate) inputs: BTreeMap<String, String>,
     /// What happened in each run.
-    pub(crate) runs: Vec<Ran>,
+    pub(crate) runs: Vec<BundleRan>,
 }
 
 /// A run by what it varies, and the digest of its events.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Ran {
+pub(crate) struct BundleRan {
     pub(crate) policy: String,
     pub(crate) seed: u64,
     #[serde(default)]
@@ -54,18 +54,18 @@ pub(crate) struct Ran {
     pub(crate) events_sha256: String,
 }
 
-impl Ran {
+impl BundleRan {
     /// Of a run as JSON has it.
-    pub(crate) fn of(run: &Map<String, Value>) -> Ran {
+    pub(crate) fn of(run: &Map<String, Value>) -> BundleRan {
         let text = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
         let sweep = run.get("sweep").and_then(Value::as_object).cloned().unwrap_or_default();
         let seed = run["seed"].as_u64().unwrap_or_default();
-        Ran { policy: text("policy"), seed, sweep, events_sha256: text("events_sha256") }
+        BundleRan { policy: text("policy"), seed, sweep, events_sha256: text("events_sha256") }
     }
 
     /// Whether the same happened. A program has another path in the bundle, so that names do not count: the runs of one
     /// command have one order.
-    pub(crate) fn is_like(&self, other: &Ran) -> bool {
+    pub(crate) fn is_like(&self, other: &BundleRan) -> bool {
         (self.seed, &self.events_sha256) == (other.seed, &other.events_sha256)
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn write(folder: &Path, result: &Value, files: &[(&str, String)]) -> 
     let mut take = |path: &Path| copy(path, folder, &mut inputs);
     let command = rewritten(std::env::args().skip(2).collect(), &mut take)?;
     let runs = result["runs"].as_array().into_iter().flatten().filter_map(Value::as_object);
-    let runs: Vec<Ran> = runs.map(Ran::of).collect();
+    let runs: Vec<BundleRan> = runs.map(BundleRan::of).collect();
     let yard = env!("CARGO_PKG_VERSION").to_owned();
     let manifest = Manifest { yard, commit: commit().to_owned(), command, inputs, runs };
     let save = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).with_context(about);

@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::bail;
 use serde_json::{Map, Value, json};
-use yard_sim::lengths::Lengths;
+use yard_sim::lengths::ToldLengths;
 
-use self::bundle::Ran;
+use self::bundle::BundleRan;
 use self::interval::{CONFIDENCE, Mean};
-use self::sweep::Point;
+use self::sweep::SweepPoint;
 use crate::cmd::sim::SimArgs;
-use crate::output::{self, Format, human};
+use crate::output::{self, OutputFormat, human};
 use crate::results;
-use crate::runner::{self, Plan};
+use crate::runner::{self, RunnerPlan};
 
 /// Figures of which means are told.
 const FIGURES: [&str; 16] = [
@@ -45,8 +45,8 @@ const FIGURES: [&str; 16] = [
 const COMPARED: &str = "avg_jct_s";
 
 /// All runs at one point: for each seed those of all policies, in order.
-struct Place {
-    point: Point,
+struct StudyPlace {
+    point: SweepPoint,
     runs: Vec<Vec<Map<String, Value>>>,
 }
 
@@ -59,16 +59,16 @@ pub(crate) fn run(args: &SimArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         output::note(&format!("bundle: {}", folder.display()));
     }
     match args.output {
-        Format::Json => output::json(&to_json(args, &places), out),
-        Format::Table => table(args, &places, out),
+        OutputFormat::Json => output::json(&to_json(args, &places), out),
+        OutputFormat::Table => table(args, &places, out),
     }
 }
 
 /// What happened in each of the runs, in the order in which JSON has them.
-pub(crate) fn digests(args: &SimArgs) -> anyhow::Result<Vec<Ran>> {
+pub(crate) fn digests(args: &SimArgs) -> anyhow::Result<Vec<BundleRan>> {
     let places = simulate(args)?;
-    let of = |place: &Place| -> Vec<Ran> {
-        let with = |run| Ran { sweep: place.settings(), ..Ran::of(run) };
+    let of = |place: &StudyPlace| -> Vec<BundleRan> {
+        let with = |run| BundleRan { sweep: place.settings(), ..BundleRan::of(run) };
         place.runs.iter().flatten().map(with).collect()
     };
     Ok(places.iter().flat_map(of).collect())
@@ -87,7 +87,7 @@ fn check(args: &SimArgs) -> anyhow::Result<()> {
     let draws = source::is_generated(&args.trace)
         || args.node_mtbf.is_some()
         || args.slow_nodes > 0.0
-        || matches!(args.lengths, Lengths::Noisy(_))
+        || matches!(args.lengths, ToldLengths::Noisy(_))
         || args.belief == "learned"
         || args.compat.is_some()
         || args.sweep.iter().any(|sweep| sweep.draws());
@@ -102,7 +102,7 @@ fn check(args: &SimArgs) -> anyhow::Result<()> {
 }
 
 /// All simulations, as many at a time as there are cores.
-fn simulate(args: &SimArgs) -> anyhow::Result<Vec<Place>> {
+fn simulate(args: &SimArgs) -> anyhow::Result<Vec<StudyPlace>> {
     let points = sweep::points(&args.sweep)?;
     let settings: Vec<SimArgs> = points.iter().map(|point| at(args, point)).collect::<anyhow::Result<_>>()?;
     let seeds = args.seeds as usize;
@@ -124,11 +124,11 @@ fn simulate(args: &SimArgs) -> anyhow::Result<Vec<Place>> {
     done.sort_by_key(|(turn, _)| *turn);
     let mut runs = done.into_iter().map(|(_, runs)| runs);
     let mut place =
-        |point| Ok(Place { point, runs: runs.by_ref().take(seeds).collect::<anyhow::Result<_>>()? });
+        |point| Ok(StudyPlace { point, runs: runs.by_ref().take(seeds).collect::<anyhow::Result<_>>()? });
     points.into_iter().map(&mut place).collect()
 }
 
-fn at(args: &SimArgs, point: &Point) -> anyhow::Result<SimArgs> {
+fn at(args: &SimArgs, point: &SweepPoint) -> anyhow::Result<SimArgs> {
     let mut args = args.clone();
     point.iter().try_for_each(|(key, value)| sweep::set(&mut args, key, value))?;
     Ok(args)
@@ -136,12 +136,12 @@ fn at(args: &SimArgs, point: &Point) -> anyhow::Result<SimArgs> {
 
 /// The figures of all policies in one simulation.
 fn one(args: &SimArgs) -> anyhow::Result<Vec<Map<String, Value>>> {
-    let plan = Plan::new(args)?;
+    let plan = RunnerPlan::new(args)?;
     let runs = runner::run_in_turn(&plan)?;
     Ok(runs.iter().map(|run| results::fields(&plan, run)).collect())
 }
 
-impl Place {
+impl StudyPlace {
     /// A figure of one policy in each run that has it.
     fn values(&self, policy: usize, figure: &str) -> Vec<f64> {
         self.runs.iter().filter_map(|runs| runs[policy][figure].as_f64()).collect()
@@ -164,7 +164,7 @@ impl Place {
     }
 }
 
-fn to_json(args: &SimArgs, places: &[Place]) -> Value {
+fn to_json(args: &SimArgs, places: &[StudyPlace]) -> Value {
     let runs = places.iter().flat_map(|place| {
         let with = |run: &Map<String, Value>| {
             let mut run = run.clone();
@@ -174,7 +174,7 @@ fn to_json(args: &SimArgs, places: &[Place]) -> Value {
         place.runs.iter().flatten().map(with)
     });
     let means = places.iter().flat_map(|place| (0..args.policy.len()).map(move |policy| (place, policy)));
-    let mean = |(place, policy): (&Place, usize)| {
+    let mean = |(place, policy): (&StudyPlace, usize)| {
         let figures = FIGURES.iter().map(|figure| ((*figure).to_owned(), json!(place.mean(policy, figure))));
         json!({
             "policy": args.policy[policy],
@@ -189,7 +189,7 @@ fn to_json(args: &SimArgs, places: &[Place]) -> Value {
     json!({ "runs": runs.collect::<Vec<_>>(), "means": means.map(mean).collect::<Vec<_>>() })
 }
 
-fn table(args: &SimArgs, places: &[Place], out: &mut dyn Write) -> anyhow::Result<()> {
+fn table(args: &SimArgs, places: &[StudyPlace], out: &mut dyn Write) -> anyhow::Result<()> {
     let keys: Vec<&str> = places[0].point.iter().map(|(key, _)| key.as_str()).collect();
     let figures = ["avg JCT", "p90", "p99", "makespan", "avg queue", "util"];
     let more = (args.policy.len() > 1).then(|| format!("JCT − {}", args.policy[0]));

@@ -15,7 +15,7 @@ pub(crate) struct Sweep {
 }
 
 /// Settings by name, in the order of the sweeps.
-pub(crate) type Point = Vec<(String, String)>;
+pub(crate) type SweepPoint = Vec<(String, String)>;
 
 impl std::str::FromStr for Sweep {
     type Err = String;
@@ -59,10 +59,10 @@ fn range(from: &str, to: &str) -> Option<Vec<String>> {
 }
 
 /// All combinations of values; one point without settings where nothing is varied.
-pub(crate) fn points(sweeps: &[Sweep]) -> anyhow::Result<Vec<Point>> {
-    let mut points: Vec<Point> = vec![Vec::new()];
+pub(crate) fn points(sweeps: &[Sweep]) -> anyhow::Result<Vec<SweepPoint>> {
+    let mut points: Vec<SweepPoint> = vec![Vec::new()];
     for sweep in sweeps {
-        let with = |point: &Point| -> Vec<Point> {
+        let with = |point: &SweepPoint| -> Vec<SweepPoint> {
             let value = |value: &String| [point.clone(), vec![(sweep.key.clone(), value.clone())]].concat();
             sweep.values.iter().map(value).collect()
         };

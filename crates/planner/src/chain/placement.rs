@@ -14,11 +14,11 @@ pub(super) enum Filling {
 }
 
 /// Devices of each stage on each node.
-pub(super) type Seats = Vec<Vec<u32>>;
+pub(super) type StageSeats = Vec<Vec<u32>>;
 
 /// All ways in which stages of so many replicas can lie, each once.
-pub(super) fn placements(machine: &ChainMachine, replicas: &[u32]) -> Vec<Seats> {
-    let mut all: Vec<Seats> = Vec::new();
+pub(super) fn placements(machine: &ChainMachine, replicas: &[u32]) -> Vec<StageSeats> {
+    let mut all: Vec<StageSeats> = Vec::new();
     for filling in [Filling::FreshFirst, Filling::BegunFirst, Filling::Scattered] {
         for reversed in [false, true] {
             let seats = place(machine, replicas, filling, reversed);
@@ -30,7 +30,7 @@ pub(super) fn placements(machine: &ChainMachine, replicas: &[u32]) -> Vec<Seats>
     all
 }
 
-fn place(machine: &ChainMachine, replicas: &[u32], filling: Filling, reversed: bool) -> Seats {
+fn place(machine: &ChainMachine, replicas: &[u32], filling: Filling, reversed: bool) -> StageSeats {
     let capacity: Vec<u32> = machine.nodes.iter().map(|node| node.devices).collect();
     let mut free = capacity.clone();
     let mut order: Vec<usize> = (0..capacity.len()).collect();

@@ -6,7 +6,7 @@
 
 /// A stage: computing, or handing over between two that compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beats {
+pub struct RhythmBeats {
     /// Seconds of a micro-batch forward.
     pub forward: f64,
     /// Seconds of a micro-batch backward.
@@ -20,38 +20,38 @@ pub struct Beats {
 /// Stages in order, and how many micro-batches go through them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rhythm {
-    pub(super) stages: Vec<Beats>,
+    pub(super) stages: Vec<RhythmBeats>,
     pub(super) micro_batches: u32,
 }
 
 /// What a stage does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Turn {
+struct RhythmTurn {
     forward: bool,
     micro_batch: usize,
 }
 
-impl Beats {
+impl RhythmBeats {
     /// The turn at a place of the stage's order.
-    fn turn(&self, at: usize, micro_batches: usize) -> Turn {
+    fn turn(&self, at: usize, micro_batches: usize) -> RhythmTurn {
         let ahead = (self.ahead as usize).clamp(1, micro_batches);
         if at < ahead {
-            return Turn { forward: true, micro_batch: at };
+            return RhythmTurn { forward: true, micro_batch: at };
         }
         let after = at - ahead;
         let alternating = 2 * (micro_batches - ahead);
         if after >= alternating {
-            return Turn { forward: false, micro_batch: micro_batches - ahead + (after - alternating) };
+            return RhythmTurn { forward: false, micro_batch: micro_batches - ahead + (after - alternating) };
         }
         match after % 2 {
-            0 => Turn { forward: false, micro_batch: after / 2 },
-            _ => Turn { forward: true, micro_batch: ahead + after / 2 },
+            0 => RhythmTurn { forward: false, micro_batch: after / 2 },
+            _ => RhythmTurn { forward: true, micro_batch: ahead + after / 2 },
         }
     }
 }
 
 /// Where the simulation of a stage stands.
-struct Progress {
+struct RhythmProgress {
     at: usize,
     now: f64,
     /// When each micro-batch's forward pass ended, and its backward pass.
@@ -60,7 +60,7 @@ struct Progress {
 
 impl Rhythm {
     /// Stages that run no further ahead than those before them let them: else each would wait for the other.
-    pub fn new(mut stages: Vec<Beats>, micro_batches: u32) -> Rhythm {
+    pub fn new(mut stages: Vec<RhythmBeats>, micro_batches: u32) -> Rhythm {
         let mut most = u32::MAX;
         for stage in &mut stages {
             most = most.min(stage.ahead).max(1);
@@ -72,8 +72,8 @@ impl Rhythm {
     /// Seconds until the last stage has reduced its gradients.
     pub fn simulate(&self) -> f64 {
         let turns = 2 * self.micro_batches as usize;
-        let new = || Progress { at: 0, now: 0.0, ends: [Vec::new(), Vec::new()] };
-        let mut all: Vec<Progress> = self.stages.iter().map(|_| new()).collect();
+        let new = || RhythmProgress { at: 0, now: 0.0, ends: [Vec::new(), Vec::new()] };
+        let mut all: Vec<RhythmProgress> = self.stages.iter().map(|_| new()).collect();
         while all.iter().any(|one| one.at < turns) {
             let before: usize = all.iter().map(|one| one.at).sum();
             (0..all.len()).for_each(|stage| self.advance(stage, &mut all));
@@ -85,7 +85,7 @@ impl Rhythm {
     }
 
     /// Runs a stage until it has to wait for another.
-    fn advance(&self, stage: usize, all: &mut [Progress]) {
+    fn advance(&self, stage: usize, all: &mut [RhythmProgress]) {
         let (beats, many) = (&self.stages[stage], self.micro_batches as usize);
         while all[stage].at < 2 * many {
             let turn = beats.turn(all[stage].at, many);
@@ -98,7 +98,7 @@ impl Rhythm {
     }
 
     /// When what a turn needs from elsewhere is there, if that is known yet.
-    fn ready(&self, stage: usize, turn: Turn, all: &[Progress]) -> Option<f64> {
+    fn ready(&self, stage: usize, turn: RhythmTurn, all: &[RhythmProgress]) -> Option<f64> {
         let [forward, last] = [turn.forward, stage + 1 == self.stages.len()];
         let ends = match (forward, last) {
             (true, _) if stage == 0 => return Some(0.0),
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn equal(stages: u32, micro_batches: u32) -> Rhythm {
-        let beats = |at| Beats { forward: 1.0, backward: 2.0, reduce: 0.5, ahead: stages - at };
+        let beats = |at| RhythmBeats { forward: 1.0, backward: 2.0, reduce: 0.5, ahead: stages - at };
         Rhythm::new((0..stages).map(beats).collect(), micro_batches)
     }
 
@@ -151,12 +151,13 @@ mod tests {
     #[test]
     fn turns_are_each_pass_once_and_backward_after_forward() {
         for (ahead, many) in [(1, 1), (1, 5), (3, 5), (5, 5), (9, 5)] {
-            let beats = Beats { forward: 1.0, backward: 1.0, reduce: 0.0, ahead };
-            let turns: Vec<Turn> = (0..2 * many).map(|at| beats.turn(at, many)).collect();
+            let beats = RhythmBeats { forward: 1.0, backward: 1.0, reduce: 0.0, ahead };
+            let turns: Vec<RhythmTurn> = (0..2 * many).map(|at| beats.turn(at, many)).collect();
             for micro_batch in 0..many {
                 let place = |forward| {
-                    let found: Vec<_> =
-                        (0..2 * many).filter(|at| turns[*at] == Turn { forward, micro_batch }).collect();
+                    let found: Vec<_> = (0..2 * many)
+                        .filter(|at| turns[*at] == RhythmTurn { forward, micro_batch })
+                        .collect();
                     assert_eq!(found.len(), 1, "{turns:?}");
                     found[0]
                 };

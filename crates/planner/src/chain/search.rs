@@ -1,6 +1,6 @@
 //! Which stages: one; every cut in two with every ratio of devices; equal groups with the most even cut.
 
-use super::placement::{Seats, placements};
+use super::placement::{StageSeats, placements};
 use super::stages::Stages;
 use super::{Chain, ChainMachine};
 
@@ -22,7 +22,7 @@ pub struct ChainPlan {
 }
 
 /// Replicas of each stage, and where the stages begin if that is given.
-struct Groups {
+struct StageGroups {
     replicas: Vec<u32>,
     begins: Option<Vec<usize>>,
 }
@@ -55,17 +55,19 @@ pub fn plan(chain: &Chain, machine: &ChainMachine) -> Option<ChainPlan> {
 }
 
 /// One stage; two with every cut and ratio; equal groups.
-fn groups(chain: &Chain, devices: u32) -> impl Iterator<Item = Groups> {
+fn groups(chain: &Chain, devices: u32) -> impl Iterator<Item = StageGroups> {
     let layers = chain.layers.len();
-    let one = Groups { replicas: vec![devices], begins: Some(vec![0]) };
+    let one = StageGroups { replicas: vec![devices], begins: Some(vec![0]) };
     let two = move |cut| {
-        (1..devices)
-            .map(move |first| Groups { replicas: vec![first, devices - first], begins: Some(vec![0, cut]) })
+        (1..devices).map(move |first| StageGroups {
+            replicas: vec![first, devices - first],
+            begins: Some(vec![0, cut]),
+        })
     };
     let equal =
         (2..=devices).filter(move |stages| devices.is_multiple_of(*stages) && *stages as usize <= layers);
-    let equal =
-        equal.map(move |stages| Groups { replicas: vec![devices / stages; stages as usize], begins: None });
+    let equal = equal
+        .map(move |stages| StageGroups { replicas: vec![devices / stages; stages as usize], begins: None });
     std::iter::once(one).chain((1..layers).flat_map(two)).chain(equal)
 }
 
@@ -76,7 +78,7 @@ fn micro_batches(chain: &Chain, replicas: &[u32]) -> u32 {
 }
 
 /// The cut after which the busiest stage has least to do, each stage on its own kinds: by dynamic programming.
-fn even_cut(chain: &Chain, machine: &ChainMachine, seats: &Seats) -> Vec<usize> {
+fn even_cut(chain: &Chain, machine: &ChainMachine, seats: &StageSeats) -> Vec<usize> {
     let (layers, stages) = (chain.layers.len(), seats.len());
     let sums: Vec<Vec<f64>> = seats.iter().map(|seats| times(chain, machine, seats)).collect();
     let mut best = vec![vec![f64::INFINITY; layers + 1]; stages + 1];
@@ -121,7 +123,7 @@ fn described(
     chain: &Chain,
     step_s: f64,
     begins: Vec<usize>,
-    seats: Seats,
+    seats: StageSeats,
     micro_batches: u32,
     ahead: impl Iterator<Item = u32>,
 ) -> ChainPlan {

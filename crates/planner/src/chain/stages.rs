@@ -1,7 +1,7 @@
 //! What stages take: a rhythm of computing and handing over, where it fits in memory.
 
-use super::placement::Seats;
-use super::rhythm::{Beats, Rhythm};
+use super::placement::StageSeats;
+use super::rhythm::{Rhythm, RhythmBeats};
 use super::{Chain, ChainLayer, ChainMachine};
 
 /// Stages: where each begins, and where it lies.
@@ -10,7 +10,7 @@ pub(super) struct Stages<'a> {
     pub(super) machine: &'a ChainMachine,
     /// The first layer of each stage.
     pub(super) begins: &'a [usize],
-    pub(super) seats: &'a Seats,
+    pub(super) seats: &'a StageSeats,
     pub(super) micro_batches: u32,
 }
 
@@ -53,7 +53,7 @@ impl Stages<'_> {
     }
 
     /// A stage is as fast as its slowest kind, and as deep as its smallest memory allows.
-    fn compute(&self, stage: usize) -> Option<Beats> {
+    fn compute(&self, stage: usize) -> Option<RhythmBeats> {
         let (layers, replicas) = (self.layers(stage), self.replicas(stage));
         let share = self.scale() / replicas;
         let (mut forward, mut backward, mut room) = (0.0f64, 0.0f64, f64::INFINITY);
@@ -65,7 +65,7 @@ impl Stages<'_> {
         let state: f64 = layers.iter().map(|layer| layer.state_bytes).sum();
         let kept: f64 = layers.iter().map(|layer| layer.kept_bytes).sum::<f64>() * share;
         let ahead = depth(room - state, kept)?;
-        Some(Beats {
+        Some(RhythmBeats {
             forward: forward * share,
             backward: backward * share,
             reduce: self.reduce(stage),
@@ -82,7 +82,7 @@ impl Stages<'_> {
     }
 
     /// Limited by the node that has most to send or receive; within nodes by the side with fewer devices.
-    fn hand_over(&self, stage: usize) -> Beats {
+    fn hand_over(&self, stage: usize) -> RhythmBeats {
         let bytes = self.layers(stage).last().map_or(0.0, |layer| layer.cut_bytes) * self.scale();
         let (from, to) = (self.replicas(stage), self.replicas(stage + 1));
         let busiest = self.seats[stage].iter().zip(&self.seats[stage + 1]).map(|(a, b)| {
@@ -94,7 +94,7 @@ impl Stages<'_> {
             true => bytes * outside / self.machine.nic,
             false => bytes / self.machine.link / from.min(to),
         };
-        Beats { forward: seconds, backward: seconds, reduce: 0.0, ahead: u32::MAX }
+        RhythmBeats { forward: seconds, backward: seconds, reduce: 0.0, ahead: u32::MAX }
     }
 }
 

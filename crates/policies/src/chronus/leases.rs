@@ -26,7 +26,7 @@ pub(super) struct Wish {
 
 /// A job that is guaranteed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(super) struct ChosenLeases {
     /// Whether it has the lease that begins.
     pub(super) now: bool,
 }
@@ -39,14 +39,14 @@ const REPACKS_MAX: usize = 64;
 
 /// Free devices by kind and lease, and who has which leases.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+pub(super) struct LeaseTable {
     pub(super) free: Vec<Vec<u32>>,
-    pub(super) rows: BTreeMap<usize, Row>,
+    pub(super) rows: BTreeMap<usize, LeaseRow>,
 }
 
 /// The leases of one job, and the deadline they keep.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct LeaseRow {
     pub(super) leases: Vec<usize>,
     pub(super) end: usize,
 }
@@ -64,17 +64,17 @@ pub(super) enum Effort {
 
 /// The choice: who is guaranteed, and, where the program was solved, what it is worth and what no other choice beats.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Choice {
-    pub(super) chosen: BTreeMap<JobIdx, Chosen>,
+pub(super) struct LeaseChoice {
+    pub(super) chosen: BTreeMap<JobIdx, ChosenLeases>,
     pub(super) proof: Option<(f64, f64)>,
 }
 
 /// Who is guaranteed, and who of those has the lease that begins: as few as must where `others` could use the devices.
 /// With `effort` beyond the packing.
-pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Effort) -> Choice {
+pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Effort) -> LeaseChoice {
     let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
     let empty = capacity.iter().map(|count| vec![*count; last.min(HORIZON)]).collect();
-    let mut table = Table { free: empty, rows: BTreeMap::new() };
+    let mut table = LeaseTable { free: empty, rows: BTreeMap::new() };
     let left_out = table.admit_all(wishes);
     let at_once = !left_out && !others;
     let now = if at_once { 1.0 } else { -1.0 } / f64::from(capacity.iter().sum::<u32>().max(1));
@@ -88,14 +88,15 @@ pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Ef
         table.pull_forward(wishes);
     }
     let proof = if effort == Effort::Exact { table.solve(wishes, capacity, now) } else { None };
-    let chosen = |(at, row): (&usize, &Row)| (wishes[*at].job, Chosen { now: row.leases.contains(&0) });
+    let chosen =
+        |(at, row): (&usize, &LeaseRow)| (wishes[*at].job, ChosenLeases { now: row.leases.contains(&0) });
     // Within a lease nobody loses the guarantee that the program gave it.
     let kept = wishes.iter().filter(|wish| effort == Effort::Packed && wish.kept && !wish.ends.is_empty());
-    let kept = kept.map(|wish| (wish.job, Chosen { now: false }));
-    Choice { chosen: kept.chain(table.rows.iter().map(chosen)).collect(), proof }
+    let kept = kept.map(|wish| (wish.job, ChosenLeases { now: false }));
+    LeaseChoice { chosen: kept.chain(table.rows.iter().map(chosen)).collect(), proof }
 }
 
-impl Table {
+impl LeaseTable {
     /// Guarantees as many as can be, who came first before the others. Whether somebody was left out.
     fn admit_all(&mut self, wishes: &[Wish]) -> bool {
         let mut order: Vec<usize> = (0..wishes.len()).collect();
@@ -121,7 +122,7 @@ impl Table {
         lost.sort_by_key(|at| wishes[*at].order);
         for at in lost {
             let mut rows = self.rows.clone();
-            rows.insert(at, Row { leases: Vec::new(), end: 0 });
+            rows.insert(at, LeaseRow { leases: Vec::new(), end: 0 });
             if let Some((rows, _)) = program::solve(wishes, &rows, capacity, now) {
                 self.set(wishes, rows);
             }
@@ -129,7 +130,7 @@ impl Table {
     }
 
     /// Has these leases instead of those it has.
-    fn set(&mut self, wishes: &[Wish], rows: BTreeMap<usize, Row>) {
+    fn set(&mut self, wishes: &[Wish], rows: BTreeMap<usize, LeaseRow>) {
         for (at, row) in &self.rows {
             row.leases.iter().for_each(|lease| self.free[wishes[*at].kind][*lease] += wishes[*at].size);
         }
@@ -148,7 +149,7 @@ impl Table {
             return false;
         }
         leases.iter().for_each(|lease| free[*lease] -= wish.size);
-        self.rows.insert(at, Row { leases, end });
+        self.rows.insert(at, LeaseRow { leases, end });
         true
     }
 
@@ -170,7 +171,7 @@ impl Table {
     }
 
     /// All of these jobs with these deadlines, packed in one order or another.
-    pub(super) fn fit_all(&self, wishes: &[Wish], all: Vec<(usize, usize)>) -> Option<Table> {
+    pub(super) fn fit_all(&self, wishes: &[Wish], all: Vec<(usize, usize)>) -> Option<LeaseTable> {
         let by_size = |(at, end): &(usize, usize)| {
             let wish = &wishes[*at];
             (std::cmp::Reverse(wish.size), end - wish.leases.min(*end), std::cmp::Reverse(*end))
@@ -186,8 +187,8 @@ impl Table {
         worth(wishes, &self.rows, 0.0)
     }
 
-    fn packed(&self, wishes: &[Wish], order: &[(usize, usize)]) -> Option<Table> {
-        let mut table = Table { free: self.free.clone(), rows: BTreeMap::new() };
+    fn packed(&self, wishes: &[Wish], order: &[(usize, usize)]) -> Option<LeaseTable> {
+        let mut table = LeaseTable { free: self.free.clone(), rows: BTreeMap::new() };
         for (at, row) in &self.rows {
             row.leases.iter().for_each(|lease| table.free[wishes[*at].kind][*lease] += wishes[*at].size);
         }
@@ -196,7 +197,7 @@ impl Table {
 
     /// Has as many devices as can be work for guaranteed jobs at once: they give a later lease for the first one.
     fn pull_forward(&mut self, wishes: &[Wish]) {
-        let spare = |at: usize, row: &Row| row.end - wishes[at].leases.min(row.end);
+        let spare = |at: usize, row: &LeaseRow| row.end - wishes[at].leases.min(row.end);
         let mut order: Vec<(usize, usize)> =
             self.rows.iter().map(|(at, row)| (spare(*at, row), *at)).collect();
         order.sort_by_key(|(spare, at)| (*spare, wishes[*at].order));
@@ -217,8 +218,8 @@ impl Table {
 }
 
 /// What the deadlines kept are worth, and the devices that work for them at once.
-fn worth(wishes: &[Wish], rows: &BTreeMap<usize, Row>, now: f64) -> f64 {
-    let one = |(at, row): (&usize, &Row)| {
+fn worth(wishes: &[Wish], rows: &BTreeMap<usize, LeaseRow>, now: f64) -> f64 {
+    let one = |(at, row): (&usize, &LeaseRow)| {
         let ends = wishes[*at].ends.iter();
         let kept = ends.filter(|end| end.0 == row.end).map(|end| end.1).fold(0.0, f64::max);
         kept + if row.leases.contains(&0) { now * f64::from(wishes[*at].size) } else { 0.0 }
@@ -261,7 +262,7 @@ mod tests {
                 .filter(|wish| wish.ends[0].0 >= wish.leases)
                 .collect();
             let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
-            let mut table = Table { free: vec![vec![4; last]], rows: BTreeMap::new() };
+            let mut table = LeaseTable { free: vec![vec![4; last]], rows: BTreeMap::new() };
             table.admit_all(&wishes);
             let mut used = vec![0; last];
             for (at, row) in &table.rows {
@@ -317,7 +318,7 @@ mod tests {
             let wishes: Vec<Wish> =
                 (0..).zip(&jobs).map(|(at, (size, leases, spare))| soft(at, *size, *leases, *spare)).collect();
             let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
-            let mut table = Table { free: vec![vec![4; last]], rows: BTreeMap::new() };
+            let mut table = LeaseTable { free: vec![vec![4; last]], rows: BTreeMap::new() };
             table.admit_all(&wishes);
             table.improve(&wishes);
             if at_once {
@@ -348,8 +349,8 @@ mod tests {
         let early = wish(0, 4, 2, &[(2, 10.0)]);
         let late = wish(1, 4, 2, &[(2, 10.0), (3, 5.0), (4, 2.0)]);
         let chosen = choose(&[early, late], &[4], false, Effort::Packed).chosen;
-        assert_eq!(chosen[&JobIdx(0)], Chosen { now: true });
-        assert_eq!(chosen[&JobIdx(1)], Chosen { now: false }, "it keeps its last deadline");
+        assert_eq!(chosen[&JobIdx(0)], ChosenLeases { now: true });
+        assert_eq!(chosen[&JobIdx(1)], ChosenLeases { now: false }, "it keeps its last deadline");
     }
 
     #[test]

@@ -32,11 +32,11 @@ use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::units::Time;
 use yard_core::view::View;
 
-use self::leases::{Chosen, Effort, Wish};
-use crate::Entry;
+use self::leases::{ChosenLeases, Effort, Wish};
+use crate::PolicyEntry;
 use crate::ranked::finite;
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "chronus",
     live: "policies::chronus_has_a_deadline_lease_devices_before_others",
     family: "deadline",
@@ -76,7 +76,7 @@ struct Chronus {
 
 impl Policy for Chronus {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let lease = Lease::at(view, self.lease);
+        let lease = ChronusLease::at(view, self.lease);
         let wishes: Vec<Wish> = view.active().filter_map(|job| lease.wish(view, job, self.exact)).collect();
         let capacity: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let others = view.active().any(|job| view.spec(job).deadline.is_none());
@@ -99,7 +99,7 @@ impl Policy for Chronus {
 }
 
 /// The lease that runs.
-struct Lease {
+struct ChronusLease {
     /// Its number, and its length.
     at: u64,
     length: Span,
@@ -107,12 +107,12 @@ struct Lease {
     begins: bool,
 }
 
-impl Lease {
-    fn at(view: &View, length: Span) -> Lease {
+impl ChronusLease {
+    fn at(view: &View, length: Span) -> ChronusLease {
         let at = |time: Time| time.0 / length.0.max(1);
         let before = Time(view.now.0.saturating_sub(view.round.0.max(1)));
         let begins = view.now == Time::ZERO || at(before) != at(view.now);
-        Lease { at: at(view.now) + u64::from(!begins), length, begins }
+        ChronusLease { at: at(view.now) + u64::from(!begins), length, begins }
     }
 
     /// What a job with deadlines wants; none where it has no deadline left.
@@ -146,10 +146,10 @@ impl Lease {
         })
     }
 
-    fn rank(&self, view: &View, job: JobIdx, chosen: Option<Chosen>) -> Rank {
+    fn rank(&self, view: &View, job: JobIdx, chosen: Option<ChosenLeases>) -> Rank {
         let service = finite(view.seconds_left(job) * f64::from(view.devices(job)));
         let held = view.run(job).rank.0 == LEASED && view.is_running(job);
-        let leased = if self.begins { matches!(chosen, Some(Chosen { now: true })) } else { held };
+        let leased = if self.begins { matches!(chosen, Some(ChosenLeases { now: true })) } else { held };
         let has_deadline = view.spec(job).deadline.is_some();
         let class = match chosen {
             _ if leased => LEASED,

@@ -2,13 +2,13 @@
 //! A climb in the worth of all deadlines kept, by one job falling back to its next deadline and others rising, each time
 //! with everybody packed anew; nobody loses its guarantee by it.
 
-use super::leases::{Table, Wish};
+use super::leases::{LeaseTable, Wish};
 
 /// Times that all are packed anew, at most, in search of better deadlines; and jobs × leases in all of them.
 const TRIES_MAX: usize = 200;
 const WORK_MAX: usize = 20_000_000;
 
-impl Table {
+impl LeaseTable {
     /// Better deadlines for some at the price of a later one for another, while all together are worth more.
     pub(super) fn improve(&mut self, wishes: &[Wish]) {
         let soft: Vec<usize> = self.rows.keys().copied().filter(|at| wishes[*at].ends.len() > 1).collect();

@@ -9,13 +9,13 @@ use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::{JobState, Shape, Spread};
 use yard_core::view::View;
 
-use super::{Group, ways};
+use super::{GandivaGroup, ways};
 
 /// The most of its remaining time that a restart may take.
 const COST_MAX: f64 = 0.1;
 
 /// The shapes of jobs that have grown, or should, by job.
-pub(super) fn grown(view: &View, groups: &[Group]) -> BTreeMap<JobIdx, u16> {
+pub(super) fn grown(view: &View, groups: &[GandivaGroup]) -> BTreeMap<JobIdx, u16> {
     let mut single: Vec<JobIdx> =
         groups.iter().filter(|(_, partner)| partner.is_none()).map(|(job, _)| *job).collect();
     single.sort_unstable_by_key(|job| view.run(*job).id);

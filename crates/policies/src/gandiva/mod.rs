@@ -27,9 +27,9 @@ use yard_core::view::View;
 use crate::params::{ParamError, Params};
 use crate::seats::fits_nodes;
 use crate::together::{Likeness, Room, likeness};
-use crate::{Entry, OTHER};
+use crate::{OTHER, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "gandiva",
     live: "company::a_pair_that_does_less_together_is_undone_and_not_tried_again",
     family: "sharing",
@@ -90,10 +90,10 @@ fn same_kinds(a: &Shape, b: &Shape) -> bool {
 }
 
 /// A job, or two that share devices.
-type Group = (JobIdx, Option<JobIdx>);
+type GandivaGroup = (JobIdx, Option<JobIdx>);
 
 /// Jobs of one size and profile that are alike beside others: the last is the number of what they say and do there.
-type Class = (u32, ProfileId, usize);
+type SizeClass = (u32, ProfileId, usize);
 
 /// Who goes with whom.
 struct Pairing<'a> {
@@ -101,10 +101,10 @@ struct Pairing<'a> {
     view: &'a View,
     gain: f64,
     /// Jobs without a partner, the oldest last.
-    single: BTreeMap<Class, Vec<JobIdx>>,
+    single: BTreeMap<SizeClass, Vec<JobIdx>>,
     /// The class of each job.
-    class_of: BTreeMap<JobIdx, Class>,
-    groups: Vec<Group>,
+    class_of: BTreeMap<JobIdx, SizeClass>,
+    groups: Vec<GandivaGroup>,
 }
 
 impl<'a> Pairing<'a> {
@@ -114,7 +114,7 @@ impl<'a> Pairing<'a> {
         let known: BTreeSet<Manners> = jobs.iter().map(|job| manners(view, *job)).collect();
         let numbers: BTreeMap<Manners, usize> = known.into_iter().zip(0..).collect();
         let class = |job| (size(view, job), view.spec(job).profile, numbers[&manners(view, job)]);
-        let class_of: BTreeMap<JobIdx, Class> = jobs.iter().map(|job| (*job, class(*job))).collect();
+        let class_of: BTreeMap<JobIdx, SizeClass> = jobs.iter().map(|job| (*job, class(*job))).collect();
         let mut single: BTreeMap<_, Vec<JobIdx>> = BTreeMap::new();
         for job in jobs {
             single.entry(class_of[&job]).or_default().push(job);
@@ -123,7 +123,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Groups that ask for `excess` devices less than the jobs do, or as near to it as good pairs come.
-    fn groups(mut self, excess: u64) -> Vec<Group> {
+    fn groups(mut self, excess: u64) -> Vec<GandivaGroup> {
         let mut left = excess as i64;
         for (a, b) in self.together() {
             if left > 0 && self.value(a, b).is_some() {
@@ -153,7 +153,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Profiles of one size that do well together, the best first.
-    fn candidates(&self) -> Vec<(Class, Class)> {
+    fn candidates(&self) -> Vec<(SizeClass, SizeClass)> {
         let keys: Vec<_> = self.single.keys().copied().collect();
         let mut found = Vec::new();
         for (at, one) in keys.iter().enumerate() {
@@ -168,7 +168,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// The oldest jobs of two profiles that can be joined.
-    fn next(&self, one: Class, other: Class) -> Option<(JobIdx, JobIdx)> {
+    fn next(&self, one: SizeClass, other: SizeClass) -> Option<(JobIdx, JobIdx)> {
         let a = self.single.get(&one)?.last()?;
         let b = self.single.get(&other)?.iter().rev().find(|job| *job != a)?;
         let (a, b) = self.in_order(*a, *b);
@@ -267,7 +267,7 @@ fn hope(view: &View, a: JobIdx, b: JobIdx) -> Option<f64> {
 }
 
 /// The same time for every group, over all kinds it can use; a job that has grown has what it has grown into.
-fn equal_shares(room: &Room<'_>, groups: &[Group]) -> Vec<Share> {
+fn equal_shares(room: &Room<'_>, groups: &[GandivaGroup]) -> Vec<Share> {
     let view = room.view;
     let mut shares = Vec::new();
     let grown = grow::grown(view, groups);

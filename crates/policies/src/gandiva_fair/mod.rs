@@ -28,9 +28,9 @@ use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use self::trade::{Holding, trade};
-use crate::{Entry, WEIGHT};
+use crate::{PolicyEntry, WEIGHT};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "gandiva-fair",
     live: "policies::gandiva_fair_divides_time_by_users_tickets_whoever_has_more_jobs",
     family: "fair shares",
@@ -78,7 +78,7 @@ impl Policy for GandivaFair {
 
 /// One way in which a job may run: its fastest on one kind.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct TradeWay {
     shape: u16,
     devices: f64,
     /// Steps per second and device.
@@ -86,46 +86,46 @@ struct Way {
 }
 
 #[derive(Debug)]
-struct Job {
+struct TradedJob {
     row: JobIdx,
     weight: f64,
     /// By kind; none where it cannot run.
-    ways: Vec<Option<Way>>,
+    ways: Vec<Option<TradeWay>>,
 }
 
 #[derive(Debug)]
 struct User {
     tickets: f64,
-    jobs: Vec<Job>,
+    jobs: Vec<TradedJob>,
 }
 
 /// Who owns the job: its user, or the job itself.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Owner {
+enum TicketOwner {
     User(Arc<str>),
     Job(JobId),
 }
 
 fn users(view: &View, capacity: &[f64]) -> Vec<User> {
-    let mut owned: BTreeMap<Owner, Vec<Job>> = BTreeMap::new();
+    let mut owned: BTreeMap<TicketOwner, Vec<TradedJob>> = BTreeMap::new();
     for row in view.active() {
         let (spec, run) = (view.spec(row), view.run(row));
-        let owner = spec.user.clone().map_or(Owner::Job(run.id), Owner::User);
-        let job = Job { row, weight: spec.weight, ways: ways(view, row, capacity) };
+        let owner = spec.user.clone().map_or(TicketOwner::Job(run.id), TicketOwner::User);
+        let job = TradedJob { row, weight: spec.weight, ways: ways(view, row, capacity) };
         owned.entry(owner).or_default().push(job);
     }
-    let mean = |jobs: &[Job]| jobs.iter().map(|job| job.weight).sum::<f64>() / jobs.len() as f64;
+    let mean = |jobs: &[TradedJob]| jobs.iter().map(|job| job.weight).sum::<f64>() / jobs.len() as f64;
     owned.into_values().map(|jobs| User { tickets: mean(&jobs), jobs }).collect()
 }
 
 /// The fastest shape on each kind that has room for it.
-fn ways(view: &View, job: JobIdx, capacity: &[f64]) -> Vec<Option<Way>> {
-    let mut ways: Vec<Option<Way>> = vec![None; capacity.len()];
+fn ways(view: &View, job: JobIdx, capacity: &[f64]) -> Vec<Option<TradeWay>> {
+    let mut ways: Vec<Option<TradeWay>> = vec![None; capacity.len()];
     for (at, shape) in view.spec(job).shapes.iter().enumerate() {
         let [need] = shape.needs[..] else { continue };
         let (devices, speed) = (f64::from(need.devices), view.speed(job, at as u16));
         let fits = capacity.get(need.kind.index()).is_some_and(|most| devices <= *most) && speed > 0.0;
-        let way = Way { shape: at as u16, devices, speed: speed / devices };
+        let way = TradeWay { shape: at as u16, devices, speed: speed / devices };
         if fits && ways[need.kind.index()].is_none_or(|known| way.speed > known.speed) {
             ways[need.kind.index()] = Some(way);
         }
@@ -138,7 +138,7 @@ fn leftovers(view: &View, job: JobIdx) -> impl Iterator<Item = Share> {
     view.spec(job).usable().map(move |shape| Share::leftover(job, shape, Rank::default()))
 }
 
-impl Job {
+impl TradedJob {
     /// Whether no kind by itself has room for it now: there is no part of any that it could be entitled to.
     fn spans_kinds(&self) -> bool {
         self.ways.iter().all(Option::is_none)
@@ -156,12 +156,12 @@ impl Job {
 
 impl User {
     fn demand(&self) -> f64 {
-        self.jobs.iter().map(Job::demand).sum()
+        self.jobs.iter().map(TradedJob::demand).sum()
     }
 
     /// How much faster her jobs are on one kind than on another, on average.
     fn speedup(&self, fast: usize, slow: usize) -> f64 {
-        let one = |job: &Job| match (job.speed(fast), job.speed(slow)) {
+        let one = |job: &TradedJob| match (job.speed(fast), job.speed(slow)) {
             (0.0, 0.0) => 1.0,
             (fast, slow) => (fast / slow).min(SPEEDUP_MAX),
         };
@@ -185,14 +185,14 @@ impl User {
     }
 }
 
-impl Job {
+impl TradedJob {
     /// Parts of the time, together at most all of it. Who has less may also use any kind that is left over; who
     /// has all may not, or it would stay on a kind that it was not given.
     fn shares(&self, parts: &[f64]) -> Vec<Share> {
         let sum: f64 = parts.iter().sum();
         let least = if sum < 1.0 - 1e-6 { LEFTOVER } else { 0.0 };
         let scale = 1.0 / sum.max(1.0);
-        let share = |(way, part): (&Option<Way>, &f64)| {
+        let share = |(way, part): (&Option<TradeWay>, &f64)| {
             let (shape, fraction) = (way.as_ref()?.shape, (part * scale).max(least));
             (fraction > 0.0).then(|| Share { shape: Some(shape), ..Share::part(self.row, fraction) })
         };
@@ -268,7 +268,7 @@ fn pairs(users: &[User], kinds: usize) -> Vec<(KindId, KindId)> {
     let mut order: Vec<usize> = (0..kinds).collect();
     let gain = |kind: usize| -> f64 {
         let jobs = users.iter().flat_map(|user| &user.jobs);
-        let against = |job: &Job| {
+        let against = |job: &TradedJob| {
             job.speed(kind) / (0..kinds).map(|other| job.speed(other)).sum::<f64>().max(f64::MIN_POSITIVE)
         };
         jobs.map(against).sum()

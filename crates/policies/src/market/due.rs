@@ -26,7 +26,7 @@ pub(super) struct Due {
     by: Time,
     /// What that is worth, beside the best that ever could be had.
     part: f64,
-    need: Need,
+    need: DueNeed,
     /// When its share begins, where it has one.
     from: Time,
     /// How much it counts to work ahead, where it was promised.
@@ -34,7 +34,7 @@ pub(super) struct Due {
 }
 
 /// What a deadline asks for now.
-enum Need {
+enum DueNeed {
     /// This speed at least: its share begins.
     Speed(f64),
     /// Nothing yet.
@@ -57,7 +57,7 @@ impl Due {
         let soft = rewards.iter().map(|reward| (reward.by, reward.worth / first));
         let able = hard.into_iter().chain(soft).filter(|(by, _)| soonest <= *by);
         let (by, part) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        Some(Due { by, part, need: Need::Shape, from: Time::NEVER, ahead: None })
+        Some(Due { by, part, need: DueNeed::Shape, from: Time::NEVER, ahead: None })
     }
 
     /// How much it counts that it is kept, for a job before which this part of all jobs comes: the shorter the more.
@@ -68,9 +68,9 @@ impl Due {
     /// Whether a shape is what it asks for.
     pub(super) fn is_kept(&self, view: &View, job: JobIdx, shape: u16) -> bool {
         match self.need {
-            Need::Speed(least) => view.speed(job, shape) >= least,
-            Need::Nothing => false,
-            Need::Shape => finish(view, job, shape) <= self.by,
+            DueNeed::Speed(least) => view.speed(job, shape) >= least,
+            DueNeed::Nothing => false,
+            DueNeed::Shape => finish(view, job, shape) <= self.by,
         }
     }
 
@@ -118,7 +118,7 @@ fn plan(view: &View, jobs: &[JobIdx], dues: &mut [Option<Due>]) {
         if view.run(*job).promise.is_none() {
             let now = |first: &&Stretch| first.from <= grid.now;
             let first = plan.first().filter(now).map(|first| view.speed(*job, first.shape));
-            due.need = first.map_or(Need::Nothing, Need::Speed);
+            due.need = first.map_or(DueNeed::Nothing, DueNeed::Speed);
         }
     }
     work_ahead(view, jobs, dues);

@@ -35,14 +35,14 @@ use yard_core::allocation::Allocation;
 use yard_core::ids::JobIdx;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
-use yard_solver::choice::Limits;
+use yard_solver::choice::ChoiceWork;
 
 use self::due::Due;
 use self::worth::Worth;
 use crate::choosing::Choosing;
-use crate::{Entry, ParamError, Params};
+use crate::{ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "market",
     live: "policies::market_gives_a_job_that_asked_for_one_device_all_that_are_idle",
     family: "elastic",
@@ -63,7 +63,7 @@ pub(crate) const ENTRY: Entry = Entry {
     rounds: true,
     priority: Priorities::Worth,
     needs: &[Knowledge::Durations, Knowledge::Speeds],
-    make: |params| Ok(Box::new(Market::new(params)?)),
+    make: |params| Ok(Box::new(MarketPolicy::new(params)?)),
 };
 
 /// What a kept deadline is worth, over the most that its devices could be worth to others.
@@ -73,9 +73,9 @@ const KEPT: f64 = 2.0;
 const PRIORITY_MAX: i32 = 10;
 
 /// How near the optimum a round must come, and what it may take.
-const LIMITS: Limits = Limits { passes: 200, gap: 2e-3, states: 100_000 };
+const LIMITS: ChoiceWork = ChoiceWork { passes: 200, gap: 2e-3, states: 100_000 };
 
-struct Market {
+struct MarketPolicy {
     short: f64,
     lambda: f64,
     patience: f64,
@@ -84,16 +84,16 @@ struct Market {
 }
 
 /// A job with all that counts for its shapes.
-struct Own {
+struct MarketOwn {
     job: JobIdx,
     worth: Worth,
     due: Option<Due>,
 }
 
-impl Market {
-    fn new(params: &Params) -> Result<Market, ParamError> {
+impl MarketPolicy {
+    fn new(params: &Params) -> Result<MarketPolicy, ParamError> {
         let of = |key, unless: f64| params.positive(key).map(|given| given.unwrap_or(unless));
-        Ok(Market {
+        Ok(MarketPolicy {
             short: of("short", 0.1)?,
             lambda: of("lambda", 1.1)?,
             patience: of("patience", 5.0)?,
@@ -103,19 +103,19 @@ impl Market {
     }
 
     /// What counts for each job, by row; none for those that cannot run.
-    fn jobs(&self, view: &View) -> Vec<Option<Own>> {
-        let mut jobs: Vec<Option<Own>> = view.runs.iter().map(|_| None).collect();
+    fn jobs(&self, view: &View) -> Vec<Option<MarketOwn>> {
+        let mut jobs: Vec<Option<MarketOwn>> = view.runs.iter().map(|_| None).collect();
         let mut dues = due::dues(view);
         for (job, worth) in self.worths(view) {
-            jobs[job.index()] = Some(Own { job, worth, due: dues[job.index()].take() });
+            jobs[job.index()] = Some(MarketOwn { job, worth, due: dues[job.index()].take() });
         }
         jobs
     }
 
     /// What it is worth to keep a deadline, whose ever it is: more than as many devices as any of these jobs needs for
     /// it could be to others.
-    fn kept(&self, view: &View, jobs: &[Option<Own>]) -> f64 {
-        let of = |own: &Own| {
+    fn kept(&self, view: &View, jobs: &[Option<MarketOwn>]) -> f64 {
+        let of = |own: &MarketOwn| {
             let shapes = view.spec(own.job).usable();
             let each = |shape| self.value(view, own.job, shape, &own.worth) / devices(view, own.job, shape);
             shapes.map(each).fold(0.0, f64::max)
@@ -137,11 +137,11 @@ fn devices(view: &View, job: JobIdx, shape: u16) -> f64 {
     f64::from(view.spec(job).shapes[shape as usize].devices().max(1))
 }
 
-impl Policy for Market {
+impl Policy for MarketPolicy {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
         let jobs = self.jobs(view);
         let kept = self.kept(view, &jobs);
-        let value = |own: &Option<&Own>, shape: u16| {
+        let value = |own: &Option<&MarketOwn>, shape: u16| {
             let Some(own) = own else { return 0.0 };
             let due = own.due.as_ref().filter(|due| due.is_kept(view, own.job, shape));
             let bonus = due.map_or(0.0, |due| kept * due.counts(own.worth.place));

@@ -4,7 +4,7 @@ use yard_core::ids::JobIdx;
 use yard_core::job::Length;
 use yard_core::view::View;
 
-use super::Market;
+use super::MarketPolicy;
 use crate::choosing::{kept, slowest};
 use crate::ranked::finite;
 
@@ -32,7 +32,7 @@ pub(super) struct Worth {
     kept: f64,
 }
 
-impl Market {
+impl MarketPolicy {
     /// The jobs that can run. Who has much work left counts less; who waited long for what it has to do counts more.
     pub(super) fn worths(&self, view: &View) -> Vec<(JobIdx, Worth)> {
         let able = view.active().filter_map(|job| Some((job, slowest(view, job)?)));

@@ -31,7 +31,7 @@ struct Curve {
 
 /// One loss as it enters the fit.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct LossPoint {
     epoch: f64,
     loss: f64,
     weight: f64,
@@ -55,7 +55,7 @@ pub(super) fn steps_to_converge(losses: &[(f64, f64)], stated: f64) -> Option<f6
     Some(high * epoch)
 }
 
-fn points(losses: &[(f64, f64)], epoch: f64) -> Option<Vec<Point>> {
+fn points(losses: &[(f64, f64)], epoch: f64) -> Option<Vec<LossPoint>> {
     let largest = losses.iter().map(|point| point.1).fold(0.0, f64::max);
     let sound = losses.len() >= POINTS_MIN && epoch > 0.0 && largest > 0.0 && largest.is_finite();
     let weight = |at: usize| {
@@ -67,7 +67,7 @@ fn points(losses: &[(f64, f64)], epoch: f64) -> Option<Vec<Point>> {
             LATER * LATER
         }
     };
-    let point = |(at, (steps, loss)): (usize, &(f64, f64))| Point {
+    let point = |(at, (steps, loss)): (usize, &(f64, f64))| LossPoint {
         epoch: steps / epoch,
         loss: loss / largest,
         weight: weight(at),
@@ -81,7 +81,7 @@ impl Curve {
     }
 
     /// The weighted squares by which it misses.
-    fn misses(&self, points: &[Point]) -> f64 {
+    fn misses(&self, points: &[LossPoint]) -> f64 {
         points
             .iter()
             .map(|point| {
@@ -91,7 +91,7 @@ impl Curve {
     }
 }
 
-fn fit(points: &[Point]) -> Option<Curve> {
+fn fit(points: &[LossPoint]) -> Option<Curve> {
     let least = points.iter().map(|point| point.loss).fold(f64::INFINITY, f64::min);
     let curve = |floor: f64| line(points, floor).map(|curve| (curve.misses(points), curve));
     let better = |a: (f64, Curve), b: (f64, Curve)| if b.0 < a.0 { b } else { a };
@@ -108,7 +108,7 @@ fn fit(points: &[Point]) -> Option<Curve> {
 
 /// The line through 1/(loss − floor), both of its numbers not below zero. A miss of the loss is about (loss − floor)² times
 /// that of the line, hence the weights.
-fn line(points: &[Point], floor: f64) -> Option<Curve> {
+fn line(points: &[LossPoint], floor: f64) -> Option<Curve> {
     let (mut sums, mut ups) = ([0.0; 3], [0.0; 2]);
     for point in points {
         let above = point.loss - floor;

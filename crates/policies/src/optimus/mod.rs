@@ -21,11 +21,11 @@ use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use self::converging::steps_to_converge;
-use crate::Entry;
+use crate::PolicyEntry;
 use crate::params::bad;
 use crate::sizes::{Growth, Step};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "optimus",
     live: "",
     family: "elastic",

@@ -8,7 +8,7 @@ use yard_core::view::View;
 
 /// One way to run a job.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Way {
+pub(super) struct TaskWay {
     /// Which of its shapes.
     pub(super) shape: u16,
     pub(super) needs: Vec<Need>,
@@ -20,20 +20,20 @@ pub(super) struct Way {
 
 /// A job.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct FlowTask {
     pub(super) job: JobIdx,
     /// Whether it has its devices already; it then has one way.
     pub(super) runs: bool,
     /// The tasks it comes after, all with smaller numbers.
     pub(super) before: Vec<usize>,
     /// Fastest first; a slower one takes less work. Never empty.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<TaskWay>,
 }
 
 /// All jobs that can run, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<FlowTask>,
     /// Devices by kind.
     pub(super) capacity: Vec<u32>,
 }
@@ -55,12 +55,12 @@ impl Flow {
             numbers.insert(id, flow.tasks.len());
             let before =
                 view.spec(job).after.iter().filter_map(|other| numbers.get(other).copied()).collect();
-            flow.tasks.push(Task { job, runs: view.run(job).lease.is_some(), before, ways });
+            flow.tasks.push(FlowTask { job, runs: view.run(job).lease.is_some(), before, ways });
         }
         flow
     }
 
-    fn ways(&self, view: &View, job: JobIdx) -> Vec<Way> {
+    fn ways(&self, view: &View, job: JobIdx) -> Vec<TaskWay> {
         let (spec, run) = (view.spec(job), view.run(job));
         if run.lease.is_some() {
             let speed = if run.speed > 0.0 { run.speed } else { view.speed(job, run.shape) };
@@ -76,12 +76,12 @@ impl Flow {
         worthwhile(fitting.map(|(shape, needs)| self.way(shape, needs, seconds(shape))).collect())
     }
 
-    pub(super) fn way(&self, shape: u16, needs: &[Need], seconds: f64) -> Way {
+    pub(super) fn way(&self, shape: u16, needs: &[Need], seconds: f64) -> TaskWay {
         let part = |need: &Need| f64::from(need.devices) / f64::from(self.have(need.kind).max(1));
         // A job whose speed is not known any more ends some day.
         let seconds = if seconds.is_finite() { seconds } else { FOREVER };
         let area = seconds * needs.iter().map(part).sum::<f64>() / self.kinds() as f64;
-        Way { shape, needs: needs.to_vec(), seconds, area }
+        TaskWay { shape, needs: needs.to_vec(), seconds, area }
     }
 
     fn have(&self, kind: KindId) -> u32 {
@@ -97,7 +97,7 @@ impl Flow {
 const FOREVER: f64 = 1e9;
 
 /// Without the ways that are no faster than another of no more work.
-fn worthwhile(mut ways: Vec<Way>) -> Vec<Way> {
+fn worthwhile(mut ways: Vec<TaskWay>) -> Vec<TaskWay> {
     ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.area.total_cmp(&b.area)));
     let mut least = f64::INFINITY;
     ways.retain(|way| {

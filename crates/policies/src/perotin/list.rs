@@ -1,10 +1,10 @@
 //! The second phase: list scheduling by counting devices. At each end every job that is ready and fits is started, the
 //! one first on whose end the longest path hangs.
 
-use super::flow::{Flow, Way};
+use super::flow::{Flow, TaskWay};
 
 /// What comes of it.
-pub(super) struct Listed {
+pub(super) struct ListedTask {
     /// For each task, the longest path from its start to the end of all.
     pub(super) tails: Vec<f64>,
     /// When the last task ends.
@@ -12,7 +12,7 @@ pub(super) struct Listed {
 }
 
 /// Runs all tasks, each in its way.
-pub(super) fn run(flow: &Flow, ways: &[usize]) -> Listed {
+pub(super) fn run(flow: &Flow, ways: &[usize]) -> ListedTask {
     let way = |task: usize| &flow.tasks[task].ways[ways[task]];
     let tails = tails(flow, way);
     let mut order: Vec<usize> = (0..flow.tasks.len()).collect();
@@ -21,10 +21,10 @@ pub(super) fn run(flow: &Flow, ways: &[usize]) -> Listed {
         let runs = |task: usize| !flow.tasks[task].runs;
         runs(*a).cmp(&runs(*b)).then(tails[*b].total_cmp(&tails[*a])).then(a.cmp(b))
     });
-    Listed { makespan: makespan(flow, way, &order), tails }
+    ListedTask { makespan: makespan(flow, way, &order), tails }
 }
 
-fn tails<'a>(flow: &Flow, way: impl Fn(usize) -> &'a Way) -> Vec<f64> {
+fn tails<'a>(flow: &Flow, way: impl Fn(usize) -> &'a TaskWay) -> Vec<f64> {
     let mut tails: Vec<f64> = (0..flow.tasks.len()).map(|task| way(task).seconds).collect();
     for task in (0..flow.tasks.len()).rev() {
         for before in &flow.tasks[task].before {
@@ -35,7 +35,7 @@ fn tails<'a>(flow: &Flow, way: impl Fn(usize) -> &'a Way) -> Vec<f64> {
 }
 
 /// When the last one ends if they are started in this order.
-pub(super) fn makespan<'a>(flow: &Flow, way: impl Fn(usize) -> &'a Way, order: &[usize]) -> f64 {
+pub(super) fn makespan<'a>(flow: &Flow, way: impl Fn(usize) -> &'a TaskWay, order: &[usize]) -> f64 {
     let mut free: Vec<i64> = flow.capacity.iter().map(|devices| i64::from(*devices)).collect();
     let (mut now, mut ends) = (0.0f64, vec![f64::INFINITY; flow.tasks.len()]);
     let (mut waiting, mut running) = (order.to_vec(), Vec::new());

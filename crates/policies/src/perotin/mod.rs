@@ -31,10 +31,10 @@ use yard_core::policy::{Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
 use crate::ranked::finite;
-use crate::{Entry, OTHER};
+use crate::{OTHER, PolicyEntry};
 use flow::Flow;
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "perotin",
     live: "",
     family: "workflow",

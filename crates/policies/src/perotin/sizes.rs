@@ -7,10 +7,10 @@
 use yard_core::job::Need;
 use yard_solver::conic::Accuracy;
 use yard_solver::error::SolveError;
-use yard_solver::lp::{Goal, Lp, LpAnswer, Sense};
+use yard_solver::lp::{Lp, LpAnswer, LpGoal, Sense};
 
 use super::PLANNED_MAX;
-use super::flow::{Flow, Task, Way};
+use super::flow::{Flow, FlowTask, TaskWay};
 
 /// The golden section.
 const PHI: f64 = 1.618_033_988_749_895;
@@ -59,8 +59,8 @@ pub(super) fn choose(flow: &Flow) -> Result<Sized, SolveError> {
 }
 
 /// The program, with times divided by `scale`, and the column of each task's first way.
-fn program(tasks: &[Task], scale: f64) -> (Lp, Vec<usize>) {
-    let mut lp = Lp::new(Goal::Minimise);
+fn program(tasks: &[FlowTask], scale: f64) -> (Lp, Vec<usize>) {
+    let mut lp = Lp::new(LpGoal::Minimise);
     let end = lp.variable(1.0);
     let columns: Vec<usize> = tasks.iter().map(|task| ways(&mut lp, task)).collect();
     let mut work = vec![(end, -1.0)];
@@ -84,14 +84,14 @@ fn program(tasks: &[Task], scale: f64) -> (Lp, Vec<usize>) {
 }
 
 /// The columns of a task's ways, one of which it has in the end.
-fn ways(lp: &mut Lp, task: &Task) -> usize {
+fn ways(lp: &mut Lp, task: &FlowTask) -> usize {
     let columns: Vec<usize> = task.ways.iter().map(|_| lp.variable(0.0)).collect();
     lp.row(columns.iter().map(|column| (*column, 1.0)).collect::<Vec<_>>(), Sense::Eq, 1.0);
     columns[0]
 }
 
 /// The time that the program gives to a task.
-fn budget(answer: &LpAnswer, task: &Task, first: usize) -> f64 {
+fn budget(answer: &LpAnswer, task: &FlowTask, first: usize) -> f64 {
     answer.x[first..].iter().zip(&task.ways).map(|(part, way)| part.max(0.0) * way.seconds).sum()
 }
 
@@ -106,8 +106,9 @@ fn round(flow: &Flow, task: usize, budget: f64) -> usize {
 /// The fastest way that takes at most the cap of each kind, if this one takes more; itself where there is none.
 fn capped(flow: &Flow, task: usize, way: usize) -> usize {
     let ways = &flow.tasks[task].ways;
-    let small =
-        |way: &Way| way.needs.iter().all(|need: &Need| need.devices <= cap(flow.capacity[need.kind.index()]));
+    let small = |way: &TaskWay| {
+        way.needs.iter().all(|need: &Need| need.devices <= cap(flow.capacity[need.kind.index()]))
+    };
     if small(&ways[way]) {
         return way;
     }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use yard_core::ids::{JobIdx, KindId};
 use yard_core::job::Need;
 
-use super::flow::{Flow, Task, Way};
+use super::flow::{Flow, FlowTask, TaskWay};
 use super::{list, sizes};
 use crate::testing::{World, permutations, run};
 
@@ -13,7 +13,7 @@ type Job = (u32, u32, u8, Vec<usize>);
 fn flow(capacity: &[u32], jobs: &[Job]) -> Flow {
     let mut flow = Flow { tasks: Vec::new(), capacity: capacity.to_vec() };
     for (at, (seconds, serial, kinds, before)) in jobs.iter().enumerate() {
-        let mut ways: Vec<Way> = Vec::new();
+        let mut ways: Vec<TaskWay> = Vec::new();
         for (kind, have) in (0..).zip(capacity).filter(|(kind, _)| kinds >> kind & 1 == 1 || *kinds == 0) {
             for devices in (0..).map(|power| 1 << power).take_while(|devices| devices <= have) {
                 let serial = f64::from(*serial) / 10.0;
@@ -27,7 +27,7 @@ fn flow(capacity: &[u32], jobs: &[Job]) -> Flow {
         let mut before: Vec<usize> =
             before.iter().filter(|_| at > 0).map(|other| other % at.max(1)).collect();
         before.dedup();
-        flow.tasks.push(Task { job: JobIdx(at as u32), runs: false, before, ways });
+        flow.tasks.push(FlowTask { job: JobIdx(at as u32), runs: false, before, ways });
     }
     flow
 }

@@ -14,7 +14,7 @@ use yard_core::policy::Placer;
 
 use super::PlacerEntry;
 use super::greedy::{self, Strategy};
-use super::pool::{Pool, Slices};
+use super::pool::{PlacerPool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry =
     PlacerEntry { name: "count", about: "Any free devices, lowest nodes first", make: || Box::new(Count) };
@@ -28,7 +28,7 @@ impl Placer for Count {
 }
 
 impl Strategy for Count {
-    fn node(&self, pool: &Pool, need: u32) -> Option<NodeId> {
+    fn node(&self, pool: &PlacerPool, need: u32) -> Option<NodeId> {
         pool.first_fit(need)
     }
 
@@ -36,7 +36,7 @@ impl Strategy for Count {
         0
     }
 
-    fn fill(&self, pool: &Pool, need: u32, out: &mut Slices) {
+    fn fill(&self, pool: &PlacerPool, need: u32, out: &mut Slices) {
         // Most gangs are of one, and that one needs no list.
         if need == 1 {
             return out.extend(pool.first_fit(1).map(|node| pool.slice(node, 1)));
@@ -53,7 +53,7 @@ impl Strategy for Count {
 }
 
 /// Nodes with devices free in order of their numbers: the lists by free devices, merged.
-fn in_order<'a>(pool: &'a Pool) -> impl Iterator<Item = (u32, NodeId)> + 'a {
+fn in_order<'a>(pool: &'a PlacerPool) -> impl Iterator<Item = (u32, NodeId)> + 'a {
     let mut lists: Vec<(u32, Peekable<_>)> =
         (1..=pool.largest()).map(|free| (free, pool.with_free(free).peekable())).collect();
     std::iter::from_fn(move || {

@@ -7,16 +7,16 @@ use yard_core::cluster::{Nodes, Placement};
 use yard_core::ids::NodeId;
 use yard_core::job::{Need, Shape, Spread};
 
-use super::pool::{Pool, Slices};
+use super::pool::{PlacerPool, Slices};
 
 /// What a placer prefers.
 pub(crate) trait Strategy {
     /// A node with at least `need` devices free.
-    fn node(&self, pool: &Pool, need: u32) -> Option<NodeId>;
+    fn node(&self, pool: &PlacerPool, need: u32) -> Option<NodeId>;
     /// How bad a rack with so many free devices is; the first of the least is taken.
     fn badness(&self, free: u32) -> u32;
     /// Takes `need` devices from a pool that has as many free.
-    fn fill(&self, pool: &Pool, need: u32, out: &mut Slices);
+    fn fill(&self, pool: &PlacerPool, need: u32, out: &mut Slices);
 }
 
 /// Free devices for the whole shape.
@@ -26,14 +26,14 @@ pub(crate) fn place(strategy: &impl Strategy, nodes: &Nodes, shape: &Shape) -> O
     match (shape.spread, &needs[..]) {
         (_, []) => {}
         (Spread::Node, [need]) => {
-            let pool = Pool::all(nodes, need.kind, shape);
+            let pool = PlacerPool::all(nodes, need.kind, shape);
             out.push(pool.slice(strategy.node(&pool, need.devices)?, need.devices));
         }
         (Spread::Node, _) => {
             on_one_node(nodes, shape, &needs, |pool, need| strategy.node(pool, need), &mut out)?;
         }
         (Spread::Any, _) => {
-            let pools = needs.iter().map(|need| Pool::all(nodes, need.kind, shape)).collect();
+            let pools = needs.iter().map(|need| PlacerPool::all(nodes, need.kind, shape)).collect();
             fill(strategy, &pools, &needs, &mut out)?;
         }
         (Spread::Rack, _) => fill(strategy, &best_rack(strategy, nodes, shape, &needs)?, &needs, &mut out)?,
@@ -54,7 +54,7 @@ pub(crate) fn merged(shape: &Shape) -> SmallVec<[Need; 2]> {
 }
 
 /// One pool for each need.
-pub(crate) type Pools<'a> = SmallVec<[Pool<'a>; 1]>;
+pub(crate) type Pools<'a> = SmallVec<[PlacerPool<'a>; 1]>;
 
 fn fill(strategy: &impl Strategy, pools: &Pools, needs: &[Need], out: &mut Slices) -> Option<()> {
     if !enough(pools, needs) {
@@ -75,14 +75,14 @@ pub(crate) fn on_one_node(
     nodes: &Nodes,
     shape: &Shape,
     needs: &[Need],
-    choose: impl Fn(&Pool, u32) -> Option<NodeId>,
+    choose: impl Fn(&PlacerPool, u32) -> Option<NodeId>,
     out: &mut Slices,
 ) -> Option<()> {
     let room = |node, need: &Need| nodes.room(node, need.kind, shape.host.as_deref());
-    let all = Pool::all(nodes, needs[0].kind, shape);
+    let all = PlacerPool::all(nodes, needs[0].kind, shape);
     let able = all.only(|node| needs.iter().all(|need| room(node, need) >= need.devices));
     let node = choose(&able, needs[0].devices)?;
-    out.extend(needs.iter().map(|need| Pool::all(nodes, need.kind, shape).slice(node, need.devices)));
+    out.extend(needs.iter().map(|need| PlacerPool::all(nodes, need.kind, shape).slice(node, need.devices)));
     Some(())
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn on_one_node(
 pub(crate) fn racks<'a>(nodes: &'a Nodes, shape: &Shape, needs: &[Need]) -> BTreeMap<u32, Pools<'a>> {
     let mut racks: BTreeMap<u32, Pools> = BTreeMap::new();
     for need in needs {
-        for (rack, pool) in Pool::by_rack(nodes, need.kind, shape) {
+        for (rack, pool) in PlacerPool::by_rack(nodes, need.kind, shape) {
             racks.entry(rack).or_default().push(pool);
         }
     }
@@ -105,5 +105,5 @@ fn best_rack<'a>(
     needs: &[Need],
 ) -> Option<Pools<'a>> {
     let able = racks(nodes, shape, needs).into_values().filter(|pools| enough(pools, needs));
-    able.min_by_key(|pools| strategy.badness(pools.iter().map(Pool::free).sum()))
+    able.min_by_key(|pools| strategy.badness(pools.iter().map(PlacerPool::free).sum()))
 }

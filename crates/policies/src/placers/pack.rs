@@ -13,7 +13,7 @@ use yard_core::policy::Placer;
 
 use super::PlacerEntry;
 use super::greedy::{self, Strategy};
-use super::pool::{Pool, Slices};
+use super::pool::{PlacerPool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry = PlacerEntry {
     name: "pack",
@@ -30,7 +30,7 @@ impl Placer for Pack {
 }
 
 impl Strategy for Pack {
-    fn node(&self, pool: &Pool, need: u32) -> Option<NodeId> {
+    fn node(&self, pool: &PlacerPool, need: u32) -> Option<NodeId> {
         pool.best_fit(need)
     }
 
@@ -38,7 +38,7 @@ impl Strategy for Pack {
         free
     }
 
-    fn fill(&self, pool: &Pool, need: u32, out: &mut Slices) {
+    fn fill(&self, pool: &PlacerPool, need: u32, out: &mut Slices) {
         let mut left = need;
         for (free, node) in pool.emptiest_first() {
             if free >= left {

@@ -13,33 +13,33 @@ use yard_core::job::Shape;
 pub(crate) type Slices = SmallVec<[Slice; 1]>;
 
 /// Nodes of one kind.
-pub(crate) struct Pool<'a> {
+pub(crate) struct PlacerPool<'a> {
     nodes: &'a Nodes,
     kind: KindId,
     /// Nodes by the devices that can be had there, where that is not the cluster's own index.
     listed: Option<Vec<Vec<NodeId>>>,
 }
 
-impl<'a> Pool<'a> {
+impl<'a> PlacerPool<'a> {
     /// All nodes of a kind, for a shape.
-    pub(crate) fn all(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> Pool<'a> {
-        let indexed = Pool { nodes, kind, listed: None };
+    pub(crate) fn all(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> PlacerPool<'a> {
+        let indexed = PlacerPool { nodes, kind, listed: None };
         if !nodes.asks_hosts(shape) {
             return indexed;
         }
         let mut listed = vec![Vec::new(); indexed.largest() as usize + 1];
         indexed.rooms(shape).for_each(|(room, node)| listed[room as usize].push(node));
         listed.iter_mut().for_each(|nodes| nodes.sort_unstable());
-        Pool { listed: Some(listed), ..indexed }
+        PlacerPool { listed: Some(listed), ..indexed }
     }
 
     /// The nodes of a kind that have devices for a shape, rack by rack. Reads each of them once.
-    pub(crate) fn by_rack(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> BTreeMap<u32, Pool<'a>> {
+    pub(crate) fn by_rack(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> BTreeMap<u32, PlacerPool<'a>> {
         let largest = nodes.largest(kind) as usize;
         let mut racks = BTreeMap::new();
-        for (room, node) in Pool::all(nodes, kind, shape).emptiest_first() {
-            let empty = || Pool { nodes, kind, listed: Some(vec![Vec::new(); largest + 1]) };
-            let pool: &mut Pool = racks.entry(nodes.get(node).spec.rack).or_insert_with(empty);
+        for (room, node) in PlacerPool::all(nodes, kind, shape).emptiest_first() {
+            let empty = || PlacerPool { nodes, kind, listed: Some(vec![Vec::new(); largest + 1]) };
+            let pool: &mut PlacerPool = racks.entry(nodes.get(node).spec.rack).or_insert_with(empty);
             pool.listed.iter_mut().for_each(|listed| listed[room as usize].push(node));
         }
         racks
@@ -96,11 +96,11 @@ impl<'a> Pool<'a> {
     }
 
     /// The same pool, with those nodes only for which this is true.
-    pub(crate) fn only(&self, holds: impl Fn(NodeId) -> bool) -> Pool<'a> {
+    pub(crate) fn only(&self, holds: impl Fn(NodeId) -> bool) -> PlacerPool<'a> {
         let mut listed = vec![Vec::new(); self.largest() as usize + 1];
         let chosen = self.emptiest_first().filter(|(_, node)| holds(*node));
         chosen.for_each(|(free, node)| listed[free as usize].push(node));
-        Pool { nodes: self.nodes, kind: self.kind, listed: Some(listed) }
+        PlacerPool { nodes: self.nodes, kind: self.kind, listed: Some(listed) }
     }
 
     /// The first `count` free devices of a node.

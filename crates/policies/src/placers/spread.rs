@@ -12,7 +12,7 @@ use yard_core::policy::Placer;
 
 use super::PlacerEntry;
 use super::greedy::{self, Strategy};
-use super::pool::{Pool, Slices};
+use super::pool::{PlacerPool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry = PlacerEntry {
     name: "spread",
@@ -29,7 +29,7 @@ impl Placer for Evenly {
 }
 
 impl Strategy for Evenly {
-    fn node(&self, pool: &Pool, need: u32) -> Option<NodeId> {
+    fn node(&self, pool: &PlacerPool, need: u32) -> Option<NodeId> {
         pool.emptiest_first().next().filter(|(free, _)| *free >= need).map(|(_, node)| node)
     }
 
@@ -37,7 +37,7 @@ impl Strategy for Evenly {
         u32::MAX - free
     }
 
-    fn fill(&self, pool: &Pool, need: u32, out: &mut Slices) {
+    fn fill(&self, pool: &PlacerPool, need: u32, out: &mut Slices) {
         let chosen: Vec<(u32, NodeId)> = pool.emptiest_first().take(need as usize).collect();
         let frees: Vec<u32> = chosen.iter().map(|(free, _)| *free).collect();
         for (count, (_, node)) in even(&frees, need).into_iter().zip(chosen) {

@@ -15,7 +15,7 @@ use yard_core::policy::Placer;
 
 use super::PlacerEntry;
 use super::greedy::{merged, on_one_node, racks};
-use super::pool::{Pool, Slices};
+use super::pool::{PlacerPool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry = PlacerEntry {
     name: "yarn",
@@ -42,7 +42,7 @@ impl Placer for Yarn {
 
 /// One kind's devices, wherever the rule finds them.
 fn place(nodes: &Nodes, shape: &Shape, need: &Need, out: &mut Slices) -> Option<()> {
-    let pool = Pool::all(nodes, need.kind, shape);
+    let pool = PlacerPool::all(nodes, need.kind, shape);
     if need.devices <= pool.largest() {
         return within(&pool, need.devices, out);
     }
@@ -67,13 +67,13 @@ fn in_one_rack(nodes: &Nodes, shape: &Shape, needs: &[Need], out: &mut Slices) -
 }
 
 /// How many whole nodes, and how many devices beside them.
-fn split(pool: &Pool, devices: u32) -> Option<(usize, u32)> {
+fn split(pool: &PlacerPool, devices: u32) -> Option<(usize, u32)> {
     let largest = pool.largest();
     Some((devices.checked_div(largest)? as usize, devices.checked_rem(largest)?))
 }
 
 /// The rule within one pool: whole nodes, and one node for what is left over.
-fn within(pool: &Pool, devices: u32, out: &mut Slices) -> Option<()> {
+fn within(pool: &PlacerPool, devices: u32, out: &mut Slices) -> Option<()> {
     let largest = pool.largest();
     if devices <= largest {
         out.push(pool.slice(pool.first_fit(devices)?, devices));

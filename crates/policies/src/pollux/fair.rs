@@ -9,7 +9,7 @@ use yard_core::view::View;
 use crate::sizes::ladders;
 
 /// What there is: devices and nodes of each kind, and how many share them.
-pub(super) struct Cluster {
+pub(super) struct FairCluster {
     /// Devices of each kind.
     pub(super) devices: Vec<u32>,
     /// Nodes of each kind.
@@ -20,8 +20,8 @@ pub(super) struct Cluster {
     fair: u32,
 }
 
-impl Cluster {
-    pub(super) fn new(view: &View) -> Cluster {
+impl FairCluster {
+    pub(super) fn new(view: &View) -> FairCluster {
         let n_kinds = view.kinds.len();
         let (mut nodes, mut largest) = (vec![0; n_kinds], vec![1; n_kinds]);
         for (_, node) in view.nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
@@ -33,7 +33,7 @@ impl Cluster {
         }
         let devices: Vec<u32> = view.kinds.ids().map(|kind| view.capacity(kind)).collect();
         let fair = devices.iter().sum::<u32>().div_ceil(view.active().count().max(1) as u32);
-        Cluster { devices, nodes, largest, fair }
+        FairCluster { devices, nodes, largest, fair }
     }
 
     /// Devices of each kind, and the nodes where it spans several: counted behind all kinds.

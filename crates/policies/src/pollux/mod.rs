@@ -23,13 +23,13 @@ use yard_core::ids::JobIdx;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 use yard_solver::SolveError;
-use yard_solver::choice::{Choice, Limits, Selection};
+use yard_solver::choice::{BuyerChoice, ChoiceWork, Selection};
 
-use self::fair::Cluster;
+use self::fair::FairCluster;
 use crate::sizes::{behind, chosen, ladders, pinned};
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "pollux",
     live: "",
     family: "elastic",
@@ -54,7 +54,7 @@ const SPEEDUP_MIN: f64 = 1e-3;
 
 /// Terms of jobs without devices are a thousand times those of others, so the distance from the bound must be small
 /// against all terms together to be small against the others.
-const LIMITS: Limits = Limits { passes: 400, gap: 1e-7, states: 300_000 };
+const LIMITS: ChoiceWork = ChoiceWork { passes: 400, gap: 1e-7, states: 300_000 };
 
 struct Pollux {
     power: f64,
@@ -71,8 +71,8 @@ fn power(params: &Params) -> Result<f64, ParamError> {
 
 impl Policy for Pollux {
     fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
-        let cluster = Cluster::new(view);
-        let rows: Vec<Row> = view.active().map(|job| self.row(view, &cluster, job)).collect();
+        let cluster = FairCluster::new(view);
+        let rows: Vec<PolluxRow> = view.active().map(|job| self.row(view, &cluster, job)).collect();
         let mut selection = solve(&cluster, &rows).map_err(|error| PolicyError(error.to_string()))?;
         stay(&rows, &mut selection);
         let shares =
@@ -95,7 +95,7 @@ impl Policy for Pollux {
 }
 
 /// A job with the sizes it may have.
-struct Row {
+struct PolluxRow {
     job: JobIdx,
     /// Its term in the sum where it has nothing; it may have that too.
     nothing: f64,
@@ -116,7 +116,7 @@ struct Opt {
 }
 
 impl Pollux {
-    fn row(&self, view: &View, cluster: &Cluster, job: JobIdx) -> Row {
+    fn row(&self, view: &View, cluster: &FairCluster, job: JobIdx) -> PolluxRow {
         let (ladders, fair) = (ladders(view, job), cluster.fair_speed(view, job));
         let kept = pinned(view, job);
         let shapes: Vec<u16> = match kept {
@@ -131,7 +131,7 @@ impl Pollux {
         let least = ladders.iter().map(|ladder| ladder[0]).min_by_key(|size| size.devices);
         let run = view.run(job);
         let held = shapes.iter().position(|shape| run.lease.is_some() && *shape == run.shape);
-        Row {
+        PolluxRow {
             job,
             nothing: self.term(0.0),
             holds: run.lease.is_some(),
@@ -164,7 +164,7 @@ impl Pollux {
         libm::pow(mean.max(f64::MIN_POSITIVE), 1.0 / self.power)
     }
 
-    fn certificate(&self, cluster: &Cluster, rows: &[Row], selection: &Selection) -> Certificate {
+    fn certificate(&self, cluster: &FairCluster, rows: &[PolluxRow], selection: &Selection) -> Certificate {
         let nothing: f64 = rows.iter().map(|row| row.nothing).sum();
         let kinds = &selection.prices[..cluster.devices.len()];
         let all: f64 =
@@ -180,7 +180,7 @@ impl Pollux {
 }
 
 /// Chosen or behind the chosen.
-fn share(view: &View, row: &Row, at: Option<u32>) -> Option<Share> {
+fn share(view: &View, row: &PolluxRow, at: Option<u32>) -> Option<Share> {
     let at = if row.pinned { Some(0) } else { at };
     match at {
         Some(at) => Some(chosen(view, row.job, row.options[at as usize].shape)),
@@ -190,14 +190,14 @@ fn share(view: &View, row: &Row, at: Option<u32>) -> Option<Share> {
 
 /// Who is to lose its devices to one that holds none and would make no more of them keeps them. Two that are equal would
 /// otherwise take them from each other in every round, and where a start takes longer than that neither would ever run.
-fn stay(rows: &[Row], selection: &mut Selection) {
+fn stay(rows: &[PolluxRow], selection: &mut Selection) {
     let loses = |at: &usize| !rows[*at].pinned && selection.chosen[*at].is_none() && rows[*at].held.is_some();
     let losers: Vec<usize> = (0..rows.len()).filter(loses).collect();
     for loser in losers {
         let taker = (0..rows.len()).find(|at| rows[*at].gains_nothing(selection.chosen[*at], &rows[loser]));
         if let Some(taker) = taker {
             let worth =
-                |row: &Row, at: Option<u32>| at.map_or(0.0, |at| row.worth(&row.options[at as usize]));
+                |row: &PolluxRow, at: Option<u32>| at.map_or(0.0, |at| row.worth(&row.options[at as usize]));
             selection.objective += worth(&rows[loser], rows[loser].held);
             selection.objective -= worth(&rows[taker], selection.chosen[taker]);
             selection.bound = selection.bound.max(selection.objective);
@@ -207,14 +207,14 @@ fn stay(rows: &[Row], selection: &mut Selection) {
     }
 }
 
-impl Row {
+impl PolluxRow {
     /// What it adds where it has this.
     fn worth(&self, option: &Opt) -> f64 {
         self.nothing - option.term
     }
 
     /// Whether it holds nothing and is to have what would do as much for a holder of no more than that.
-    fn gains_nothing(&self, chosen: Option<u32>, holder: &Row) -> bool {
+    fn gains_nothing(&self, chosen: Option<u32>, holder: &PolluxRow) -> bool {
         let (Some(chosen), Some(held)) = (chosen.filter(|_| !self.holds), holder.held) else { return false };
         let (own, held) = (&self.options[chosen as usize], &holder.options[held as usize]);
         let enough =
@@ -223,9 +223,9 @@ impl Row {
     }
 }
 
-fn solve(cluster: &Cluster, rows: &[Row]) -> Result<Selection, SolveError> {
+fn solve(cluster: &FairCluster, rows: &[PolluxRow]) -> Result<Selection, SolveError> {
     let capacity: Vec<u32> = cluster.devices.iter().chain(&cluster.nodes).copied().collect();
-    let mut choice = Choice::new(capacity);
+    let mut choice = BuyerChoice::new(capacity);
     for row in rows.iter().filter(|row| row.pinned) {
         choice.pin(row.worth(&row.options[0]), &row.options[0].uses)?;
     }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// The least sum of terms, by trying everything.
-    fn least(rows: &[Row], left: &[u32]) -> f64 {
+    fn least(rows: &[PolluxRow], left: &[u32]) -> f64 {
         let Some((row, rest)) = rows.split_first() else { return 0.0 };
         let mut best = row.nothing + least(rest, left);
         for option in &row.options {
@@ -294,8 +294,8 @@ mod tests {
         ) {
             let view = view(&[devices.0, devices.1], &jobs);
             let answer = policy("pollux").allocate(&view).unwrap();
-            let cluster = Cluster::new(&view);
-            let rows: Vec<Row> = view.active().map(|job| HARMONIC.row(&view, &cluster, job)).collect();
+            let cluster = FairCluster::new(&view);
+            let rows: Vec<PolluxRow> = view.active().map(|job| HARMONIC.row(&view, &cluster, job)).collect();
             let capacity: Vec<u32> = cluster.devices.iter().chain(&cluster.nodes).copied().collect();
             let best = HARMONIC.mean(least(&rows, &capacity), rows.len());
             let proof = answer.certificate.unwrap();
@@ -364,7 +364,7 @@ mod tests {
         // Six nodes of one device each, as far as counting goes two jobs of three would fit beside each other.
         let sizes = vec![(0, 1, 1.0), (0, 3, 2.9)];
         let mut view = view(&[6], &[(sizes.clone(), 1.0), (sizes, 1.0)]);
-        let cluster = Cluster::new(&view);
+        let cluster = FairCluster::new(&view);
         let span = |devices| cluster.uses(&Shape::of(KindId(0), devices)).to_vec();
         assert_eq!(span(1), [(0, 1)]);
         assert_eq!(span(3), [(0, 3), (1, 3)]);

@@ -8,7 +8,7 @@
 //! It holds for the paper's program too, which also has each round fit by itself. Cost: O(J · log R) for each of some
 //! 80 × 40 trials.
 
-use super::window::{Row, Window};
+use super::window::{PlanWindow, WindowRow};
 
 /// Halvings in search of a level, and thirds in search of a price.
 const TRIALS: u32 = 40;
@@ -17,17 +17,17 @@ const TRIALS: u32 = 40;
 const LEAST: f64 = -40.0;
 
 /// The rows under a price.
-struct Priced<'a> {
-    rows: &'a [Row],
-    window: &'a Window,
+struct PricedWindow<'a> {
+    rows: &'a [WindowRow],
+    window: &'a PlanWindow,
     scale: f64,
     price: f64,
 }
 
-pub(super) fn bound(rows: &[Row], window: &Window) -> f64 {
+pub(super) fn bound(rows: &[WindowRow], window: &PlanWindow) -> f64 {
     let scale = 1.0 / (rows.len().max(1) as f64 * f64::from(window.rounds));
-    let at = |price: f64| Priced { rows, window, scale, price }.bound();
-    let gain = |row: &Row| scale * row.gain(row.floor, window);
+    let at = |price: f64| PricedWindow { rows, window, scale, price }.bound();
+    let gain = |row: &WindowRow| scale * row.gain(row.floor, window);
     let worth_a_round = rows.iter().map(gain).fold(0.0, f64::max);
     let most = worth_a_round + window.k * window.seconds;
     // By magnitude: weights make some rounds worth millions of times what others are.
@@ -40,10 +40,10 @@ pub(super) fn bound(rows: &[Row], window: &Window) -> f64 {
     at(price(low)).min(at(price(high))).min(at(0.0))
 }
 
-impl Priced<'_> {
+impl PricedWindow<'_> {
     /// The least of the sum over the shares of k, or near it.
     fn bound(&self) -> f64 {
-        let late = |row: &Row| row.late(self.window.most(row.left), self.window);
+        let late = |row: &WindowRow| row.late(self.window.most(row.left), self.window);
         // Nobody can be sooner than its last round in the window.
         let mut low = self.rows.iter().map(late).fold(0.0, f64::max);
         let mut high = self.rows.iter().map(|row| row.left).fold(low, f64::max);
@@ -60,7 +60,7 @@ impl Priced<'_> {
 
     /// What each job's lateness must cost so that it takes the rounds of this level.
     fn shares(&self, level: f64) -> Vec<f64> {
-        let share = |row: &Row| {
+        let share = |row: &WindowRow| {
             let wanted = ((row.left - level) / self.window.seconds - 1e-9).ceil().max(0.0);
             let rounds = wanted.min(f64::from(self.window.most(row.left))) as u32;
             if rounds <= row.floor {
@@ -75,7 +75,7 @@ impl Priced<'_> {
     /// What is left of k costs nothing more where it is on who cannot be sooner.
     fn with_rest(&self, mut shares: Vec<f64>, level: f64) -> Vec<f64> {
         let rest = self.window.k - shares.iter().sum::<f64>();
-        let at_level = |row: &Row| row.late(self.window.most(row.left), self.window) >= level;
+        let at_level = |row: &WindowRow| row.late(self.window.most(row.left), self.window) >= level;
         if let Some(at) = self.rows.iter().position(at_level) {
             shares[at] += rest.max(0.0);
         }
@@ -98,7 +98,7 @@ impl Priced<'_> {
     }
 
     /// The most that a job is worth net of what it costs: rounds are added while each gains.
-    fn best(&self, row: &Row, share: f64) -> f64 {
+    fn best(&self, row: &WindowRow, share: f64) -> f64 {
         let (mut low, mut high) = (row.floor, self.window.most(row.left).max(row.floor));
         while low < high {
             let middle = (low + high) / 2;
@@ -109,7 +109,7 @@ impl Priced<'_> {
     }
 
     /// What one round more is worth, net of its price.
-    fn marginal(&self, row: &Row, rounds: u32, share: f64) -> f64 {
+    fn marginal(&self, row: &WindowRow, rounds: u32, share: f64) -> f64 {
         let sooner = row.late(rounds, self.window) - row.late(rounds + 1, self.window);
         let gain = self.scale * (row.utility(rounds + 1, self.window) - row.utility(rounds, self.window));
         gain - self.price * f64::from(row.devices) + share * sooner

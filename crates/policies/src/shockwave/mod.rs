@@ -25,12 +25,12 @@ use yard_core::job::Rank;
 use yard_core::policy::{Cadence, Knowledge, Policy, PolicyError, Priorities};
 use yard_core::view::View;
 
-use self::predict::Course;
-use self::window::{Row, Window};
+use self::predict::PredictedCourse;
+use self::window::{PlanWindow, WindowRow};
 use crate::ranked::finite;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "shockwave",
     live: "",
     family: "fair shares",
@@ -84,10 +84,10 @@ impl Shockwave {
 }
 
 /// A job as it is and as it is expected to be.
-struct Outlook {
+struct WindowOutlook {
     job: JobIdx,
     devices: u32,
-    course: Course,
+    course: PredictedCourse,
     /// Running mean of the seconds that all of it takes at fair shares.
     mean: f64,
     /// What counts as fair, in seconds from submission.
@@ -103,9 +103,9 @@ impl Policy for Shockwave {
         let devices: u32 = view.kinds.ids().map(|kind| view.capacity(kind)).sum();
         let jobs = view.active().count().max(1);
         let share = (f64::from(devices) / jobs as f64).min(1.0);
-        let outlooks: Vec<Outlook> =
+        let outlooks: Vec<WindowOutlook> =
             view.active().filter_map(|job| outlook(view, job, share, round)).collect();
-        let window = Window { rounds: self.rounds, seconds: round, k: self.k, devices };
+        let window = PlanWindow { rounds: self.rounds, seconds: round, k: self.k, devices };
         let rows = self.rows(&outlooks, &window, share);
         let planned = window::plan(&rows, &window);
         let all = window::length(&rows, &planned, &window);
@@ -135,7 +135,7 @@ impl Policy for Shockwave {
 impl Shockwave {
     /// Who needs all rounds that the plan takes; of the others in it those beyond the bound, as the artifact's second
     /// program has them; and who has what is left: each the largest first.
-    fn place(&self, own: &Outlook, planned: u32, all: u32) -> (u8, [f64; 2]) {
+    fn place(&self, own: &WindowOutlook, planned: u32, all: u32) -> (u8, [f64; 2]) {
         if planned == 0 {
             (3, [own.course.left, 0.0])
         } else if planned >= all {
@@ -148,8 +148,8 @@ impl Shockwave {
     }
 
     /// The rows of the window: rounds that fairness asks for where all can have them, else weights.
-    fn rows(&self, outlooks: &[Outlook], window: &Window, share: f64) -> Vec<Row> {
-        let plain = |own: &Outlook| Row {
+    fn rows(&self, outlooks: &[WindowOutlook], window: &PlanWindow, share: f64) -> Vec<WindowRow> {
+        let plain = |own: &WindowOutlook| WindowRow {
             devices: own.devices,
             weight: 1.0,
             done: own.course.done,
@@ -157,33 +157,35 @@ impl Shockwave {
             left: own.course.left,
             floor: 0,
         };
-        let floored = |own: &Outlook| Some(Row { floor: self.floor(own, window, share)?, ..plain(own) });
-        let floors: Option<Vec<Row>> = outlooks.iter().map(floored).collect();
-        let fits = |rows: &Vec<Row>| rows.iter().map(Row::floor_use).sum::<u64>() <= window.room();
+        let floored =
+            |own: &WindowOutlook| Some(WindowRow { floor: self.floor(own, window, share)?, ..plain(own) });
+        let floors: Option<Vec<WindowRow>> = outlooks.iter().map(floored).collect();
+        let fits =
+            |rows: &Vec<WindowRow>| rows.iter().map(WindowRow::floor_use).sum::<u64>() <= window.room();
         if let Some(rows) = floors.filter(fits) {
             return rows;
         }
-        outlooks.iter().map(|own| Row { weight: self.weight(own, window), ..plain(own) }).collect()
+        outlooks.iter().map(|own| WindowRow { weight: self.weight(own, window), ..plain(own) }).collect()
     }
 
     /// The rounds a job must have in the window to be fair after it; none where the window is too short.
-    fn floor(&self, own: &Outlook, window: &Window, share: f64) -> Option<u32> {
+    fn floor(&self, own: &WindowOutlook, window: &PlanWindow, share: f64) -> Option<u32> {
         let spare = (self.rho * own.fair - own.age - window.length()) * share;
         let rounds = ((own.course.left - spare) / window.seconds - 1e-9).ceil().max(0.0);
         (spare >= 0.0 && rounds <= f64::from(window.most(own.course.left))).then_some(rounds as u32)
     }
 
-    fn weight(&self, own: &Outlook, window: &Window) -> f64 {
+    fn weight(&self, own: &WindowOutlook, window: &PlanWindow) -> f64 {
         let power = if own.course.left < window.seconds { LAST_POWER } else { self.lambda };
         if own.rho > self.rho { libm::pow(own.rho, power).min(WEIGHT_MAX) } else { 1.0 }
     }
 }
 
 /// None for a job that cannot run anywhere now.
-fn outlook(view: &View, job: JobIdx, share: f64, round: f64) -> Option<Outlook> {
+fn outlook(view: &View, job: JobIdx, share: f64, round: f64) -> Option<WindowOutlook> {
     let (spec, run) = (view.spec(job), view.run(job));
     let shape = spec.usable().next()?;
-    let course = Course::predict(view, job, view.speed(job, shape));
+    let course = PredictedCourse::predict(view, job, view.speed(job, shape));
     let age = (view.now - run.submitted).secs();
     let now = (course.spent + course.left) / share;
     // A rank without a mean is that of a job that no plan of this policy has named.
@@ -192,7 +194,15 @@ fn outlook(view: &View, job: JobIdx, share: f64, round: f64) -> Option<Outlook> 
     let fair = (PAST * mean + (1.0 - PAST) * now).max(f64::MIN_POSITIVE);
     let rho = (age + course.left / share) / fair;
     let devices = spec.shapes[shape as usize].devices();
-    Some(Outlook { job, devices, course, mean, fair, age, rho: if rho.is_finite() { rho } else { 0.0 } })
+    Some(WindowOutlook {
+        job,
+        devices,
+        course,
+        mean,
+        fair,
+        age,
+        rho: if rho.is_finite() { rho } else { 0.0 },
+    })
 }
 
 #[cfg(test)]

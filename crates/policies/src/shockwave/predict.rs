@@ -8,7 +8,7 @@ use yard_core::view::View;
 
 /// Where a job is and what is to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Course {
+pub(super) struct PredictedCourse {
     /// The part of its steps that is done.
     pub(super) done: f64,
     /// Parts of its steps a second, at the mean pace so far.
@@ -18,23 +18,23 @@ pub(super) struct Course {
     pub(super) left: f64,
 }
 
-impl Course {
+impl PredictedCourse {
     /// The course of a job that now does so many steps a second.
-    pub(super) fn predict(view: &View, job: JobIdx, speed: f64) -> Course {
+    pub(super) fn predict(view: &View, job: JobIdx, speed: f64) -> PredictedCourse {
         let (spec, run) = (view.spec(job), view.run(job));
         let regimes = spec.regimes.as_deref().unwrap_or(&[]);
         let Some(current) = regimes.get(run.regime as usize).filter(|own| own.seconds > 0.0) else {
             let steps = view.steps_in_all(job);
-            return Course::of(steps, &[(steps - view.steps_left(job), 1.0 / speed)], 0);
+            return PredictedCourse::of(steps, &[(steps - view.steps_left(job), 1.0 / speed)], 0);
         };
         let seen = run.steps_by_regime(view.now, regimes.len());
         let pace = |seconds: f64| if seconds > 0.0 { seconds / current.seconds / speed } else { 1.0 / speed };
         let paces = regimes.iter().map(|regime| pace(regime.seconds));
-        Course::of(spec.steps, &seen.into_iter().zip(paces).collect::<Vec<_>>(), run.regime as usize)
+        PredictedCourse::of(spec.steps, &seen.into_iter().zip(paces).collect::<Vec<_>>(), run.regime as usize)
     }
 
     /// From steps seen and seconds a step, by regime.
-    fn of(steps: f64, regimes: &[(f64, f64)], current: usize) -> Course {
+    fn of(steps: f64, regimes: &[(f64, f64)], current: usize) -> PredictedCourse {
         let done: f64 = regimes.iter().map(|(seen, _)| seen).sum::<f64>().min(steps);
         let spent: f64 = regimes.iter().map(|(seen, pace)| seen * pace).sum();
         let pace = if done > 0.0 { spent / done } else { regimes[current].1 };
@@ -48,7 +48,7 @@ impl Course {
         }
         let mean = if many > 0.0 { seconds / many } else { regimes[current].1 };
         let left = (steps - done).max(0.0) * mean;
-        Course { done: (done / steps).clamp(0.0, 1.0), rate: 1.0 / (pace * steps), spent, left }
+        PredictedCourse { done: (done / steps).clamp(0.0, 1.0), rate: 1.0 / (pace * steps), spent, left }
     }
 }
 
@@ -64,27 +64,27 @@ mod tests {
     #[test]
     fn one_regime_is_as_it_seems() {
         let view = mixed(&[1], &[(1, &[2.0])], &[100.0]);
-        let course = Course::predict(&view, JobIdx(0), 2.0);
-        assert_eq!(course, Course { done: 0.0, rate: 0.02, spent: 0.0, left: 50.0 });
+        let course = PredictedCourse::predict(&view, JobIdx(0), 2.0);
+        assert_eq!(course, PredictedCourse { done: 0.0, rate: 0.02, spent: 0.0, left: 50.0 });
     }
 
     #[test]
     fn nothing_seen_means_as_much_of_each() {
-        let course = Course::of(100.0, &[(0.0, 1.0), (0.0, 3.0)], 0);
+        let course = PredictedCourse::of(100.0, &[(0.0, 1.0), (0.0, 3.0)], 0);
         assert_eq!((course.left, course.rate), (200.0, 0.01));
     }
 
     #[test]
     fn what_was_seen_is_expected_to_go_on() {
         // Of 100 steps 60 in the first: (50 + 60) / 160 and 50 / 160 of them, 8.75 and 31.25 to come.
-        let course = Course::of(100.0, &[(60.0, 1.0), (0.0, 3.0)], 0);
+        let course = PredictedCourse::of(100.0, &[(60.0, 1.0), (0.0, 3.0)], 0);
         assert_eq!((course.done, course.spent), (0.6, 60.0));
         assert!((course.left - (8.75 + 31.25 * 3.0)).abs() < 1e-9, "{}", course.left);
     }
 
     #[test]
     fn more_than_was_expected_leaves_the_other_regime() {
-        let course = Course::of(100.0, &[(99.0, 1.0), (0.0, 3.0)], 0);
+        let course = PredictedCourse::of(100.0, &[(99.0, 1.0), (0.0, 3.0)], 0);
         assert!((course.left - 3.0).abs() < 1e-9, "{}", course.left);
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let regimes = [Regime { batch: 1, seconds: 4.0 }, Regime { batch: 2, seconds: 2.0 }];
         Arc::make_mut(&mut Arc::make_mut(&mut view.specs)[0]).regimes = Some(Arc::from(regimes));
         Arc::make_mut(&mut view.runs)[0].regime = 1;
-        let course = Course::predict(&view, JobIdx(0), 2.0);
+        let course = PredictedCourse::predict(&view, JobIdx(0), 2.0);
         assert_eq!(course.left, 5.0 * 1.0 + 5.0 * 0.5);
     }
 }

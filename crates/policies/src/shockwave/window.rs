@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 /// What is planned for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct PlanWindow {
     /// Rounds, and seconds of each.
     pub(super) rounds: u32,
     pub(super) seconds: f64,
@@ -17,7 +17,7 @@ pub(super) struct Window {
     pub(super) devices: u32,
 }
 
-impl Window {
+impl PlanWindow {
     pub(super) fn length(&self) -> f64 {
         f64::from(self.rounds) * self.seconds
     }
@@ -35,7 +35,7 @@ impl Window {
 
 /// A job in the window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct WindowRow {
     pub(super) devices: u32,
     pub(super) weight: f64,
     /// The part of it that is done, and what each second adds.
@@ -47,27 +47,27 @@ pub(super) struct Row {
     pub(super) floor: u32,
 }
 
-impl Row {
+impl WindowRow {
     pub(super) fn floor_use(&self) -> u64 {
         u64::from(self.floor) * u64::from(self.devices)
     }
 
-    pub(super) fn utility(&self, rounds: u32, window: &Window) -> f64 {
+    pub(super) fn utility(&self, rounds: u32, window: &PlanWindow) -> f64 {
         let seconds = (f64::from(rounds) * window.seconds).min(self.left);
         self.weight * log(self.done + seconds * self.rate)
     }
 
     /// What one round more gains for each device.
-    pub(super) fn gain(&self, rounds: u32, window: &Window) -> f64 {
+    pub(super) fn gain(&self, rounds: u32, window: &PlanWindow) -> f64 {
         (self.utility(rounds + 1, window) - self.utility(rounds, window)) / f64::from(self.devices.max(1))
     }
 
-    pub(super) fn late(&self, rounds: u32, window: &Window) -> f64 {
+    pub(super) fn late(&self, rounds: u32, window: &PlanWindow) -> f64 {
         (self.left - f64::from(rounds) * window.seconds).max(0.0)
     }
 
     /// The rounds it must have to be at most so late; none where the window is too short.
-    fn at_least(&self, late: f64, window: &Window) -> Option<u32> {
+    fn at_least(&self, late: f64, window: &PlanWindow) -> Option<u32> {
         let rounds = ((self.left - late) / window.seconds - 1e-9).ceil().max(0.0);
         (rounds <= f64::from(window.rounds)).then(|| (rounds as u32).max(self.floor))
     }
@@ -109,7 +109,7 @@ impl PartialOrd for Next {
 }
 
 /// Rounds for each row. Floors must fit.
-pub(super) fn plan(rows: &[Row], window: &Window) -> Vec<u32> {
+pub(super) fn plan(rows: &[WindowRow], window: &PlanWindow) -> Vec<u32> {
     let longest = rows.iter().map(|row| row.left).fold(0.0, f64::max);
     let all = (longest / window.seconds).ceil().min(1e9) as u64;
     let level = |at: u64| at as f64 * window.seconds;
@@ -131,18 +131,18 @@ pub(super) fn plan(rows: &[Row], window: &Window) -> Vec<u32> {
 }
 
 /// The rounds that a level asks for; none where they are more than there are.
-fn floors(rows: &[Row], late: f64, window: &Window) -> Option<Vec<u32>> {
+fn floors(rows: &[WindowRow], late: f64, window: &PlanWindow) -> Option<Vec<u32>> {
     let rounds: Option<Vec<u32>> = rows.iter().map(|row| row.at_least(late, window)).collect();
     rounds.filter(|rounds| used(rows, rounds) <= window.room())
 }
 
 /// Devices over all rounds.
-fn used(rows: &[Row], rounds: &[u32]) -> u64 {
+fn used(rows: &[WindowRow], rounds: &[u32]) -> u64 {
     rows.iter().zip(rounds).map(|(row, rounds)| u64::from(row.devices) * u64::from(*rounds)).sum()
 }
 
 /// The best rounds with nobody later than this, and what they are worth.
-fn at_level(rows: &[Row], late: f64, window: &Window) -> Option<(f64, Vec<u32>)> {
+fn at_level(rows: &[WindowRow], late: f64, window: &PlanWindow) -> Option<(f64, Vec<u32>)> {
     let mut rounds = floors(rows, late, window)?;
     let mut left = window.room() - used(rows, &rounds);
     let next = |at: usize, rounds: &[u32]| {
@@ -162,12 +162,12 @@ fn at_level(rows: &[Row], late: f64, window: &Window) -> Option<(f64, Vec<u32>)>
 }
 
 /// Rounds that a plan takes if no device idles.
-pub(super) fn length(rows: &[Row], rounds: &[u32], window: &Window) -> u32 {
+pub(super) fn length(rows: &[WindowRow], rounds: &[u32], window: &PlanWindow) -> u32 {
     used(rows, rounds).div_ceil(u64::from(window.devices.max(1))).min(u64::from(window.rounds)) as u32
 }
 
 /// The objective.
-pub(super) fn worth(rows: &[Row], rounds: &[u32], window: &Window) -> f64 {
+pub(super) fn worth(rows: &[WindowRow], rounds: &[u32], window: &PlanWindow) -> f64 {
     let pairs = || rows.iter().zip(rounds);
     let welfare: f64 = pairs().map(|(row, n)| row.utility(*n, window)).sum();
     let late = pairs().map(|(row, n)| row.late(*n, window)).fold(0.0, f64::max);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// The best of all ways to give each row some rounds.
-    fn best(rows: &[Row], window: &Window) -> f64 {
+    fn best(rows: &[WindowRow], window: &PlanWindow) -> f64 {
         let mut found = f64::NEG_INFINITY;
         let most: Vec<u32> = rows.iter().map(|row| window.most(row.left)).collect();
         let ways: u32 = most.iter().map(|most| most + 1).product();
@@ -207,8 +207,8 @@ mod tests {
         found
     }
 
-    fn row() -> impl Strategy<Value = Row> {
-        (1u32..3, 0.0..0.9f64, 20.0..900.0f64).prop_map(|(devices, done, left)| Row {
+    fn row() -> impl Strategy<Value = WindowRow> {
+        (1u32..3, 0.0..0.9f64, 20.0..900.0f64).prop_map(|(devices, done, left)| WindowRow {
             devices,
             weight: 1.0,
             done,
@@ -221,8 +221,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_plan_is_worth_more(rows in prop::collection::vec(row(), 1..5), devices in 1u32..4, k in 1e-6..1e-2f64) {
-            let window = Window { rounds: 4, seconds: 100.0, k, devices };
-            let rows: Vec<Row> = rows.into_iter().filter(|row| row.devices <= devices).collect();
+            let window = PlanWindow { rounds: 4, seconds: 100.0, k, devices };
+            let rows: Vec<WindowRow> = rows.into_iter().filter(|row| row.devices <= devices).collect();
             prop_assume!(!rows.is_empty());
             let planned = plan(&rows, &window);
             prop_assert!(used(&rows, &planned) <= window.room());
@@ -238,8 +238,8 @@ mod tests {
         fn no_plan_is_worth_more_than_the_bound(
             rows in prop::collection::vec(row(), 1..5), devices in 1u32..4, k in 1e-6..1e-2f64, weight in 0.5..50.0f64,
         ) {
-            let window = Window { rounds: 4, seconds: 100.0, k, devices };
-            let mut rows: Vec<Row> = rows.into_iter().filter(|row| row.devices <= devices).collect();
+            let window = PlanWindow { rounds: 4, seconds: 100.0, k, devices };
+            let mut rows: Vec<WindowRow> = rows.into_iter().filter(|row| row.devices <= devices).collect();
             prop_assume!(!rows.is_empty());
             rows[0].weight = weight;
             let (bound, best) = (bound(&rows, &window), best(&rows, &window));
@@ -252,9 +252,9 @@ mod tests {
 
         #[test]
         fn floors_are_in_the_bound(rows in prop::collection::vec(row(), 1..4), floor in 0u32..3) {
-            let window = Window { rounds: 4, seconds: 100.0, k: 1e-3, devices: 6 };
-            let rows: Vec<Row> =
-                rows.iter().map(|row| Row { floor: floor.min(window.most(row.left)), ..*row }).collect();
+            let window = PlanWindow { rounds: 4, seconds: 100.0, k: 1e-3, devices: 6 };
+            let rows: Vec<WindowRow> =
+                rows.iter().map(|row| WindowRow { floor: floor.min(window.most(row.left)), ..*row }).collect();
             let planned = plan(&rows, &window);
             prop_assert!(worth(&rows, &planned, &window) <= bound(&rows, &window) + 1e-9);
         }

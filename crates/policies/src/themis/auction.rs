@@ -64,18 +64,18 @@ fn winners(free: &[u32], bidders: &[&Bidder]) -> Vec<Option<usize>> {
     if combinations > EXACT_MAX {
         return greedy(free, bidders);
     }
-    let mut search = Search { bidders, now: vec![None; bidders.len()], best: None };
+    let mut search = AuctionSearch { bidders, now: vec![None; bidders.len()], best: None };
     search.descend(0, &mut free.to_vec(), 0.0);
     search.best.map_or_else(Vec::new, |(_, won)| won)
 }
 
-struct Search<'a> {
+struct AuctionSearch<'a> {
     bidders: &'a [&'a Bidder],
     now: Vec<Option<usize>>,
     best: Option<(f64, Vec<Option<usize>>)>,
 }
 
-impl Search<'_> {
+impl AuctionSearch<'_> {
     /// Tries everything for the bidders from `at` on. Of equals the first tried stays: nothing before something.
     fn descend(&mut self, at: usize, free: &mut Vec<u32>, worth: f64) {
         let Some(bidder) = self.bidders.get(at) else {

@@ -27,9 +27,9 @@ use yard_core::view::View;
 
 use self::auction::{Bid, Bidder};
 use crate::sizes::pinned;
-use crate::{Entry, OTHER, ParamError, Params};
+use crate::{OTHER, ParamError, Params, PolicyEntry};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "themis",
     live: "",
     family: "fair shares",
@@ -81,9 +81,9 @@ impl Policy for Themis {
         let mut paid: Vec<f64> = Vec::new();
         for job in view.active() {
             match self.standing(view, job) {
-                Standing::Holds => shares.push(keep(view, job, &mut free)),
-                Standing::Pays { until } => paid.push(until),
-                Standing::Wants => jobs.push(cluster.candidate(view, job, self.lease)),
+                BidStanding::Holds => shares.push(keep(view, job, &mut free)),
+                BidStanding::Pays { until } => paid.push(until),
+                BidStanding::Wants => jobs.push(cluster.candidate(view, job, self.lease)),
             }
         }
         jobs.sort_by(|a, b| b.rho.total_cmp(&a.rho).then(view.run(a.job).id.cmp(&view.run(b.job).id)));
@@ -104,19 +104,19 @@ impl Policy for Themis {
 impl Themis {
     /// What the last lease of a job means now. Beats are a round apart, so its end is taken to the nearest. Who may not be
     /// stopped holds its devices whatever it paid.
-    fn standing(&self, view: &View, job: JobIdx) -> Standing {
+    fn standing(&self, view: &View, job: JobIdx) -> BidStanding {
         let (Rank(part, end), now) = (view.run(job).rank, view.now.secs());
         if pinned(view, job).is_some() {
-            return Standing::Holds;
+            return BidStanding::Holds;
         }
         if part >= 0.0 || end <= now || end > now + self.lease {
-            return Standing::Wants;
+            return BidStanding::Wants;
         }
         match view.is_running(job) {
-            true if self.held_until(view, Rank(part, end)) > now => Standing::Holds,
-            false if self.held_until(view, Rank(part, end)) > now => Standing::Wants,
-            _ if part <= -1.0 => Standing::Wants,
-            _ => Standing::Pays { until: end },
+            true if self.held_until(view, Rank(part, end)) > now => BidStanding::Holds,
+            false if self.held_until(view, Rank(part, end)) > now => BidStanding::Wants,
+            _ if part <= -1.0 => BidStanding::Wants,
+            _ => BidStanding::Pays { until: end },
         }
     }
 
@@ -160,7 +160,7 @@ impl Themis {
 }
 
 /// What the last lease of a job means, in seconds of the clock.
-enum Standing {
+enum BidStanding {
     /// It holds its devices.
     Holds,
     /// It gave them back early, as its payment, and is not asked before the lease is over.

@@ -36,10 +36,10 @@ use yard_core::units::{MICROS, Span, Time};
 use yard_core::view::View;
 
 use crate::index::Index;
-use crate::{Entry, ParamError, Params};
+use crate::{ParamError, Params, PolicyEntry};
 use place::{keep_order, running_place, waiting_place};
 
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "tiresias",
     live: "policies::tiresias_stops_a_job_past_its_threshold_for_a_newcomer_and_no_other",
     family: "attained",

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::testing::{World, run};
 
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct ReferenceJob {
     number: usize,
     devices: u64,
     submitted: u64,
@@ -15,16 +15,16 @@ struct Job {
     runs: bool,
 }
 
-struct Lists {
+struct ReferenceQueues {
     now: u64,
     devices: u64,
     thresholds: Vec<u64>,
-    to_come: Vec<Job>,
-    queues: Vec<Vec<Job>>,
+    to_come: Vec<ReferenceJob>,
+    queues: Vec<Vec<ReferenceJob>>,
     ends: Vec<f64>,
 }
 
-impl Lists {
+impl ReferenceQueues {
     fn run(mut self) -> Vec<f64> {
         while let Some(next) = self.next() {
             self.pass_time(next);
@@ -64,17 +64,17 @@ impl Lists {
 
     fn demote(&mut self) {
         for (queue, threshold) in self.thresholds.iter().enumerate().rev() {
-            let sinks = |job: &Job| job.runs && job.attained >= *threshold;
+            let sinks = |job: &ReferenceJob| job.runs && job.attained >= *threshold;
             let (down, stay) = self.queues[queue].iter().partition(|job| sinks(job));
             self.queues[queue] = stay;
-            self.queues[queue + 1].extend::<Vec<Job>>(down);
+            self.queues[queue + 1].extend::<Vec<ReferenceJob>>(down);
         }
     }
 
     fn arrive(&mut self) {
         let (here, later) = self.to_come.iter().partition(|job| job.submitted <= self.now);
         self.to_come = later;
-        self.queues[0].extend::<Vec<Job>>(here);
+        self.queues[0].extend::<Vec<ReferenceJob>>(here);
     }
 
     /// Everybody who fits runs, in order; then those who run stand before those who wait.
@@ -102,7 +102,7 @@ proptest! {
         let mut world = World::new(&[4, 2]);
         let mut jobs = jobs;
         jobs.sort_by_key(|job| job.0);
-        let mut lists = Lists {
+        let mut lists = ReferenceQueues {
             now: 0,
             devices: 6,
             thresholds: vec![20_000_000, 70_000_000],
@@ -113,7 +113,7 @@ proptest! {
         for (number, (at, devices, seconds)) in jobs.iter().enumerate() {
             world.submit_at(*at as f64, *devices as u32, *seconds as f64);
             let (submitted, left) = (at * 1_000_000, seconds * 1_000_000);
-            lists.to_come.push(Job { number, devices: *devices, submitted, left, attained: 0, runs: false });
+            lists.to_come.push(ReferenceJob { number, devices: *devices, submitted, left, attained: 0, runs: false });
         }
         let (ours, theirs) = (run("tiresias:thresholds=20/70", &mut world), lists.run());
         let close = ours.iter().zip(&theirs).all(|(ours, theirs)| (ours - theirs).abs() < 1e-4);

@@ -16,8 +16,8 @@ use yard_core::policy::Policy;
 use yard_core::{Settings, Span, Time};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
-use yard_sim::record::{Bar, Keep};
-use yard_sim::{Outcome, Quirks, Simulation, Speeds};
+use yard_sim::record::{Keep, RecordBar};
+use yard_sim::{Quirks, RunOutcome, Simulation, Speeds};
 
 const HOUR: f64 = 3600.0;
 
@@ -99,7 +99,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn run(&self, policy: &str) -> Outcome {
+    fn run(&self, policy: &str) -> RunOutcome {
         let mut policy = made(policy);
         let outcome = yard_sim::run(self.simulation(&mut *policy)).expect("nothing is written");
         assert!(!outcome.record.bars_cut, "every span is on record");
@@ -134,7 +134,7 @@ fn made(policy: &str) -> Box<dyn Policy> {
 }
 
 /// Device-seconds that each job held up to a time, by node: a kind has one node in these scenes.
-fn held(outcome: &Outcome, until: f64) -> Times {
+fn held(outcome: &RunOutcome, until: f64) -> Times {
     let mut held = Times::new();
     for bar in &outcome.record.bars {
         let seconds = (bar.end.secs().min(until) - bar.start.secs()).max(0.0);
@@ -144,8 +144,8 @@ fn held(outcome: &Outcome, until: f64) -> Times {
 }
 
 /// The spans in which a job held devices, in order; where one begins as another ends they are one.
-fn spans(outcome: &Outcome, job: u64) -> Vec<(f64, f64)> {
-    let own = |bar: &&Bar| bar.job == JobId(job);
+fn spans(outcome: &RunOutcome, job: u64) -> Vec<(f64, f64)> {
+    let own = |bar: &&RecordBar| bar.job == JobId(job);
     let bars = outcome.record.bars.iter().filter(own);
     let mut spans: Vec<(f64, f64)> = bars.map(|bar| (bar.start.secs(), bar.end.secs())).collect();
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use yard_core::Time;
 use yard_core::ids::{JobId, KindId};
 use yard_core::job::{JobSpec, Shape};
-use yard_sim::Outcome;
+use yard_sim::RunOutcome;
 
 use super::{Scene, job};
 
@@ -17,7 +17,7 @@ fn elastic(power: f64, seconds: f64) -> JobSpec {
 }
 
 /// Jobs that come one after another, so that sizes and places change all the time.
-fn outcome(policy: &str) -> Outcome {
+fn outcome(policy: &str) -> RunOutcome {
     let jobs: Vec<JobSpec> = (0..24u32)
         .map(|at| elastic(0.6 + 0.05 * f64::from(at % 8), 2000.0 + 700.0 * f64::from(at * 7 % 24)))
         .collect();
@@ -29,7 +29,7 @@ fn outcome(policy: &str) -> Outcome {
 }
 
 /// Nodes by job at a time, of jobs that span several.
-fn spanning(outcome: &Outcome, at: Time) -> BTreeMap<JobId, BTreeSet<u32>> {
+fn spanning(outcome: &RunOutcome, at: Time) -> BTreeMap<JobId, BTreeSet<u32>> {
     let mut nodes: BTreeMap<JobId, BTreeSet<u32>> = BTreeMap::new();
     for bar in outcome.record.bars.iter().filter(|bar| bar.start <= at && at < bar.end) {
         nodes.entry(bar.job).or_default().insert(bar.node);
@@ -39,7 +39,7 @@ fn spanning(outcome: &Outcome, at: Time) -> BTreeMap<JobId, BTreeSet<u32>> {
 }
 
 /// Times at which two jobs that span nodes meet on one, and times at which there are two that could.
-fn meetings(outcome: &Outcome) -> (usize, usize) {
+fn meetings(outcome: &RunOutcome) -> (usize, usize) {
     let times: BTreeSet<Time> = outcome.record.bars.iter().map(|bar| bar.start).collect();
     let (mut met, mut could) = (0, 0);
     for time in times {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use yard_core::cluster::{Amounts, NODE_DEVICES_MAX, NodeSpec, Pool, ResourceId, Resources};
 
-use super::Parts;
+use super::ClusterParts;
 use crate::memory;
 
 /// The most that a device or a host may be said to have.
@@ -15,18 +15,18 @@ const CORES_MAX: f64 = 100_000.0;
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
-    pub(super) nodes: Vec<Group>,
+pub(super) struct ClusterFile {
+    pub(super) nodes: Vec<NodeGroup>,
 }
 
 /// Equal nodes: devices of one kind, or several pools, and what their hosts have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Group {
+pub(super) struct NodeGroup {
     kind: Option<String>,
     gpus: Option<u32>,
     #[serde(default)]
-    pools: Vec<Devices>,
+    pools: Vec<GroupDevices>,
     #[serde(default = "one")]
     nodes: u32,
     rack: Option<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Group {
 /// Devices of one kind of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Devices {
+struct GroupDevices {
     kind: String,
     gpus: u32,
     memory_gib: Option<f64>,
@@ -57,14 +57,14 @@ fn one() -> u32 {
     1
 }
 
-impl Group {
+impl NodeGroup {
     /// Nodes with devices of one kind.
-    pub(super) fn of(kind: &str, nodes: u32, gpus: u32) -> Group {
-        Group { kind: Some(kind.to_owned()), gpus: Some(gpus), nodes, ..Group::default() }
+    pub(super) fn of(kind: &str, nodes: u32, gpus: u32) -> NodeGroup {
+        NodeGroup { kind: Some(kind.to_owned()), gpus: Some(gpus), nodes, ..NodeGroup::default() }
     }
 
     /// Adds its nodes to a cluster.
-    pub(super) fn add(&self, nodes_max: usize, parts: &mut Parts) -> Result<(), String> {
+    pub(super) fn add(&self, nodes_max: usize, parts: &mut ClusterParts) -> Result<(), String> {
         let devices = self.devices()?;
         self.check(&devices)?;
         if parts.nodes.len() + self.nodes as usize > nodes_max {
@@ -88,12 +88,12 @@ impl Group {
     }
 
     /// Its devices, kind by kind.
-    fn devices(&self) -> Result<Vec<Devices>, String> {
+    fn devices(&self) -> Result<Vec<GroupDevices>, String> {
         let (memory_gib, price_per_hour) = (self.memory_gib, self.price_per_hour);
         match (&self.kind, self.gpus, &self.pools[..]) {
             (Some(kind), Some(gpus), []) => {
                 let kind = kind.clone();
-                Ok(vec![Devices { kind, gpus, memory_gib, price_per_hour, ..Devices::default() }])
+                Ok(vec![GroupDevices { kind, gpus, memory_gib, price_per_hour, ..GroupDevices::default() }])
             }
             (Some(kind), None, []) => Err(format!("{kind}: gpus is missing: how many each node has")),
             (None, _, []) => Err("kind is missing: what the devices of these nodes are".into()),
@@ -105,10 +105,10 @@ impl Group {
         }
     }
 
-    fn check(&self, devices: &[Devices]) -> Result<(), String> {
+    fn check(&self, devices: &[GroupDevices]) -> Result<(), String> {
         let sound =
             |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
-        if let Some(Devices { kind, .. }) = devices.iter().find(|devices| !sound(&devices.kind)) {
+        if let Some(GroupDevices { kind, .. }) = devices.iter().find(|devices| !sound(&devices.kind)) {
             return Err(format!("{kind:?} is no name for a kind; use letters, digits, - _ and ."));
         }
         let kind = &devices[0].kind;
@@ -129,7 +129,7 @@ impl Group {
     }
 
     /// One of its nodes.
-    fn model(&self, devices: &[Devices], parts: &mut Parts) -> Result<NodeSpec, String> {
+    fn model(&self, devices: &[GroupDevices], parts: &mut ClusterParts) -> Result<NodeSpec, String> {
         let host = self.host(&devices[0].kind, &mut parts.resources)?;
         let pools = devices.iter().map(|devices| devices.pool(parts)).collect::<Result<_, _>>()?;
         let node = NodeSpec { name: String::new(), pools, host: Amounts::NONE, rack: 0 }.with_host(host);
@@ -163,8 +163,8 @@ impl Group {
     }
 }
 
-impl Devices {
-    fn pool(&self, parts: &mut Parts) -> Result<Pool, String> {
+impl GroupDevices {
+    fn pool(&self, parts: &mut ClusterParts) -> Result<Pool, String> {
         let kind = parts.kinds.intern(&self.kind);
         if let Some(price) = self.price_per_hour {
             if !(0.0..=1e9).contains(&price) {

@@ -11,7 +11,7 @@ use yard_core::training::Regime;
 
 use super::Scenario;
 use crate::cluster::ClusterSpec;
-use crate::course::{Course, Stretch, Way};
+use crate::course::{Course, CourseWay, Stretch};
 use crate::random::Random;
 
 /// Lets some jobs change as they go; their true courses, one for each job. A stream of its own: what else a seed makes
@@ -43,7 +43,7 @@ fn changing(random: &mut Random, spec: &mut JobSpec) -> Arc<Course> {
     let stretches = cuts.into_iter().enumerate().map(&mut stretch).collect();
     let fastest = spec.speeds.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     spec.regimes = Some(regimes);
-    Arc::new(Course { way: Way::Regimes(stretches), costs: spec.costs, ideal_s: spec.steps / fastest })
+    Arc::new(Course { way: CourseWay::Regimes(stretches), costs: spec.costs, ideal_s: spec.steps / fastest })
 }
 
 /// Where nothing happens that nobody could plan for, jobs go at their own speeds after all.

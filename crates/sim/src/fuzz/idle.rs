@@ -7,7 +7,7 @@ use yard_core::{Engine, Span, Time};
 
 /// What may be expected of a policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sense {
+pub struct IdleSense {
     /// When it begins to have sense.
     pub from: Time,
     /// How long it may have a job wait on purpose.
@@ -17,7 +17,7 @@ pub struct Sense {
 /// How long a cluster has been idle though a job may run.
 pub(super) struct Idle {
     /// None: nothing is expected.
-    sense: Option<Sense>,
+    sense: Option<IdleSense>,
     /// Whether the policy has jobs wait by giving them no share.
     blocking: bool,
     /// Since when, and for whom.
@@ -27,7 +27,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    pub(super) fn new(policy: &dyn Policy, sense: Option<Sense>) -> Idle {
+    pub(super) fn new(policy: &dyn Policy, sense: Option<IdleSense>) -> Idle {
         Idle { sense, blocking: policy.blocking(), since: None, left: None }
     }
 

@@ -13,7 +13,7 @@ use crate::record::{JobRecord, Record};
 
 /// Whether deadlines are promised, and whether nothing goes wrong.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Promises {
+pub(super) struct FuzzPromises {
     pub(super) on: bool,
     /// Then every promise must be kept.
     pub(super) calm: bool,
@@ -38,7 +38,7 @@ pub(super) fn add(seed: u64, scenario: &mut Scenario, kind: Kind) {
     }
     let calm = random.chance(0.5);
     let calm = kind == Kind::Calm || (calm && kind == Kind::Some);
-    scenario.promises = Promises { on: true, calm };
+    scenario.promises = FuzzPromises { on: true, calm };
     if calm {
         scenario.calm_down();
     }

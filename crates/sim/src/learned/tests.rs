@@ -70,7 +70,7 @@ fn a_stranger_is_guessed_from_the_references_and_paired_like_the_nearest() {
     let (workload, table, cluster) = parts("0,0,1,9,v\n1,0,1,9,x\n");
     let u = Profile { model: "u".into(), batch_size: None, gpus: 1 };
     let [v, x] = [&workload.profiles[1], &workload.profiles[2]].map(|one| one.as_ref().unwrap());
-    let known = Known { table: &table, cluster: &cluster, references: vec![u.clone(), x.clone()] };
+    let known = LearnedSpeeds { table: &table, cluster: &cluster, references: vec![u.clone(), x.clone()] };
     let guess = known.guess(&workload.specs[0], Some(v));
     // The mean of 1 and 2 steps a second, and three times that on the fast kind, which comes first.
     assert!(

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Entry, Profile, ThroughputError, Throughputs, speed};
-use crate::trace::{Column, Row, Table, Text, TraceError, load, unpack};
+use super::{Profile, ThroughputEntry, ThroughputError, Throughputs, speed};
+use crate::trace::{Column, ColumnTable, Row, Text, TraceError, load, unpack};
 
 /// The folder `throughputs_A100` is of the kind `a100`.
 pub(super) fn open_folder(folder: &Path) -> Result<Throughputs, ThroughputError> {
@@ -39,7 +39,7 @@ fn read_model(
     model: &str,
     table: &mut Throughputs,
 ) -> Result<(), ThroughputError> {
-    let mut rows = Table::with_header(text)?;
+    let mut rows = ColumnTable::with_header(text)?;
     let batch_size = rows.column("global_batch_size")?;
     let gangs = gangs(&rows, text.file)?;
     while let Some(row) = rows.next_row()? {
@@ -47,14 +47,14 @@ fn read_model(
         for (gpus, column) in &gangs {
             if let Some(speed) = speed_or_none(&row, column)? {
                 let profile = Profile { model: model.into(), batch_size: Some(batch), gpus: *gpus };
-                table.add(text.file, Entry::alone(kind, profile, speed))?;
+                table.add(text.file, ThroughputEntry::alone(kind, profile, speed))?;
             }
         }
     }
     Ok(())
 }
 
-fn gangs(table: &Table<'_>, file: &str) -> Result<Vec<(u32, Column)>, ThroughputError> {
+fn gangs(table: &ColumnTable<'_>, file: &str) -> Result<Vec<(u32, Column)>, ThroughputError> {
     let mut gangs = Vec::new();
     for name in table.names().iter().filter(|name| *name != "global_batch_size") {
         let gpus =

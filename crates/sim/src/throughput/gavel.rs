@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::{Entry, Profile, ThroughputError, Throughputs, plain};
+use super::{Profile, ThroughputEntry, ThroughputError, Throughputs, plain};
 use crate::trace::{Text, split_model};
 
 /// What a kind that ends so holds: speeds of gangs spread over servers.
@@ -76,9 +76,11 @@ fn read_cell(
     let name = kind.strip_suffix(SPREAD).unwrap_or(kind);
     match (beside, cell) {
         ("null", Cell::Alone(None)) => Ok(()),
-        ("null", Cell::Alone(Some(speed))) => {
-            table.add_named(file, place, Entry { spread, ..Entry::alone(name, profile.clone(), *speed) })
-        }
+        ("null", Cell::Alone(Some(speed))) => table.add_named(
+            file,
+            place,
+            ThroughputEntry { spread, ..ThroughputEntry::alone(name, profile.clone(), *speed) },
+        ),
         (_, Cell::Pair(speeds)) if beside != "null" && speeds.len() == 2 => {
             if spread {
                 return Ok(()); // What neighbours take from each other is read off one server.
@@ -97,7 +99,10 @@ fn read_cell(
             table.add_named(
                 file,
                 place,
-                Entry { beside: Some(other), ..Entry::alone(name, profile.clone(), speeds[0]) },
+                ThroughputEntry {
+                    beside: Some(other),
+                    ..ThroughputEntry::alone(name, profile.clone(), speeds[0])
+                },
             )
         }
         _ => {

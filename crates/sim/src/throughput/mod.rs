@@ -61,7 +61,7 @@ struct Speed {
 }
 
 /// One speed as a file has it.
-struct Entry {
+struct ThroughputEntry {
     kind: Box<str>,
     profile: Profile,
     beside: Option<Profile>,
@@ -69,9 +69,9 @@ struct Entry {
     steps_per_s: f64,
 }
 
-impl Entry {
-    fn alone(kind: &str, profile: Profile, steps_per_s: f64) -> Entry {
-        Entry { kind: kind.into(), profile, beside: None, spread: false, steps_per_s }
+impl ThroughputEntry {
+    fn alone(kind: &str, profile: Profile, steps_per_s: f64) -> ThroughputEntry {
+        ThroughputEntry { kind: kind.into(), profile, beside: None, spread: false, steps_per_s }
     }
 }
 
@@ -227,7 +227,7 @@ impl Throughputs {
         some.map(profile).collect()
     }
 
-    fn add(&mut self, file: &str, entry: Entry) -> Result<(), ThroughputError> {
+    fn add(&mut self, file: &str, entry: ThroughputEntry) -> Result<(), ThroughputError> {
         let place = format!("{} of {}", entry.profile, entry.kind);
         self.add_named(file, || place.clone(), entry)
     }
@@ -237,9 +237,9 @@ impl Throughputs {
         &mut self,
         file: &str,
         place: impl Fn() -> String,
-        entry: Entry,
+        entry: ThroughputEntry,
     ) -> Result<(), ThroughputError> {
-        let Entry { kind, profile, beside, spread, steps_per_s } = entry;
+        let ThroughputEntry { kind, profile, beside, spread, steps_per_s } = entry;
         if !(0.0..=MAX_SPEED).contains(&steps_per_s) {
             let (problem, allowed) =
                 (format!("{steps_per_s} is no speed"), "a speed is a number from 0 to 1e12");

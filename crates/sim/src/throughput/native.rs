@@ -8,15 +8,15 @@
 
 use serde::Deserialize;
 
-use super::{Entry, Profile, ThroughputError, Throughputs, plain, speed};
+use super::{Profile, ThroughputEntry, ThroughputError, Throughputs, plain, speed};
 use crate::cluster::toml_problem;
-use crate::trace::{Column, MAX_GPUS, Row, Table, Text, TraceError};
+use crate::trace::{Column, ColumnTable, MAX_GPUS, Row, Text, TraceError};
 
 const COLUMNS: [&str; 8] =
     ["kind", "model", "batch_size", "gpus", "steps_per_s", "spread", "beside_model", "beside_batch_size"];
 
 pub(super) fn read_csv(text: Text<'_>) -> Result<Throughputs, ThroughputError> {
-    let mut rows = Table::with_header(text)?;
+    let mut rows = ColumnTable::with_header(text)?;
     refuse_unknown(&rows, text.file)?;
     let [kind, model, gpus, steps_per_s] =
         [rows.column("kind")?, rows.column("model")?, rows.column("gpus")?, rows.column("steps_per_s")?];
@@ -35,14 +35,14 @@ pub(super) fn read_csv(text: Text<'_>) -> Result<Throughputs, ThroughputError> {
         let spread =
             row.filled(spread.as_ref())?.map(|(column, text)| spread_of(&row, column, text)).transpose()?;
         let steps_per_s = speed(&row, &steps_per_s)?;
-        let entry = Entry { kind, profile, beside, spread: spread.unwrap_or(false), steps_per_s };
+        let entry = ThroughputEntry { kind, profile, beside, spread: spread.unwrap_or(false), steps_per_s };
         let line = row.line;
         table.add_named(text.file, || format!("of line {line}"), entry)?;
     }
     Ok(table)
 }
 
-fn refuse_unknown(table: &Table<'_>, file: &str) -> Result<(), TraceError> {
+fn refuse_unknown(table: &ColumnTable<'_>, file: &str) -> Result<(), TraceError> {
     let unknown: Vec<&str> =
         table.names().iter().map(String::as_str).filter(|name| !COLUMNS.contains(name)).collect();
     if unknown.is_empty() {
@@ -86,15 +86,15 @@ fn mix(text: &str, gpus: u32) -> Result<Box<str>, String> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ThroughputFile {
     #[serde(default)]
-    speed: Vec<Line>,
+    speed: Vec<ThroughputLine>,
 }
 
 /// A row of the TOML form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ThroughputLine {
     kind: String,
     model: String,
     batch_size: Option<u32>,
@@ -108,7 +108,8 @@ struct Line {
 pub(super) fn read_toml(text: Text<'_>) -> Result<Throughputs, ThroughputError> {
     let broken = |problem: String| ThroughputError::Toml { file: text.file.to_owned(), problem };
     let source = std::str::from_utf8(text.bytes).map_err(|_| broken("it is not UTF-8".into()))?;
-    let file: File = toml::from_str(source).map_err(|error| broken(toml_problem(&error, source)))?;
+    let file: ThroughputFile =
+        toml::from_str(source).map_err(|error| broken(toml_problem(&error, source)))?;
     let mut table = Throughputs::default();
     for (at, line) in file.speed.into_iter().enumerate() {
         let place = || plain(&format!("speed {} ({} on {})", at + 1, line.model, line.kind));
@@ -138,7 +139,7 @@ pub(super) fn read_toml(text: Text<'_>) -> Result<Throughputs, ThroughputError> 
         table.add_named(
             text.file,
             place,
-            Entry { kind, profile, beside, spread, steps_per_s: line.steps_per_s },
+            ThroughputEntry { kind, profile, beside, spread, steps_per_s: line.steps_per_s },
         )?;
     }
     Ok(table)

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::TraceError;
-use super::table::{Column, Row, Table};
+use super::table::{Column, ColumnTable, Row};
 
 /// The columns, in the order in which they are written.
 pub(crate) const COLUMNS: [&str; 3] = ["cpus", "memory_mib", "resources"];
@@ -27,7 +27,7 @@ pub struct HostAsk {
 pub(crate) struct HostColumns([Option<Column>; 3]);
 
 impl HostColumns {
-    pub(crate) fn of(table: &Table<'_>) -> HostColumns {
+    pub(crate) fn of(table: &ColumnTable<'_>) -> HostColumns {
         HostColumns(COLUMNS.map(|name| table.optional(name)))
     }
 

@@ -10,7 +10,7 @@ use super::{TraceJob, Work};
 
 /// The jobs of a trace as they are read.
 #[derive(Default)]
-pub(crate) struct Jobs {
+pub(crate) struct TraceJobs {
     /// Those read so far, in the order of the file.
     pub(crate) list: Vec<TraceJob>,
     words: BTreeSet<Arc<str>>,
@@ -20,7 +20,7 @@ pub(crate) struct Jobs {
     sharings: BTreeMap<String, Arc<Sharing>>,
 }
 
-impl Jobs {
+impl TraceJobs {
     /// Adds a job with what every format gives; the caller fills in the rest on the result.
     pub(crate) fn add(
         &mut self,

@@ -24,12 +24,12 @@ pub use formats::{FORMATS, Format, open_nodes};
 pub use generate::{Arrivals, GenSpec, PRESETS, Preset, PresetInfo, generate};
 pub use host::HostAsk;
 pub use read::{Opened, open, read};
-pub use stats::{Named, Quantiles, Size, Stats};
+pub use stats::{Named, Quantiles, SizeStats, Stats};
 pub use write::write;
 
 pub(crate) use bytes::{Text, load, unpack};
 pub(crate) use formats::split_model;
-pub(crate) use table::{Column, MAX_GPUS, Row, Table};
+pub(crate) use table::{Column, ColumnTable, MAX_GPUS, Row};
 
 /// One job of a trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ pub struct TraceJob {
     /// The most examples in one step that still train well.
     pub batch_max: Option<u32>,
     /// How its batch size changes as it trains, where it does so by itself.
-    pub regimes: Option<Arc<[Phase]>>,
+    pub regimes: Option<Arc<[TracePhase]>>,
     /// The kinds it may run on; empty: any.
     pub kinds: Arc<[Arc<str>]>,
     /// What it says of sharing its devices; none: nothing. Shared between like jobs.
@@ -111,7 +111,7 @@ impl Scaling {
 
 /// Some epochs with one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phase {
+pub struct TracePhase {
     /// Examples in one step.
     pub batch_size: u32,
     /// How many epochs.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::bytes::{Member, Text, is_tar, load, members, unpack};
 use super::formats::{Format, choose};
-use super::jobs::Jobs;
+use super::jobs::TraceJobs;
 use super::{Trace, TraceError};
 
 /// A trace, and what there is to say about its reading.
@@ -38,7 +38,7 @@ fn read_member(
     format: Option<&str>,
 ) -> Result<Opened, TraceError> {
     let bytes = unpack(source, bytes)?;
-    let mut jobs = Jobs::default();
+    let mut jobs = TraceJobs::default();
     let format = if is_tar(&bytes) || member.is_some() {
         read_archive(source, &bytes, member, format, &mut jobs)?
     } else {
@@ -47,7 +47,11 @@ fn read_member(
     finish(source, format, jobs)
 }
 
-fn read_text(text: Text<'_>, format: Option<&str>, jobs: &mut Jobs) -> Result<&'static Format, TraceError> {
+fn read_text(
+    text: Text<'_>,
+    format: Option<&str>,
+    jobs: &mut TraceJobs,
+) -> Result<&'static Format, TraceError> {
     let format = choose(format, text)?;
     (format.parse)(text, jobs)?;
     Ok(format)
@@ -59,7 +63,7 @@ fn read_archive(
     bytes: &[u8],
     only: Option<&str>,
     format: Option<&str>,
-    jobs: &mut Jobs,
+    jobs: &mut TraceJobs,
 ) -> Result<&'static Format, TraceError> {
     let all = members(source, bytes)?;
     let mut chosen = None;
@@ -92,7 +96,7 @@ fn select<'m>(source: &str, all: &'m [Member], only: Option<&str>) -> Result<Vec
     }
 }
 
-fn finish(source: &str, format: &'static Format, mut jobs: Jobs) -> Result<Opened, TraceError> {
+fn finish(source: &str, format: &'static Format, mut jobs: TraceJobs) -> Result<Opened, TraceError> {
     let notes = jobs.notes();
     if jobs.list.is_empty() {
         let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use yard_core::Time;
 use yard_core::job::{Late, Reward};
 
-use super::table::{Column, MAX_SECONDS, Row, Table};
-use super::{Phase, Scaling, TraceError, TraceJob, Work};
+use super::table::{Column, ColumnTable, MAX_SECONDS, Row};
+use super::{Scaling, TraceError, TraceJob, TracePhase, Work};
 
 /// The columns, in the order in which they are written.
 pub(crate) const COLUMNS: [&str; 5] = ["mode", "batch_max", "regimes", "rewards", "late"];
@@ -19,7 +19,7 @@ const LATES: [(&str, Late); 2] = [("try", Late::Try), ("refuse", Late::Refuse)];
 pub(crate) struct ScalingColumns([Option<Column>; 5]);
 
 impl ScalingColumns {
-    pub(crate) fn of(table: &Table<'_>) -> ScalingColumns {
+    pub(crate) fn of(table: &ColumnTable<'_>) -> ScalingColumns {
         ScalingColumns(COLUMNS.map(|name| table.optional(name)))
     }
 
@@ -69,14 +69,14 @@ fn parts<const N: usize>(text: &str) -> Option<Vec<[f64; N]>> {
     text.split('|').map(part).collect()
 }
 
-fn phases(row: &Row<'_>, column: &Column, text: &str) -> Result<Arc<[Phase]>, TraceError> {
+fn phases(row: &Row<'_>, column: &Column, text: &str) -> Result<Arc<[TracePhase]>, TraceError> {
     let sound = |[batch, epochs, seconds]: &[f64; 3]| {
         let whole = batch.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(batch);
         whole && *epochs > 0.0 && *epochs <= MAX_SECONDS && *seconds > 0.0 && *seconds <= MAX_SECONDS
     };
     let in_bounds = |phases: &Vec<[f64; 3]>| phases.iter().map(|p| p[1] * p[2]).sum::<f64>() <= MAX_SECONDS;
     let phases = parts::<3>(text).filter(|phases| phases.iter().all(sound) && in_bounds(phases));
-    let phase = |[batch, epochs, epoch_s]: [f64; 3]| Phase { batch_size: batch as u32, epochs, epoch_s };
+    let phase = |[batch, epochs, epoch_s]: [f64; 3]| TracePhase { batch_size: batch as u32, epochs, epoch_s };
     let phases = phases.map(|phases| phases.into_iter().map(phase).collect());
     let allowed =
         "regimes are batch size, epochs and seconds of an epoch as 32:10:61.5, all above 0, with | between";
@@ -128,7 +128,8 @@ pub(crate) fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> i
         0 => out.write_all(job.mode.map_or("", Scaling::name).as_bytes()),
         1 => job.batch_max.map_or(Ok(()), |size| write!(out, "{size}")),
         2 => {
-            let phase = |phase: &Phase| format!("{}:{}:{}", phase.batch_size, phase.epochs, phase.epoch_s);
+            let phase =
+                |phase: &TracePhase| format!("{}:{}:{}", phase.batch_size, phase.epochs, phase.epoch_s);
             write_list(out, job.regimes.iter().flat_map(|phases| phases.iter()).map(phase))
         }
         3 => {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use yard_core::job::{Claim, Sharing, Usage};
 
 use super::TraceError;
-use super::jobs::Jobs;
-use super::table::{Column, Row, Table};
+use super::jobs::TraceJobs;
+use super::table::{Column, ColumnTable, Row};
 
 /// The columns, in the order in which they are written.
 pub(crate) const COLUMNS: [&str; 9] = [
@@ -35,12 +35,16 @@ const CLASSES: [(&str, Claim); 3] = [
 pub(crate) struct SharingColumns([Option<Column>; 9]);
 
 impl SharingColumns {
-    pub(crate) fn of(table: &Table<'_>) -> SharingColumns {
+    pub(crate) fn of(table: &ColumnTable<'_>) -> SharingColumns {
         SharingColumns(COLUMNS.map(|name| table.optional(name)))
     }
 
     /// What a row says; none where it says nothing else than one without these columns.
-    pub(crate) fn read(&self, row: &Row<'_>, jobs: &mut Jobs) -> Result<Option<Arc<Sharing>>, TraceError> {
+    pub(crate) fn read(
+        &self,
+        row: &Row<'_>,
+        jobs: &mut TraceJobs,
+    ) -> Result<Option<Arc<Sharing>>, TraceError> {
         if self.0.iter().all(Option::is_none) {
             return Ok(None);
         }

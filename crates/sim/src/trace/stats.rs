@@ -37,7 +37,7 @@ pub struct Stats {
     /// cluster with fewer cannot keep up. None where all jobs come at one instant.
     pub mean_gpus_demanded: Option<f64>,
     /// How many jobs ask for so many devices.
-    pub sizes: Vec<Size>,
+    pub sizes: Vec<SizeStats>,
     /// Submissions in each of 60 equal parts of the span.
     pub arrivals: Vec<usize>,
     /// Jobs with a deadline.
@@ -71,7 +71,7 @@ pub struct Quantiles {
 
 /// How many jobs have a size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Size {
+pub struct SizeStats {
     /// Devices.
     pub gpus: u32,
     /// Jobs that ask for so many.
@@ -149,12 +149,12 @@ fn duration(job: &TraceJob) -> Option<(f64, u32)> {
     }
 }
 
-fn sizes(jobs: &[TraceJob]) -> Vec<Size> {
+fn sizes(jobs: &[TraceJob]) -> Vec<SizeStats> {
     let mut counts = BTreeMap::new();
     for job in jobs {
         *counts.entry(job.gpus).or_default() += 1;
     }
-    counts.into_iter().map(|(gpus, jobs)| Size { gpus, jobs }).collect()
+    counts.into_iter().map(|(gpus, jobs)| SizeStats { gpus, jobs }).collect()
 }
 
 fn arrivals(jobs: &[TraceJob], first: f64, span: f64) -> Vec<usize> {

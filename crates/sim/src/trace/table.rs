@@ -32,7 +32,7 @@ pub(crate) struct Column {
 }
 
 /// A table being read, row by row.
-pub(crate) struct Table<'a> {
+pub(crate) struct ColumnTable<'a> {
     file: &'a str,
     names: Vec<String>,
     reader: Reader<&'a [u8]>,
@@ -52,10 +52,10 @@ pub(crate) struct Row<'t> {
     pub(crate) index: u64,
 }
 
-impl<'a> Table<'a> {
+impl<'a> ColumnTable<'a> {
     /// A CSV with a header; lines that begin with `#` are comments.
-    pub(crate) fn with_header(text: Text<'a>) -> Result<Table<'a>, TraceError> {
-        let mut table = Table::over(text, ReaderBuilder::new().comment(Some(b'#')));
+    pub(crate) fn with_header(text: Text<'a>) -> Result<ColumnTable<'a>, TraceError> {
+        let mut table = ColumnTable::over(text, ReaderBuilder::new().comment(Some(b'#')));
         table.comments = true;
         if table.advance()? {
             table.names = (0..table.record.len()).map(|i| lossy(&table.record[i])).collect();
@@ -66,8 +66,8 @@ impl<'a> Table<'a> {
     }
 
     /// Lines of fields between separators, without quotes or comments, the first of them a header.
-    pub(crate) fn separated(text: Text<'a>, separator: u8) -> Result<Table<'a>, TraceError> {
-        let mut table = Table::over(text, ReaderBuilder::new().delimiter(separator).quoting(false));
+    pub(crate) fn separated(text: Text<'a>, separator: u8) -> Result<ColumnTable<'a>, TraceError> {
+        let mut table = ColumnTable::over(text, ReaderBuilder::new().delimiter(separator).quoting(false));
         if table.advance()? {
             table.names = (0..table.record.len()).map(|i| lossy(&table.record[i])).collect();
         }
@@ -77,23 +77,23 @@ impl<'a> Table<'a> {
     }
 
     /// A CSV without a header, whose columns have these names.
-    pub(crate) fn without_header(text: Text<'a>, names: &[&str]) -> Table<'a> {
-        let mut table = Table::over(text, &mut ReaderBuilder::new());
+    pub(crate) fn without_header(text: Text<'a>, names: &[&str]) -> ColumnTable<'a> {
+        let mut table = ColumnTable::over(text, &mut ReaderBuilder::new());
         table.names = names.iter().map(|&name| name.to_owned()).collect();
         table
     }
 
     /// Tab-separated lines without header or quotes, whose columns have these names.
-    pub(crate) fn tabbed(text: Text<'a>, names: &[&str]) -> Table<'a> {
-        let mut table = Table::over(text, ReaderBuilder::new().delimiter(b'\t').quoting(false));
+    pub(crate) fn tabbed(text: Text<'a>, names: &[&str]) -> ColumnTable<'a> {
+        let mut table = ColumnTable::over(text, ReaderBuilder::new().delimiter(b'\t').quoting(false));
         table.names = names.iter().map(|&name| name.to_owned()).collect();
         table
     }
 
-    fn over(text: Text<'a>, builder: &mut ReaderBuilder) -> Table<'a> {
+    fn over(text: Text<'a>, builder: &mut ReaderBuilder) -> ColumnTable<'a> {
         let reader = builder.has_headers(false).flexible(true).from_reader(text.bytes);
         let (names, record) = (Vec::new(), ByteRecord::new());
-        Table { file: text.file, names, reader, record, rows: 0, bytes: text.bytes, comments: false }
+        ColumnTable { file: text.file, names, reader, record, rows: 0, bytes: text.bytes, comments: false }
     }
 
     fn refuse_repeated(&self) -> Result<(), TraceError> {

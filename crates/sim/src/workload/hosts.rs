@@ -6,11 +6,15 @@ use std::sync::Arc;
 use yard_core::cluster::{HostNeed, ResourceId};
 use yard_core::job::Shape;
 
-use super::{Site, WorkloadError};
+use super::{WorkloadError, WorkloadSite};
 use crate::trace::{HostAsk, TraceJob};
 
 /// Puts it into all ways in which the job may run; refuses a job for which no node has enough.
-pub(super) fn ask(shapes: &mut [Shape], job: &TraceJob, site: &Site<'_>) -> Result<(), WorkloadError> {
+pub(super) fn ask(
+    shapes: &mut [Shape],
+    job: &TraceJob,
+    site: &WorkloadSite<'_>,
+) -> Result<(), WorkloadError> {
     let Some(asked) = job.host.as_deref() else { return Ok(()) };
     if site.cluster.nodes.iter().all(|node| node.host.is_none()) && asked.counts.is_empty() {
         return Ok(());
@@ -35,7 +39,7 @@ pub(super) fn ask(shapes: &mut [Shape], job: &TraceJob, site: &Site<'_>) -> Resu
     Ok(())
 }
 
-fn need(asked: &HostAsk, job: &TraceJob, site: &Site<'_>) -> Result<HostNeed, WorkloadError> {
+fn need(asked: &HostAsk, job: &TraceJob, site: &WorkloadSite<'_>) -> Result<HostNeed, WorkloadError> {
     let mut need = HostNeed::default();
     if let Some(cpus) = asked.cpus {
         need = need.per_node(ResourceId::CORES, (cpus * 1000.0).ceil() as u32);

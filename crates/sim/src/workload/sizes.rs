@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use yard_core::ids::KindId;
 
-use super::{Site, WorkloadError};
+use super::{WorkloadError, WorkloadSite};
 use crate::trace::{Scaling, TraceJob, Work};
 
-impl Site<'_> {
+impl WorkloadSite<'_> {
     /// What of a job is the scheduler's choice: as the run says, as the trace does, or its bounds where it has some.
     pub(super) fn scaling(&self, job: &TraceJob) -> Scaling {
         let bounded = job.min_gpus.is_some() || job.max_gpus.is_some();

@@ -9,8 +9,8 @@ use yard_core::ids::KindId;
 use yard_core::job::{Costs, Shape, Spread};
 use yard_core::training::{Fits, Profiled, Timing, Training};
 
-use super::{Made, Site, WorkloadError};
-use crate::course::{Course, Spot, Trained, Way};
+use super::{Made, WorkloadError, WorkloadSite};
+use crate::course::{Course, CourseSpot, CourseTrained, CourseWay};
 use crate::throughput::{App, Timings};
 use crate::trace::{Scaling, TraceJob, Work};
 
@@ -30,7 +30,7 @@ struct Like {
     sizes: Vec<(KindId, u32)>,
 }
 
-impl Site<'_> {
+impl WorkloadSite<'_> {
     pub(super) fn no_profile(&self, job: &TraceJob) -> WorkloadError {
         let what = match self.options.table {
             None => "no profiles are given",
@@ -49,11 +49,11 @@ impl Site<'_> {
         trainings: &mut Trainings,
     ) -> Result<Made, WorkloadError> {
         let scaling = self.scaling(job);
-        let trained = Trained { app: app.clone(), on: self.timings(job, app) };
+        let trained = CourseTrained { app: app.clone(), on: self.timings(job, app) };
         let [least, most] = self.batches(job, app, scaling)?;
         let way = match scaling {
-            Scaling::Adaptive => Way::Adapts(trained.clone()),
-            Scaling::Rigid | Scaling::Strong => Way::Fixed(trained.clone(), least),
+            Scaling::Adaptive => CourseWay::Adapts(trained.clone()),
+            Scaling::Rigid | Scaling::Strong => CourseWay::Fixed(trained.clone(), least),
         };
         let (believed, costs) = self.starts(job, app);
         let course = Course { way, costs, ideal_s: 0.0 };
@@ -127,10 +127,10 @@ impl Site<'_> {
     fn spots(
         &self,
         job: &TraceJob,
-        trained: &Trained,
+        trained: &CourseTrained,
         scaling: Scaling,
         batch_max: u32,
-    ) -> Result<Vec<Spot>, WorkloadError> {
+    ) -> Result<Vec<CourseSpot>, WorkloadError> {
         let (min, max) = self.bounds(job);
         let (mut spots, mut have) = (Vec::new(), 0);
         let kinds = || self.cluster.kinds.ids().filter(|kind| self.allows(job, *kind));
@@ -147,13 +147,13 @@ impl Site<'_> {
             sizes.retain(|size| scaling == Scaling::Rigid || worth(size));
             sizes.retain(|size| *size <= self.totals[kind.index()]);
             let each = self.largest[kind.index()];
-            spots.extend(sizes.into_iter().map(|devices| Spot::packed(kind, devices, each)));
+            spots.extend(sizes.into_iter().map(|devices| CourseSpot::packed(kind, devices, each)));
         }
         if spots.is_empty() {
             let unknown = kinds().all(|kind| trained.on[kind.index()].is_none());
             return Err(self.refusal(job, have, unknown && kinds().next().is_some()));
         }
-        let apart = |spot: &Spot| {
+        let apart = |spot: &CourseSpot| {
             let times = f64::from(spot.devices()) / f64::from(job.gpus);
             times.max(1.0 / times)
         };
@@ -174,11 +174,11 @@ impl Site<'_> {
 
     /// Shapes, and how fast the job is believed to be in each before anything is learned. A rigid job takes devices
     /// wherever they are, the fastest kind first; what may grow stays together on a node where one holds it.
-    fn ways(&self, course: &Course, spots: &[Spot], scaling: Scaling) -> (Vec<Shape>, Vec<f64>) {
+    fn ways(&self, course: &Course, spots: &[CourseSpot], scaling: Scaling) -> (Vec<Shape>, Vec<f64>) {
         let rigid = scaling == Scaling::Rigid;
-        let known = |spot: &Spot| self.options.profiled || rigid || spot.devices() == 1;
-        let speed = |spot: &Spot| if known(spot) { course.going(0, spot, None).speed } else { 0.0 };
-        let shape = |spot: &Spot| {
+        let known = |spot: &CourseSpot| self.options.profiled || rigid || spot.devices() == 1;
+        let speed = |spot: &CourseSpot| if known(spot) { course.going(0, spot, None).speed } else { 0.0 };
+        let shape = |spot: &CourseSpot| {
             let spread = if !rigid && spot.counts.len() == 1 { Spread::Node } else { Spread::Any };
             Shape { spread, ..Shape::of(spot.kind, spot.devices()) }
         };
@@ -192,10 +192,10 @@ impl Site<'_> {
     /// What the job says of how it trains, the same for like jobs.
     fn shared_training(
         &self,
-        trained: &Trained,
+        trained: &CourseTrained,
         batches: [u32; 2],
         scaling: Scaling,
-        spots: &[Spot],
+        spots: &[CourseSpot],
         trainings: &mut Trainings,
     ) -> Arc<Training> {
         let mut spots = spots.to_vec();
@@ -209,10 +209,10 @@ impl Site<'_> {
     /// What the job says of how it trains: what was measured on one device of each kind, or on all that it may use.
     fn training(
         &self,
-        trained: &Trained,
+        trained: &CourseTrained,
         [least, most]: [u32; 2],
         scaling: Scaling,
-        spots: &[Spot],
+        spots: &[CourseSpot],
     ) -> Training {
         let adapts = scaling == Scaling::Adaptive;
         let kinds = self.cluster.kinds.ids();
@@ -233,22 +233,29 @@ impl Site<'_> {
     }
 
     /// Seconds alone, on the devices that are nearest to what the job asks for.
-    fn alone_s(&self, job: &TraceJob, course: &Course, trained: &Trained, spots: &[Spot], steps: f64) -> f64 {
+    fn alone_s(
+        &self,
+        job: &TraceJob,
+        course: &Course,
+        trained: &CourseTrained,
+        spots: &[CourseSpot],
+        steps: f64,
+    ) -> f64 {
         let nearest = spots.iter().filter(|spot| spot.devices() == spots[0].devices());
-        let seconds = |spot: &Spot| match course.way {
-            Way::Adapts(_) => {
+        let seconds = |spot: &CourseSpot| match course.way {
+            CourseWay::Adapts(_) => {
                 let all = trained.alone_s(spot, job.batch_max.unwrap_or(u32::MAX));
                 all * steps / course.end(course.stages() - 1)
             }
-            Way::Fixed(..) | Way::Regimes(_) => steps / course.going(0, spot, None).speed,
+            CourseWay::Fixed(..) | CourseWay::Regimes(_) => steps / course.going(0, spot, None).speed,
         };
         nearest.map(seconds).fold(f64::INFINITY, f64::min)
     }
 }
 
-impl Trained {
+impl CourseTrained {
     /// What was measured on these devices.
-    fn measured(&self, spot: &Spot) -> Vec<Profiled> {
+    fn measured(&self, spot: &CourseSpot) -> Vec<Profiled> {
         let (kind, slowdown) = (spot.kind, self.app.slowdown());
         let timing = |(local, times): (u32, [f64; 2])| {
             let [step_s, sync_s] = times.map(|time| time * slowdown);

@@ -4,9 +4,9 @@
 //! the least that was forgone to take them. States that cannot beat what is known are dropped; where too many are
 //! left, the worst are dropped as well, and the best of those is the bound that remains proven.
 
-use super::Limits;
+use super::ChoiceWork;
 use super::fit::Picked;
-use super::problem::Choice;
+use super::problem::BuyerChoice;
 
 /// Searches one after the other: each begins with the distance that the one before left.
 const SEARCHES: u32 = 3;
@@ -24,7 +24,7 @@ pub(super) struct Closed {
 }
 
 /// Brings a selection within the limits of its bound, or as near as the work allows.
-pub(super) fn close(picked: &mut Picked<'_>, limits: &Limits) -> Closed {
+pub(super) fn close(picked: &mut Picked<'_>, limits: &ChoiceWork) -> Closed {
     let mut closed = Closed { bound: picked.bound, states: 0 };
     for search in 0..SEARCHES {
         let value = picked.value();
@@ -35,7 +35,7 @@ pub(super) fn close(picked: &mut Picked<'_>, limits: &Limits) -> Closed {
         }
         // The first search is a quick one, because what it finds makes the next one small.
         let (rows, work) = if search == 0 { (ROWS_FEW, left / 4) } else { (usize::MAX, left) };
-        let Some(mut search) = Search::new(picked, rows, work) else { break };
+        let Some(mut search) = CloseSearch::new(picked, rows, work) else { break };
         let least = search.run();
         closed.states += search.states;
         let found = search.found();
@@ -48,12 +48,12 @@ pub(super) fn close(picked: &mut Picked<'_>, limits: &Limits) -> Closed {
 }
 
 /// A row that may yet change: its options with what each forgoes and takes, in the key's unit.
-struct Row {
+struct CloseRow {
     row: usize,
-    ways: Vec<Way>,
+    ways: Vec<CloseWay>,
 }
 
-struct Way {
+struct CloseWay {
     option: u32,
     forgone: f64,
     key: u64,
@@ -61,7 +61,7 @@ struct Way {
 
 /// Devices taken so far in one number, the least forgone to take them, and the way that led here.
 #[derive(Clone, Copy)]
-struct State {
+struct CloseState {
     key: u64,
     forgone: f64,
     way: u16,
@@ -78,10 +78,10 @@ struct Digit {
     most: Vec<u64>,
 }
 
-struct Search {
-    rows: Vec<Row>,
+struct CloseSearch {
+    rows: Vec<CloseRow>,
     digits: Vec<Digit>,
-    layers: Vec<Vec<State>>,
+    layers: Vec<Vec<CloseState>>,
     /// What is lost anyway, and what must not be reached.
     begun: f64,
     cap: f64,
@@ -94,9 +94,9 @@ struct Search {
     is_complete: bool,
 }
 
-impl Search {
+impl CloseSearch {
     /// None where no row could change for the better, or the devices do not fit into one number.
-    fn new(picked: &Picked<'_>, rows_max: usize, work: u64) -> Option<Search> {
+    fn new(picked: &Picked<'_>, rows_max: usize, work: u64) -> Option<CloseSearch> {
         let distance = picked.bound - picked.value();
         let (mut rows, is_complete) = flexible(picked, distance, rows_max);
         let begun = fixed(picked, &rows);
@@ -105,7 +105,7 @@ impl Search {
         let width = (work as usize / ways.max(1)).max(1);
         let cap = distance - TINY * picked.bound.abs();
         let worth = !rows.is_empty();
-        worth.then_some(Search {
+        worth.then_some(CloseSearch {
             rows,
             digits,
             layers: Vec::new(),
@@ -120,7 +120,7 @@ impl Search {
 
     /// Goes through all rows; the least that any selection falls short of the bound, as far as was looked.
     fn run(&mut self) -> f64 {
-        let mut layer = vec![State { key: 0, forgone: self.begun, way: 0 }];
+        let mut layer = vec![CloseState { key: 0, forgone: self.begun, way: 0 }];
         for at in 0..self.rows.len() {
             let next = self.step(at, &layer);
             let before = std::mem::replace(&mut layer, next);
@@ -133,10 +133,10 @@ impl Search {
         self.end().map_or(self.cap, |(_, least)| least.min(self.cap)).min(self.dropped)
     }
 
-    fn step(&mut self, at: usize, from: &[State]) -> Vec<State> {
-        let mut to: Vec<State> = Vec::with_capacity(from.len() * self.rows[at].ways.len());
-        for (way, Way { forgone, key, .. }) in self.rows[at].ways.iter().enumerate() {
-            let moved = from.iter().map(|state| State {
+    fn step(&mut self, at: usize, from: &[CloseState]) -> Vec<CloseState> {
+        let mut to: Vec<CloseState> = Vec::with_capacity(from.len() * self.rows[at].ways.len());
+        for (way, CloseWay { forgone, key, .. }) in self.rows[at].ways.iter().enumerate() {
+            let moved = from.iter().map(|state| CloseState {
                 key: state.key + key,
                 forgone: state.forgone + forgone,
                 way: way as u16,
@@ -152,7 +152,7 @@ impl Search {
 
     /// What a state comes to at least: what it has forgone, and what devices cost that nobody is left to take.
     /// Infinite where it has taken too many.
-    fn comes_to(&self, state: &State, at: usize) -> f64 {
+    fn comes_to(&self, state: &CloseState, at: usize) -> f64 {
         let mut rest = state.key;
         let mut sum = state.forgone;
         for digit in &self.digits {
@@ -167,7 +167,7 @@ impl Search {
     }
 
     /// Keeps as many states as are allowed, the most promising.
-    fn trim(&mut self, states: Vec<State>, at: usize) -> Vec<State> {
+    fn trim(&mut self, states: Vec<CloseState>, at: usize) -> Vec<CloseState> {
         if states.len() <= self.width {
             return states;
         }
@@ -183,7 +183,7 @@ impl Search {
     }
 
     /// The best state after all rows, and what it comes to.
-    fn end(&self) -> Option<(State, f64)> {
+    fn end(&self) -> Option<(CloseState, f64)> {
         let all = self.layers.last()?.iter();
         let ends = all.map(|state| (*state, self.comes_to(state, self.rows.len())));
         ends.min_by(|a, b| a.1.total_cmp(&b.1))
@@ -209,11 +209,11 @@ impl Search {
 
 /// The rows that could help to close the distance, at most so many: those that forgo least by changing; and whether
 /// these are all.
-fn flexible(picked: &Picked<'_>, distance: f64, rows_max: usize) -> (Vec<Row>, bool) {
-    let mut rows: Vec<(f64, Row)> = Vec::new();
+fn flexible(picked: &Picked<'_>, distance: f64, rows_max: usize) -> (Vec<CloseRow>, bool) {
+    let mut rows: Vec<(f64, CloseRow)> = Vec::new();
     for row in 0..picked.at.len() {
-        let way = |option: u32| Way { option, forgone: picked.forgone(row, option), key: 0 };
-        let ways: Vec<Way> = picked
+        let way = |option: u32| CloseWay { option, forgone: picked.forgone(row, option), key: 0 };
+        let ways: Vec<CloseWay> = picked
             .ways(row)
             .map(way)
             .filter(|way| way.forgone < distance || way.option == picked.at[row])
@@ -221,32 +221,32 @@ fn flexible(picked: &Picked<'_>, distance: f64, rows_max: usize) -> (Vec<Row>, b
         let changed = ways.iter().filter(|way| way.option != picked.at[row]);
         let least = changed.map(|way| way.forgone).fold(f64::INFINITY, f64::min);
         if least < f64::INFINITY {
-            rows.push((least, Row { row, ways }));
+            rows.push((least, CloseRow { row, ways }));
         }
     }
     let is_complete = rows.len() <= rows_max;
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.row.cmp(&b.1.row)));
     rows.truncate(rows_max);
-    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    let mut rows: Vec<CloseRow> = rows.into_iter().map(|(_, row)| row).collect();
     // Rows that take much go first, and those that take little fill what they leave.
-    let largest = |row: &Row| row.ways.iter().map(|way| devices(picked.choice, way.option)).max();
+    let largest = |row: &CloseRow| row.ways.iter().map(|way| devices(picked.choice, way.option)).max();
     rows.sort_by_key(|row| (std::cmp::Reverse(largest(row)), row.row));
     (rows, is_complete)
 }
 
-fn devices(choice: &Choice, option: u32) -> u32 {
+fn devices(choice: &BuyerChoice, option: u32) -> u32 {
     choice.uses(option).map(|(_, amount)| amount).sum()
 }
 
 /// What rows that take no part have forgone.
-fn fixed(picked: &Picked<'_>, rows: &[Row]) -> f64 {
+fn fixed(picked: &Picked<'_>, rows: &[CloseRow]) -> f64 {
     let all = (0..picked.at.len()).map(|row| picked.forgone(row, picked.at[row])).sum::<f64>();
     all - rows.iter().map(|row| picked.forgone(row.row, picked.at[row.row])).sum::<f64>()
 }
 
 /// Numbers the devices of each kind, and writes down what each way takes beyond the least of its row. None where
 /// there are too many.
-fn digits(picked: &Picked<'_>, rows: &mut [Row]) -> Option<Vec<Digit>> {
+fn digits(picked: &Picked<'_>, rows: &mut [CloseRow]) -> Option<Vec<Digit>> {
     let (mut digits, mut unit) = (Vec::new(), 1u64);
     for kind in (0..picked.free.len()).rev() {
         let mut room = picked.free[kind];

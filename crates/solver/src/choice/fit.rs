@@ -2,7 +2,7 @@
 //! moved first; then whatever still fits is given to those who gain most for what it costs.
 
 use super::prices::Priced;
-use super::problem::{Choice, NONE};
+use super::problem::{BuyerChoice, NONE};
 
 /// Times that what is left is given out; each time something is, so there is an end anyway.
 const GIVEN_MAX: usize = 16;
@@ -10,7 +10,7 @@ const GIVEN_MAX: usize = 16;
 /// A selection under way, beside the prices it is judged by.
 #[derive(Clone, Debug)]
 pub(super) struct Picked<'a> {
-    pub(super) choice: &'a Choice,
+    pub(super) choice: &'a BuyerChoice,
     pub(super) prices: &'a [f64],
     /// What the prices prove.
     pub(super) bound: f64,
@@ -32,7 +32,7 @@ struct Move {
 
 impl<'a> Picked<'a> {
     /// What rows like best at these prices, whether it fits or not.
-    pub(super) fn at_prices(choice: &'a Choice, priced: &'a Priced) -> Picked<'a> {
+    pub(super) fn at_prices(choice: &'a BuyerChoice, priced: &'a Priced) -> Picked<'a> {
         let capacity = choice.capacity.iter().map(|there| i64::from(*there)).collect();
         let rows = choice.rows();
         let mut picked = Picked {

@@ -16,14 +16,14 @@ mod fit;
 mod prices;
 mod problem;
 
-pub use problem::Choice;
+pub use problem::BuyerChoice;
 
 use self::fit::Picked;
 use self::problem::NONE;
 
 /// When to stop, counted in work: the same problem gives the same answer anywhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct ChoiceWork {
     /// Passes over all options in search of prices, at most.
     pub passes: u32,
     /// The distance from the bound that is good enough, as a part of the objective.
@@ -32,9 +32,9 @@ pub struct Limits {
     pub states: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { passes: 200, gap: 1e-3, states: 300_000 }
+impl Default for ChoiceWork {
+    fn default() -> ChoiceWork {
+        ChoiceWork { passes: 200, gap: 1e-3, states: 300_000 }
     }
 }
 
@@ -63,9 +63,9 @@ impl Selection {
     }
 }
 
-impl Choice {
+impl BuyerChoice {
     /// The best selection that the limits allow.
-    pub fn solve(&self, limits: &Limits) -> Selection {
+    pub fn solve(&self, limits: &ChoiceWork) -> Selection {
         let priced = prices::search(self, limits);
         let mut picked = Picked::at_prices(self, &priced);
         picked.fit();

@@ -2,9 +2,9 @@
 //! columns into one that fits; its duals are the next prices, and each asking proves a bound. As in a market (see
 //! `market/search`), the next prices stay near the best so far, because the master knows little at first.
 
-use super::Limits;
-use super::problem::{Choice, NONE};
-use crate::market::Master;
+use super::ChoiceWork;
+use super::problem::{BuyerChoice, NONE};
+use crate::market::MasterProblem;
 
 /// How far the next prices stay with the best ones so far.
 const CALM: f64 = 0.6;
@@ -24,13 +24,13 @@ pub(super) struct Priced {
 }
 
 /// What all rows together ask for: devices over capacities, what these are worth, and what it is worth net.
-struct Asked {
+struct AskedOption {
     load: Vec<f64>,
     worth: f64,
     net: f64,
 }
 
-fn ask(choice: &Choice, prices: &[f64]) -> Asked {
+fn ask(choice: &BuyerChoice, prices: &[f64]) -> AskedOption {
     let (mut uses, mut worth, mut net) = (vec![0u64; choice.kinds()], 0.0, 0.0);
     for row in 0..choice.rows() {
         let (option, own) = choice.best(row, prices);
@@ -41,12 +41,12 @@ fn ask(choice: &Choice, prices: &[f64]) -> Asked {
     }
     let load =
         uses.iter().zip(&choice.capacity).map(|(used, there)| *used as f64 / f64::from((*there).max(1)));
-    Asked { load: load.collect(), worth, net }
+    AskedOption { load: load.collect(), worth, net }
 }
 
-struct Search<'a> {
-    choice: &'a Choice,
-    master: Master,
+struct PriceSearch<'a> {
+    choice: &'a BuyerChoice,
+    master: MasterProblem,
     /// What all of each kind costs where the best bound was proved, and that bound.
     spend: Vec<f64>,
     bound: f64,
@@ -54,7 +54,7 @@ struct Search<'a> {
     helped: bool,
 }
 
-impl Search<'_> {
+impl PriceSearch<'_> {
     fn prices(&self, spend: &[f64]) -> Vec<f64> {
         spend
             .iter()
@@ -82,18 +82,18 @@ impl Search<'_> {
         self.master.prices().iter().zip(&self.spend).map(next).collect()
     }
 
-    fn is_done(&self, limits: &Limits) -> bool {
+    fn is_done(&self, limits: &ChoiceWork) -> bool {
         let distance = self.bound - self.master.value();
         self.passes >= limits.passes || distance <= (PART * limits.gap).max(TINY) * self.bound.abs()
     }
 }
 
 /// The prices that prove the best bound.
-pub(super) fn search(choice: &Choice, limits: &Limits) -> Priced {
+pub(super) fn search(choice: &BuyerChoice, limits: &ChoiceWork) -> Priced {
     let nothing = vec![0.0; choice.kinds()];
-    let master = Master::new(&nothing, 0.0);
+    let master = MasterProblem::new(&nothing, 0.0);
     let (spend, bound) = (nothing.clone(), f64::INFINITY);
-    let mut search = Search { choice, master, spend, bound, passes: 0, helped: true };
+    let mut search = PriceSearch { choice, master, spend, bound, passes: 0, helped: true };
     // Where everybody can have what is worth most, devices are worth nothing.
     if !search.ask(&nothing) {
         let each = search.bound / choice.kinds() as f64;

@@ -9,7 +9,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Rows of options over kinds with capacities.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct BuyerChoice {
     pub(super) capacity: Vec<u32>,
     /// What pinned rows are worth.
     pub(super) pinned: f64,
@@ -20,20 +20,20 @@ pub struct Choice {
     kind: Vec<u16>,
     amount: Vec<u32>,
     /// Further uses of options that take several kinds, in the order of options.
-    more: Vec<More>,
+    more: Vec<MoreOptions>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct More {
+struct MoreOptions {
     option: u32,
     kind: u16,
     amount: u32,
 }
 
-impl Choice {
+impl BuyerChoice {
     /// No row yet. So many devices of each kind.
-    pub fn new(capacity: Vec<u32>) -> Choice {
-        Choice {
+    pub fn new(capacity: Vec<u32>) -> BuyerChoice {
+        BuyerChoice {
             capacity,
             pinned: 0.0,
             ends: Vec::new(),
@@ -73,7 +73,8 @@ impl Choice {
         self.value.push(if fits { value } else { f64::NEG_INFINITY });
         self.kind.push(kind);
         self.amount.push(amount);
-        let more = uses.iter().skip(1).map(|(kind, amount)| More { option, kind: *kind, amount: *amount });
+        let more =
+            uses.iter().skip(1).map(|(kind, amount)| MoreOptions { option, kind: *kind, amount: *amount });
         self.more.extend(more);
         Ok(())
     }
@@ -122,7 +123,7 @@ impl Choice {
     }
 
     #[inline]
-    fn more_of(&self, option: u32) -> &[More] {
+    fn more_of(&self, option: u32) -> &[MoreOptions] {
         if self.more.is_empty() {
             return &[];
         }

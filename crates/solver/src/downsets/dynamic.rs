@@ -10,7 +10,7 @@ struct Program<'a> {
     units: &'a Units,
     sets: &'a Sets,
     limits: &'a SplitLimits,
-    sums: Vec<Sum>,
+    sums: Vec<LoadSum>,
     /// Nodes whose results leave their unit: unit, time of a transfer, bits of the units that need it.
     senders: Vec<(usize, f64, Vec<u64>)>,
     /// Greatest load at best, by set, accelerators and processors in use.
@@ -23,7 +23,7 @@ struct Program<'a> {
 
 /// What the nodes of a set take.
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct LoadSum {
     /// On an accelerator: time, and how many nodes cannot run there.
     accelerator: (f64, usize),
     /// On a processor, likewise.
@@ -92,7 +92,7 @@ impl<'a> Program<'a> {
         let (less, more) = (self.sums[small], self.sums[large]);
         // Differences of sums may be off by their last digits.
         let slack = 1.0 + 1e-9;
-        let time = |of: fn(&Sum) -> (f64, usize)| {
+        let time = |of: fn(&LoadSum) -> (f64, usize)| {
             let ((less, banned), (more, all)) = (of(&less), of(&more));
             Some(more - less).filter(|time| all == banned && *time <= self.enough * slack)
         };
@@ -165,8 +165,8 @@ impl<'a> Program<'a> {
     }
 }
 
-fn sum(graph: &OperatorGraph, units: &Units, set: &[u64]) -> Sum {
-    let mut sum = Sum::default();
+fn sum(graph: &OperatorGraph, units: &Units, set: &[u64]) -> LoadSum {
+    let mut sum = LoadSum::default();
     for (node, _) in graph.nodes.iter().zip(&units.of).filter(|(_, unit)| holds(set, **unit)) {
         for (time, total) in [(node.accelerator, &mut sum.accelerator), (node.processor, &mut sum.processor)]
         {

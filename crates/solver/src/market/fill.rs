@@ -9,10 +9,10 @@
 //! it may then end with its passes, below the optimum of that level. The first level is certified in any case.
 
 use super::Solution;
-use super::hull::{Answer, Ask, answer};
+use super::hull::{Answer, HullAsk, answer};
 use super::level::{Affine, Hints, cap, highest};
 use super::problem::{Market, MarketError};
-use super::search::Limits;
+use super::search::MarketWork;
 
 /// A unit of speed is free if all of a row's speed at that price costs less than this part of a mean budget.
 const FREE: f64 = 1e-6;
@@ -30,7 +30,7 @@ struct Tide<'a> {
     shares: Vec<f64>,
     prices: Option<Vec<f64>>,
     passes: u32,
-    limits: Limits,
+    limits: MarketWork,
 }
 
 /// How the weights come about.
@@ -62,7 +62,7 @@ pub(crate) fn fill(
     weights: &Weights<'_>,
     start: Option<(Vec<f64>, Vec<f64>)>,
     prices: Option<&[f64]>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Result<Solution, MarketError> {
     let nothing = || (vec![0.0; market.rows()], vec![0.0; market.options()]);
     let (sure, shares) = start.unwrap_or_else(nothing);
@@ -74,7 +74,7 @@ pub(crate) fn fill(
         shares,
         prices: prices.map(<[f64]>::to_vec),
         passes: 0,
-        limits: Limits { gap: limits.gap.min(GAP), ..*limits },
+        limits: MarketWork { gap: limits.gap.min(GAP), ..*limits },
     };
     let mut first: Option<Solution> = None;
     // Each step freezes at least one row.
@@ -180,7 +180,7 @@ impl Tide<'_> {
 /// A certain speed.
 struct Want(f64);
 
-impl Ask for Want {
+impl HullAsk for Want {
     fn stop(&self, _row: usize, _from: f64, to: f64, _slope: f64) -> Option<f64> {
         (self.0 <= to).then_some(self.0)
     }

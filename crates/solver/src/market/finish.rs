@@ -2,9 +2,9 @@
 //! row needs the speed steps / (ρ · alone − elapsed), which is convex in the level −ρ: the same market, with
 //! one more scalar in it.
 
-use super::level::{Level, Needs, cap, first_prices, open};
+use super::level::{Level, LevelNeeds, cap, first_prices, open};
 use super::problem::{Market, MarketError};
-use super::search::{Limits, Search, Start};
+use super::search::{MarketStart, MarketWork, Search};
 use super::{Solution, level, pass};
 
 /// Where each row stands.
@@ -18,7 +18,7 @@ pub struct Finish<'a> {
     pub elapsed: &'a [f64],
 }
 
-impl Needs for Finish<'_> {
+impl LevelNeeds for Finish<'_> {
     fn at(&self, row: usize, level: f64) -> f64 {
         self.steps[row] / self.left(row, level)
     }
@@ -64,7 +64,7 @@ pub(crate) fn fairest(
     market: &Market,
     finish: &Finish<'_>,
     prices: Option<&[f64]>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Result<Solution, MarketError> {
     finish.check(market)?;
     let cap = cap(market, finish);
@@ -85,7 +85,7 @@ pub(crate) fn fairest(
 }
 
 /// An answer that fits: lets everybody finish later and later until it does.
-fn slack_start(market: &Market, finish: &Finish<'_>, spend: &[f64], cap: f64) -> (Start, u32) {
+fn slack_start(market: &Market, finish: &Finish<'_>, spend: &[f64], cap: f64) -> (MarketStart, u32) {
     let prices: Vec<f64> = spend.iter().zip(&market.capacity).map(|(spend, n)| spend / n).collect();
     let goal = Level { needs: finish };
     let (mut level, mut trials) = (cap, 0);
@@ -96,7 +96,7 @@ fn slack_start(market: &Market, finish: &Finish<'_>, spend: &[f64], cap: f64) ->
         if tally.load.iter().all(|load| *load <= 1.0) {
             let mut shares = vec![0.0; market.options()];
             pass::take(market, &[(prices, ask, 1.0)], &mut shares);
-            return (Start { load: tally.load, shares: Some(shares), worth: level }, trials);
+            return (MarketStart { load: tally.load, shares: Some(shares), worth: level }, trials);
         }
         level *= 2.0;
     }

@@ -5,7 +5,7 @@
 use super::problem::Market;
 
 /// How far along its hull a buyer wants to go.
-pub(crate) trait Ask: Sync {
+pub(crate) trait HullAsk: Sync {
     /// The speed at which the buyer stops on the piece of its hull between two speeds, each further unit of
     /// speed costing `slope`; `None` takes the whole piece and looks at the next one.
     fn stop(&self, row: usize, from: f64, to: f64, slope: f64) -> Option<f64>;
@@ -47,7 +47,7 @@ fn unit_cost(market: &Market, option: usize, prices: &[f64]) -> f64 {
 
 /// What a buyer takes at these prices.
 #[inline]
-pub(crate) fn answer<A: Ask>(market: &Market, row: usize, prices: &[f64], ask: &A) -> Answer {
+pub(crate) fn answer<A: HullAsk>(market: &Market, row: usize, prices: &[f64], ask: &A) -> Answer {
     let Some((first, slope)) = first_corner(market, row, prices) else {
         return Answer { low: IDLE, high: IDLE, part: 0.0, speed: 0.0, cost: 0.0, slope: f64::INFINITY };
     };
@@ -91,7 +91,7 @@ fn first_of_mixed(market: &Market, options: std::ops::Range<usize>, prices: &[f6
 }
 
 /// Goes on from a corner that is not far enough.
-fn walk<A: Ask>(
+fn walk<A: HullAsk>(
     market: &Market,
     row: usize,
     prices: &[f64],

@@ -6,14 +6,14 @@
 //! in z; a level that fits cannot cost more than 1, and C lies above its tangents. So one pass at any z
 //! proves z* ≤ z + (1 − C(z)) / C'(z).
 
-use super::hull::{Answer, Ask};
-use super::pass::{Tally, least};
+use super::hull::{Answer, HullAsk};
+use super::pass::{PassTally, least};
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, known, normalise};
+use super::search::{Goal, MarketStart, MarketWork, Search, known, normalise};
 use super::{Solution, sample};
 
 /// What a level asks of each row: a convex, growing function of it.
-pub(crate) trait Needs: Sync {
+pub(crate) trait LevelNeeds: Sync {
     /// The speed that one buyer of the row must have.
     fn at(&self, row: usize, level: f64) -> f64;
     /// How fast that grows with the level.
@@ -37,7 +37,7 @@ impl Affine<'_> {
     }
 }
 
-impl Needs for Affine<'_> {
+impl LevelNeeds for Affine<'_> {
     #[inline]
     fn at(&self, row: usize, level: f64) -> f64 {
         self.base(row) + self.slope[row] * level
@@ -68,7 +68,7 @@ pub(crate) struct AtLevel<'a, N> {
     pub(crate) level: f64,
 }
 
-impl<N: Needs> Ask for AtLevel<'_, N> {
+impl<N: LevelNeeds> HullAsk for AtLevel<'_, N> {
     #[inline]
     fn stop(&self, row: usize, _from: f64, to: f64, _slope: f64) -> Option<f64> {
         let need = self.needs.at(row, self.level);
@@ -83,7 +83,7 @@ impl<N: Needs> Ask for AtLevel<'_, N> {
     }
 }
 
-impl<'a, N: Needs> Goal for Level<'a, N> {
+impl<'a, N: LevelNeeds> Goal for Level<'a, N> {
     type Ask = AtLevel<'a, N>;
     const RELATIVE: bool = true;
 
@@ -91,7 +91,7 @@ impl<'a, N: Needs> Goal for Level<'a, N> {
         AtLevel { needs: self.needs, level }
     }
 
-    fn judge(&self, tally: &Tally, _spend: &[f64], level: f64) -> (f64, f64) {
+    fn judge(&self, tally: &PassTally, _spend: &[f64], level: f64) -> (f64, f64) {
         let growth = tally.worth;
         let bound = if growth > 0.0 { level + (1.0 - tally.cost) / growth } else { f64::INFINITY };
         (level, bound)
@@ -99,7 +99,7 @@ impl<'a, N: Needs> Goal for Level<'a, N> {
 }
 
 /// The level above which some row would need more than its best speed.
-pub(crate) fn cap<N: Needs>(market: &Market, needs: &N) -> f64 {
+pub(crate) fn cap<N: LevelNeeds>(market: &Market, needs: &N) -> f64 {
     least(market.rows(), |row| needs.cap(row, market.best(row)))
 }
 
@@ -111,7 +111,12 @@ pub(crate) struct Hints<'h> {
 }
 
 /// Finds the highest level.
-pub(crate) fn highest<N: Needs>(market: &Market, needs: &N, hints: Hints<'_>, limits: &Limits) -> Solution {
+pub(crate) fn highest<N: LevelNeeds>(
+    market: &Market,
+    needs: &N,
+    hints: Hints<'_>,
+    limits: &MarketWork,
+) -> Solution {
     let goal = Level { needs };
     match seek(market, &goal, hints, limits) {
         Some(search) => finish(market, needs, &search),
@@ -121,19 +126,21 @@ pub(crate) fn highest<N: Needs>(market: &Market, needs: &N, hints: Hints<'_>, li
 }
 
 /// The search for the highest level, done; none where nothing grows with it.
-pub(crate) fn seek<'a, N: Needs>(
+pub(crate) fn seek<'a, N: LevelNeeds>(
     market: &'a Market,
     goal: &'a Level<'a, N>,
     hints: Hints<'_>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Option<Search<'a, Level<'a, N>>> {
     let cap = cap(market, goal.needs);
     if !cap.is_finite() {
         return None;
     }
     let start = match hints.start {
-        Some((shares, level)) => Start { load: market.load(&shares), shares: Some(shares), worth: level },
-        None => Start::nothing(market.kinds(), 0.0),
+        Some((shares, level)) => {
+            MarketStart { load: market.load(&shares), shares: Some(shares), worth: level }
+        }
+        None => MarketStart::nothing(market.kinds(), 0.0),
     };
     let mut search = Search::new(market, goal, start, cap);
     let seeds = first_prices(market, goal.needs, hints.prices, limits);
@@ -143,7 +150,7 @@ pub(crate) fn seek<'a, N: Needs>(
 }
 
 /// Asks at the first prices, coming down from the cap until the level is about right for them.
-pub(crate) fn open<N: Needs>(search: &mut Search<'_, Level<'_, N>>, seeds: &[Vec<f64>], cap: f64) {
+pub(crate) fn open<N: LevelNeeds>(search: &mut Search<'_, Level<'_, N>>, seeds: &[Vec<f64>], cap: f64) {
     for seed in seeds {
         let mut level = search.bound.min(cap);
         for _ in 0..8 {
@@ -158,11 +165,11 @@ pub(crate) fn open<N: Needs>(search: &mut Search<'_, Level<'_, N>>, seeds: &[Vec
 }
 
 /// Prices to begin with: the given ones, those of a sample where there are many rows, or by mean speed.
-pub(crate) fn first_prices<N: Needs>(
+pub(crate) fn first_prices<N: LevelNeeds>(
     market: &Market,
     needs: &N,
     given: Option<&[f64]>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Vec<Vec<f64>> {
     if let Some(spend) = known(market, given) {
         return vec![spend];
@@ -187,7 +194,11 @@ pub(crate) fn by_speed(market: &Market) -> Vec<f64> {
 }
 
 /// The mix, with the level that it really reaches.
-pub(crate) fn finish<N: Needs>(market: &Market, needs: &N, search: &Search<'_, Level<'_, N>>) -> Solution {
+pub(crate) fn finish<N: LevelNeeds>(
+    market: &Market,
+    needs: &N,
+    search: &Search<'_, Level<'_, N>>,
+) -> Solution {
     let shares = search.shares();
     let level = least(market.rows(), |row| needs.level(row, market.reached(row, &shares)));
     Solution {

@@ -13,7 +13,7 @@ const PIVOTS_MAX: usize = 2_000;
 
 /// Recorded answers and the best mix of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Master {
+pub(crate) struct MasterProblem {
     /// Kinds and one.
     rows: usize,
     /// Column by column; the first `rows - 1` are the slacks of the kinds.
@@ -27,13 +27,13 @@ pub(crate) struct Master {
     duals: Vec<f64>,
 }
 
-impl Master {
+impl MasterProblem {
     /// Begins with one answer that fits.
-    pub(crate) fn new(load: &[f64], worth: f64) -> Master {
+    pub(crate) fn new(load: &[f64], worth: f64) -> MasterProblem {
         let rows = load.len() + 1;
         let unit = |row: usize| (0..rows).map(|at| if at == row { 1.0 } else { 0.0 }).collect();
         let columns: Vec<Vec<f64>> = (0..rows - 1).map(unit).collect();
-        let mut master = Master {
+        let mut master = MasterProblem {
             rows,
             columns,
             worth: vec![0.0; rows - 1],

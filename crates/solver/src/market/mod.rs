@@ -23,11 +23,11 @@ mod sum;
 pub use fill::Weights;
 pub use finish::Finish;
 pub use problem::{Market, MarketError};
-pub use search::Limits;
+pub use search::MarketWork;
 pub use standing::Standing;
 
 use level::{Affine, Hints};
-pub(crate) use master::Master;
+pub(crate) use master::MasterProblem;
 
 /// Shares with their proof.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,7 @@ impl Market {
         &self,
         weight: &[f64],
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         self.check_column("weight", weight)?;
         let needs = Affine { base: None, slope: weight };
@@ -77,7 +77,7 @@ impl Market {
         &self,
         weights: &Weights<'_>,
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         fill::fill(self, weights, None, prices, limits)
     }
@@ -89,7 +89,7 @@ impl Market {
         value: &[f64],
         floor: &[f64],
         start: Vec<f64>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         self.check_column("value", value)?;
         let floor = self.kept(floor, &start)?;
@@ -103,7 +103,7 @@ impl Market {
         weight: &[f64],
         floor: &[f64],
         start: Vec<f64>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         let sure = self.kept(floor, &start)?;
         fill::fill(self, &Weights::Fixed(weight), Some((sure, start)), None, limits)
@@ -120,7 +120,7 @@ impl Market {
         &self,
         value: &[f64],
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         self.check_column("value", value)?;
         Ok(sum::most(self, sum::Sum { value, floor: None, fee: None }, None, prices, limits))
@@ -133,7 +133,7 @@ impl Market {
         value: &[f64],
         floor: &[f64],
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Result<Solution, f64>, MarketError> {
         self.check_column("value", value)?;
         let kept = self.keep(floor, prices, limits)?;
@@ -147,7 +147,7 @@ impl Market {
         value: &[f64],
         dollars: &[f64],
         floor: &[f64],
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Result<Solution, f64>, MarketError> {
         self.check_column("value", value)?;
         let start = match self.keep(floor, None, limits)? {
@@ -162,7 +162,7 @@ impl Market {
         &self,
         floor: &[f64],
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Result<Vec<f64>, f64>, MarketError> {
         self.check_column("floor", floor)?;
         for (row, needs) in floor.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Market {
         &self,
         weight: &[f64],
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         self.check_column("weight", weight)?;
         for (row, weight) in weight.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Market {
         &self,
         finish: &Finish<'_>,
         prices: Option<&[f64]>,
-        limits: &Limits,
+        limits: &MarketWork,
     ) -> Result<Solution, MarketError> {
         for row in 0..self.rows() {
             problem::positive("best speed of row", row, self.best(row))?;

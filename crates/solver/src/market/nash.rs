@@ -4,10 +4,10 @@
 //! The bound at prices p: p·N + Σ_j max over its hull of (weight · log speed − cost).
 
 use super::Solution;
-use super::hull::{Answer, Ask};
-use super::pass::Tally;
+use super::hull::{Answer, HullAsk};
+use super::pass::PassTally;
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, relative};
+use super::search::{Goal, MarketStart, MarketWork, Search, relative};
 
 /// The weights.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Nash<'a> {
     pub(crate) budget: f64,
 }
 
-impl Ask for Nash<'_> {
+impl HullAsk for Nash<'_> {
     fn stop(&self, row: usize, from: f64, to: f64, slope: f64) -> Option<f64> {
         // Where a piece costs nothing, all of it is taken.
         let wanted = self.weight[row] / slope;
@@ -41,7 +41,7 @@ impl<'a> Goal for Nash<'a> {
         self.budget
     }
 
-    fn judge(&self, tally: &Tally, spend: &[f64], _level: f64) -> (f64, f64) {
+    fn judge(&self, tally: &PassTally, spend: &[f64], _level: f64) -> (f64, f64) {
         (tally.worth, spend.iter().sum::<f64>() + tally.worth - tally.cost)
     }
 }
@@ -53,9 +53,9 @@ pub(crate) fn welfare(market: &Market, weight: &[f64], shares: &[f64]) -> f64 {
 }
 
 /// Finds the welfare's maximum. Every row must have an option.
-pub(crate) fn most(market: &Market, nash: Nash<'_>, prices: Option<&[f64]>, limits: &Limits) -> Solution {
+pub(crate) fn most(market: &Market, nash: Nash<'_>, prices: Option<&[f64]>, limits: &MarketWork) -> Solution {
     let shares = even(market);
-    let start = Start {
+    let start = MarketStart {
         load: market.load(&shares),
         worth: welfare(market, nash.weight, &shares),
         shares: Some(shares),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::hull::{Answer, Ask, IDLE, answer};
+use super::hull::{Answer, HullAsk, IDLE, answer};
 use super::problem::Market;
 
 /// Rows that one thread takes at a time.
@@ -13,19 +13,19 @@ const CHUNK: usize = 8192;
 
 /// What all buyers together take and what it is worth.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tally {
+pub(crate) struct PassTally {
     /// Use of each kind over its capacity.
     pub(crate) load: Vec<f64>,
     pub(crate) cost: f64,
     pub(crate) worth: f64,
 }
 
-impl Tally {
-    fn new(kinds: usize) -> Tally {
-        Tally { load: vec![0.0; kinds], cost: 0.0, worth: 0.0 }
+impl PassTally {
+    fn new(kinds: usize) -> PassTally {
+        PassTally { load: vec![0.0; kinds], cost: 0.0, worth: 0.0 }
     }
 
-    fn add(mut self, other: Tally) -> Tally {
+    fn add(mut self, other: PassTally) -> PassTally {
         self.load.iter_mut().zip(&other.load).for_each(|(sum, load)| *sum += load);
         (self.cost, self.worth) = (self.cost + other.cost, self.worth + other.worth);
         self
@@ -75,25 +75,26 @@ fn each_chunk<T: Send>(rows: usize, of: impl Fn(usize) -> T + Sync + Send) -> Ve
 }
 
 /// Asks every row.
-pub(crate) fn pass<A: Ask>(market: &Market, prices: &[f64], ask: &A) -> Tally {
+pub(crate) fn pass<A: HullAsk>(market: &Market, prices: &[f64], ask: &A) -> PassTally {
     let one = |chunk: usize| {
-        let mut tally = Tally::new(market.kinds());
+        let mut tally = PassTally::new(market.kinds());
         for row in chunk_rows(chunk, market.rows()) {
             let answer = answer(market, row, prices, ask);
             tally.count(market, row, &answer, ask.worth(row, &answer));
         }
         tally
     };
-    let mut sum = each_chunk(market.rows(), one).into_iter().fold(Tally::new(market.kinds()), Tally::add);
+    let mut sum =
+        each_chunk(market.rows(), one).into_iter().fold(PassTally::new(market.kinds()), PassTally::add);
     sum.load.iter_mut().zip(&market.capacity).for_each(|(load, capacity)| *load /= capacity);
     sum
 }
 
 /// Prices, what was asked at them, and the answers' part in a mix.
-pub(crate) type Part<A> = (Vec<f64>, A, f64);
+pub(crate) type PassPart<A> = (Vec<f64>, A, f64);
 
 /// Adds the mix of every row's answers to its shares by option.
-pub(crate) fn take<A: Ask>(market: &Market, mix: &[Part<A>], shares: &mut [f64]) {
+pub(crate) fn take<A: HullAsk>(market: &Market, mix: &[PassPart<A>], shares: &mut [f64]) {
     let one = |(rows, from, shares): (Range<usize>, usize, &mut [f64])| {
         for row in rows {
             for (prices, ask, part) in mix {

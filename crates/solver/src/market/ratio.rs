@@ -5,7 +5,7 @@
 
 use super::Solution;
 use super::problem::{Market, MarketError, positive};
-use super::search::Limits;
+use super::search::MarketWork;
 use super::sum::{Sum, most};
 
 /// Guesses at most.
@@ -18,7 +18,7 @@ pub(crate) fn best(
     dollars: &[f64],
     floor: &[f64],
     mut shares: Vec<f64>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Result<Solution, MarketError> {
     for (kind, cost) in dollars.iter().enumerate() {
         positive("dollars", kind, *cost)?;

@@ -1,9 +1,9 @@
 //! Prices from a part of the rows. Prices of a large market are nearly those of a sample of it; finding them
 //! there costs next to nothing, and few passes over all rows are left.
 
-use super::level::{Level, Needs, by_speed, cap, open};
+use super::level::{Level, LevelNeeds, by_speed, cap, open};
 use super::problem::Market;
-use super::search::{Limits, Search, Start};
+use super::search::{MarketStart, MarketWork, Search};
 
 /// Rows in a sample; markets of less than four times as many are solved directly.
 const SAMPLE: usize = 8_192;
@@ -17,7 +17,7 @@ struct Sampled<'a, N> {
     rows: Vec<u32>,
 }
 
-impl<N: Needs> Needs for Sampled<'_, N> {
+impl<N: LevelNeeds> LevelNeeds for Sampled<'_, N> {
     fn at(&self, row: usize, level: f64) -> f64 {
         self.needs.at(self.rows[row] as usize, level)
     }
@@ -36,7 +36,11 @@ impl<N: Needs> Needs for Sampled<'_, N> {
 }
 
 /// Prices whose answers make up the best mix of a sample; none where the market is small.
-pub(crate) fn prices<N: Needs>(market: &Market, needs: &N, limits: &Limits) -> Option<Vec<Vec<f64>>> {
+pub(crate) fn prices<N: LevelNeeds>(
+    market: &Market,
+    needs: &N,
+    limits: &MarketWork,
+) -> Option<Vec<Vec<f64>>> {
     if market.rows() < 4 * SAMPLE {
         return None;
     }
@@ -46,9 +50,9 @@ pub(crate) fn prices<N: Needs>(market: &Market, needs: &N, limits: &Limits) -> O
     let cap = cap(&part, &needs);
     let goal = Level { needs: &needs };
     // Whoever has nothing is at level 0, or far below any where levels are negative.
-    let nothing = Start::nothing(part.kinds(), if cap < 0.0 { 1e6 * cap } else { 0.0 });
+    let nothing = MarketStart::nothing(part.kinds(), if cap < 0.0 { 1e6 * cap } else { 0.0 });
     let mut search = Search::new(&part, &goal, nothing, cap);
-    let limits = Limits { gap: limits.gap.max(GAP), ..*limits };
+    let limits = MarketWork { gap: limits.gap.max(GAP), ..*limits };
     open(&mut search, &[by_speed(&part)], cap);
     search.run(&limits);
     let mut found = vec![search.spend.clone()];

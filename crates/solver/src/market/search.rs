@@ -5,9 +5,9 @@
 //! The master's own prices jump about (they know little at first), so the next prices lie between those and
 //! the ones that proved the best bound so far.
 
-use super::hull::Ask;
-use super::master::Master;
-use super::pass::{Part, Tally, pass, take};
+use super::hull::HullAsk;
+use super::master::MasterProblem;
+use super::pass::{PassPart, PassTally, pass, take};
 use super::problem::Market;
 
 /// How far the next prices stay with the best ones so far.
@@ -18,22 +18,22 @@ const PART_MIN: f64 = 1e-13;
 
 /// When to stop, counted in work: the same run gives the same answer anywhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct MarketWork {
     /// Passes over all rows at most.
     pub passes: u32,
     /// The relative distance from the bound that is good enough.
     pub gap: f64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { passes: 400, gap: 1e-7 }
+impl Default for MarketWork {
+    fn default() -> MarketWork {
+        MarketWork { passes: 400, gap: 1e-7 }
     }
 }
 
 /// What is wanted: how buyers answer to prices, and what their answer proves.
 pub(crate) trait Goal: Sync {
-    type Ask: Ask;
+    type Ask: HullAsk;
 
     /// Whether only the prices' ratios count: they are kept so that everything together costs 1.
     const RELATIVE: bool;
@@ -52,26 +52,26 @@ pub(crate) trait Goal: Sync {
     }
 
     /// What the answer is worth to the master, and the bound it proves.
-    fn judge(&self, tally: &Tally, spend: &[f64], level: f64) -> (f64, f64);
+    fn judge(&self, tally: &PassTally, spend: &[f64], level: f64) -> (f64, f64);
 }
 
 /// An answer that fits, to begin with.
-pub(crate) struct Start {
+pub(crate) struct MarketStart {
     pub(crate) shares: Option<Vec<f64>>,
     pub(crate) load: Vec<f64>,
     pub(crate) worth: f64,
 }
 
-impl Start {
+impl MarketStart {
     /// Nobody takes anything.
-    pub(crate) fn nothing(kinds: usize, worth: f64) -> Start {
-        Start { shares: None, load: vec![0.0; kinds], worth }
+    pub(crate) fn nothing(kinds: usize, worth: f64) -> MarketStart {
+        MarketStart { shares: None, load: vec![0.0; kinds], worth }
     }
 }
 
 /// Prices at which buyers were asked, and the level that was aimed at.
 #[derive(Clone, Debug)]
-struct Question {
+struct MarketQuestion {
     spend: Vec<f64>,
     level: f64,
 }
@@ -88,9 +88,9 @@ pub(crate) struct Mixed {
 pub(crate) struct Search<'a, G> {
     market: &'a Market,
     goal: &'a G,
-    master: Master,
-    start: Start,
-    asked: Vec<Question>,
+    master: MasterProblem,
+    start: MarketStart,
+    asked: Vec<MarketQuestion>,
     /// The best bound, and what all of each kind cost where it was proved.
     pub(crate) bound: f64,
     pub(crate) spend: Vec<f64>,
@@ -102,8 +102,8 @@ pub(crate) struct Search<'a, G> {
 
 impl<'a, G: Goal> Search<'a, G> {
     /// `cap` is a bound known beforehand.
-    pub(crate) fn new(market: &'a Market, goal: &'a G, start: Start, cap: f64) -> Search<'a, G> {
-        let master = Master::new(&start.load, start.worth);
+    pub(crate) fn new(market: &'a Market, goal: &'a G, start: MarketStart, cap: f64) -> Search<'a, G> {
+        let master = MasterProblem::new(&start.load, start.worth);
         let even = 1.0 / market.kinds().max(1) as f64;
         Search {
             market,
@@ -124,7 +124,7 @@ impl<'a, G: Goal> Search<'a, G> {
         self.master.value()
     }
 
-    fn is_done(&self, limits: &Limits) -> bool {
+    fn is_done(&self, limits: &MarketWork) -> bool {
         let distance = self.bound - self.value();
         self.passes >= limits.passes || distance <= limits.gap * self.goal.scale(self.bound)
     }
@@ -137,7 +137,7 @@ impl<'a, G: Goal> Search<'a, G> {
         self.passes += 1;
         self.helped = self.master.gain(&tally.load, worth) > 1e-9 * worth.abs();
         self.master.add(&tally.load, worth);
-        self.asked.push(Question { spend: spend.to_vec(), level });
+        self.asked.push(MarketQuestion { spend: spend.to_vec(), level });
         if bound < self.bound || self.passes == 1 {
             self.bound = self.bound.min(bound);
             (self.spend, self.proved_at) = (spend.to_vec(), level);
@@ -146,7 +146,7 @@ impl<'a, G: Goal> Search<'a, G> {
     }
 
     /// Goes on until both sides meet or the work is done.
-    pub(crate) fn run(&mut self, limits: &Limits) {
+    pub(crate) fn run(&mut self, limits: &MarketWork) {
         self.master.solve();
         while !self.is_done(limits) {
             let Some(spend) = self.next() else { return };
@@ -197,15 +197,15 @@ impl<'a, G: Goal> Search<'a, G> {
     pub(crate) fn mix(&self) -> Vec<Mixed> {
         let asked = self.master.mix().filter(|(answer, part)| *answer > 0 && *part > PART_MIN);
         let mixed = |(answer, part): (usize, f64)| {
-            let Question { spend, level } = &self.asked[answer - 1];
+            let MarketQuestion { spend, level } = &self.asked[answer - 1];
             let (prices, load) = (self.prices(spend), self.master.load(answer).to_vec());
             Mixed { prices, level: *level, load, part }
         };
         asked.map(mixed).collect()
     }
 
-    fn part(&self, asked: usize, part: f64) -> Part<G::Ask> {
-        let Question { spend, level } = &self.asked[asked];
+    fn part(&self, asked: usize, part: f64) -> PassPart<G::Ask> {
+        let MarketQuestion { spend, level } = &self.asked[asked];
         (self.prices(spend), self.goal.ask(*level), part)
     }
 

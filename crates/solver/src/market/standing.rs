@@ -6,12 +6,12 @@
 use rayon::prelude::*;
 
 use super::Solution;
-use super::hull::{Answer, Ask, IDLE, answer};
-use super::level::{Affine, AtLevel, Hints, Level, Needs, cap, seek};
-use super::master::Master;
+use super::hull::{Answer, HullAsk, IDLE, answer};
+use super::level::{Affine, AtLevel, Hints, Level, LevelNeeds, cap, seek};
+use super::master::MasterProblem;
 use super::pass::{pass, split};
 use super::problem::{Market, MarketError, positive};
-use super::search::{Goal, Limits};
+use super::search::{Goal, MarketWork};
 
 /// Prices, and the level that buyers were asked for there.
 #[derive(Clone, Debug)]
@@ -22,15 +22,15 @@ struct Question {
 
 /// An answer, as much of it as a mix needs.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct StandingTaken {
     low: u32,
     high: u32,
     part: f64,
 }
 
-impl Taken {
-    fn new(answer: Answer) -> Taken {
-        Taken { low: answer.low, high: answer.high, part: answer.part }
+impl StandingTaken {
+    fn new(answer: Answer) -> StandingTaken {
+        StandingTaken { low: answer.low, high: answer.high, part: answer.part }
     }
 
     /// The options with their parts of the time.
@@ -45,12 +45,12 @@ impl Taken {
 pub struct Standing {
     market: Market,
     weight: Vec<f64>,
-    limits: Limits,
+    limits: MarketWork,
     solution: Solution,
     /// What was asked, what all of it uses of each kind, and each row's answers, row by row.
     asked: Vec<Question>,
     used: Vec<Vec<f64>>,
-    taken: Vec<Taken>,
+    taken: Vec<StandingTaken>,
     /// Where the bound was proved: what all needs cost there, and how fast that grows with the level.
     proof: Question,
     cost: f64,
@@ -61,7 +61,7 @@ pub struct Standing {
 
 impl Standing {
     /// Solves a market.
-    pub fn new(market: Market, weight: Vec<f64>, limits: Limits) -> Result<Standing, MarketError> {
+    pub fn new(market: Market, weight: Vec<f64>, limits: MarketWork) -> Result<Standing, MarketError> {
         market.check_column("weight", &weight)?;
         let (solution, proof) = (Solution::empty(&market), Question { prices: Vec::new(), level: 0.0 });
         let (asked, used, taken) = (Vec::new(), Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ impl Standing {
         let last = Some(self.solution.prices.as_slice());
         let prices = last.filter(|prices| prices.iter().any(|price| *price > 0.0));
         // Better than asked for, so that small changes find room.
-        let limits = Limits { gap: self.limits.gap / 2.0, ..self.limits };
+        let limits = MarketWork { gap: self.limits.gap / 2.0, ..self.limits };
         let Some(search) = seek(&self.market, &goal, Hints { prices, start: None }, &limits) else { return };
         let parts = search.mix();
         self.asked =
@@ -111,14 +111,14 @@ impl Standing {
     fn keep_answers(&mut self) {
         let needs = Affine { base: None, slope: &self.weight };
         let (market, asked) = (&self.market, &self.asked);
-        let idle = Taken { low: IDLE, high: IDLE, part: 0.0 };
+        let idle = StandingTaken { low: IDLE, high: IDLE, part: 0.0 };
         self.taken.clear();
         self.taken.resize(market.rows() * asked.len(), idle);
         let rows = self.taken.par_chunks_exact_mut(asked.len().max(1)).enumerate().with_min_len(4096);
         rows.for_each(|(row, taken)| {
             for (question, taken) in asked.iter().zip(taken) {
                 let ask = AtLevel { needs: &needs, level: question.level };
-                *taken = Taken::new(answer(market, row, &question.prices, &ask));
+                *taken = StandingTaken::new(answer(market, row, &question.prices, &ask));
             }
         });
     }
@@ -187,7 +187,7 @@ impl Standing {
         for (at, question) in self.asked.iter().enumerate() {
             let ask = AtLevel { needs: &needs, level: question.level };
             let taken = answer(&self.market, row, &question.prices, &ask);
-            self.taken[row * self.asked.len() + at] = Taken::new(taken);
+            self.taken[row * self.asked.len() + at] = StandingTaken::new(taken);
         }
         self.cap = self.cap.min(needs.cap(row, self.market.best(row)));
     }
@@ -210,7 +210,7 @@ impl Standing {
 
     /// The best mix of the kept answers that fits, and the level it promises.
     fn mix(&self) -> (Vec<f64>, f64) {
-        let mut master = Master::new(&vec![0.0; self.market.kinds()], 0.0);
+        let mut master = MasterProblem::new(&vec![0.0; self.market.kinds()], 0.0);
         for (question, used) in self.asked.iter().zip(&self.used) {
             let load: Vec<f64> =
                 used.iter().zip(&self.market.capacity).map(|(used, all)| used / all).collect();
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { passes: 400, gap: 1e-3 };
+    const LIMITS: MarketWork = MarketWork { passes: 400, gap: 1e-3 };
 
     fn rows(rows: usize) -> impl Strategy<Value = Vec<([f64; 3], u32)>> {
         prop::collection::vec((prop::array::uniform3(0.05..4.0_f64), 0..4_u32), rows)
@@ -306,7 +306,7 @@ mod tests {
                 standing.settle();
             }
             let weights: Vec<f64> = old.iter().map(weight).collect();
-            let exact = Limits { passes: 2_000, gap: 1e-9 };
+            let exact = MarketWork { passes: 2_000, gap: 1e-9 };
             let fresh = standing.market().max_min(&weights, None, &exact).unwrap();
             let kept = standing.solution();
             prop_assert!(kept.gap() <= LIMITS.gap);

@@ -4,10 +4,10 @@
 //! The bound at prices p: p·N + Σ_j max over its hull of (value · speed − cost), the usual Lagrangian one.
 
 use super::Solution;
-use super::hull::{Answer, Ask};
-use super::pass::Tally;
+use super::hull::{Answer, HullAsk};
+use super::pass::PassTally;
 use super::problem::Market;
-use super::search::{Goal, Limits, Search, Start, relative};
+use super::search::{Goal, MarketStart, MarketWork, Search, relative};
 
 /// What speed is worth to each row, and what each must have.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Sum<'a> {
     pub(crate) fee: Option<&'a [f64]>,
 }
 
-impl Ask for Sum<'_> {
+impl HullAsk for Sum<'_> {
     #[inline]
     fn stop(&self, row: usize, from: f64, to: f64, slope: f64) -> Option<f64> {
         if slope <= self.value[row] {
@@ -46,7 +46,7 @@ impl<'a> Goal for Sum<'a> {
         self.fee
     }
 
-    fn judge(&self, tally: &Tally, spend: &[f64], _level: f64) -> (f64, f64) {
+    fn judge(&self, tally: &PassTally, spend: &[f64], _level: f64) -> (f64, f64) {
         let net = tally.worth - self.fees(&tally.load);
         (net, spend.iter().sum::<f64>() + tally.worth - tally.cost)
     }
@@ -71,14 +71,14 @@ pub(crate) fn most(
     sum: Sum<'_>,
     start: Option<Vec<f64>>,
     prices: Option<&[f64]>,
-    limits: &Limits,
+    limits: &MarketWork,
 ) -> Solution {
     let start = match start {
         Some(shares) => {
             let worth = sum.worth_of(market, &shares);
-            Start { load: market.load(&shares), shares: Some(shares), worth }
+            MarketStart { load: market.load(&shares), shares: Some(shares), worth }
         }
-        None => Start::nothing(market.kinds(), 0.0),
+        None => MarketStart::nothing(market.kinds(), 0.0),
     };
     let best = |row: usize| sum.value[row] * market.count[row] * market.best(row);
     let free: f64 = (0..market.rows()).map(best).sum();

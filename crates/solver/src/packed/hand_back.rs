@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::needs::segments;
 use super::profile::{self, Segment, Taker};
-use super::{Needs, Packed, PackedError, Ready, Solution, length};
+use super::{Needs, PackedError, PackedProblem, PackedSolution, Ready, length};
 
 /// Shares shorter than this are rounding.
 const SHORT: f64 = 1e-12;
@@ -35,8 +35,8 @@ pub struct JobGroup {
 
 /// Shares for jobs. `members[c]` names the jobs of class c, in the order of the needs if there are any.
 pub fn hand_back(
-    packed: &Packed,
-    solution: &Solution,
+    packed: &PackedProblem,
+    solution: &PackedSolution,
     members: &[&[u32]],
 ) -> Result<Vec<JobGroup>, PackedError> {
     let ready = Ready::new(packed)?;
@@ -45,7 +45,7 @@ pub fn hand_back(
     for (members, class) in members.iter().zip(&packed.classes) {
         length("members of a class", members.len(), class.jobs as usize)?;
     }
-    let mut pieces: Vec<SmallVec<[Vec<Piece>; 2]>> = vec![SmallVec::new(); packed.groups.len()];
+    let mut pieces: Vec<SmallVec<[Vec<HandBackPiece>; 2]>> = vec![SmallVec::new(); packed.groups.len()];
     for live in &ready.live {
         pieces[live.group].resize(live.parts.len(), Vec::new());
     }
@@ -56,7 +56,7 @@ pub fn hand_back(
             let at = ready.live.binary_search_by_key(&group, |live| live.group).ok();
             let parts = at.map(|at| &ready.live[at].parts);
             if let Some(part) = parts.and_then(|parts| parts.iter().position(|part| part.class == class)) {
-                add(&mut pieces[group][part], Piece { job: members[job], time });
+                add(&mut pieces[group][part], HandBackPiece { job: members[job], time });
             }
         });
     }
@@ -69,12 +69,12 @@ pub fn hand_back(
 
 /// A job's time in one place of a group.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct HandBackPiece {
     job: u32,
     time: f64,
 }
 
-fn add(pieces: &mut Vec<Piece>, piece: Piece) {
+fn add(pieces: &mut Vec<HandBackPiece>, piece: HandBackPiece) {
     match pieces.last_mut() {
         Some(last) if last.job == piece.job => last.time += piece.time,
         _ => pieces.push(piece),
@@ -82,7 +82,11 @@ fn add(pieces: &mut Vec<Piece>, piece: Piece) {
 }
 
 /// The needs of a class from the largest down, with whose they are.
-fn sorted_needs(solution: &Solution, class: usize, jobs: usize) -> Result<Vec<(usize, f64)>, PackedError> {
+fn sorted_needs(
+    solution: &PackedSolution,
+    class: usize,
+    jobs: usize,
+) -> Result<Vec<(usize, f64)>, PackedError> {
     let mut needs: Vec<(usize, f64)> = match &solution.needs {
         Needs::Equal => (0..jobs).map(|job| (job, 1.0)).collect(),
         Needs::Each(needs) => {
@@ -107,7 +111,7 @@ struct Split {
 }
 
 impl Split {
-    fn new(ready: &Ready, solution: &Solution, class: usize, needs: Vec<(usize, f64)>) -> Split {
+    fn new(ready: &Ready, solution: &PackedSolution, class: usize, needs: Vec<(usize, f64)>) -> Split {
         let all = segments(ready, class, solution);
         let amounts: Vec<f64> = needs.iter().map(|(_, need)| *need).collect();
         let by_need = profile::targets(&all, &amounts);
@@ -213,13 +217,13 @@ struct Dealt {
 
 /// One line for each role: where it stands in its class's pieces, and how much of that piece is left.
 struct Line<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [HandBackPiece],
     left: f64,
 }
 
 impl<'a> Line<'a> {
     /// The part of the pieces from `begin` on.
-    fn new(pieces: &'a [Piece], mut begin: f64) -> Line<'a> {
+    fn new(pieces: &'a [HandBackPiece], mut begin: f64) -> Line<'a> {
         let mut at = 0;
         while at < pieces.len() && begin >= pieces[at].time {
             begin -= pieces[at].time;
@@ -239,7 +243,13 @@ impl<'a> Line<'a> {
 }
 
 /// Cuts a group's time where somebody changes.
-fn line_up(packed: &Packed, live: &super::Live, time: f64, pieces: &[Vec<Piece>], out: &mut Vec<JobGroup>) {
+fn line_up(
+    packed: &PackedProblem,
+    live: &super::LiveColumns,
+    time: f64,
+    pieces: &[Vec<HandBackPiece>],
+    out: &mut Vec<JobGroup>,
+) {
     if time <= 0.0 {
         return;
     }

@@ -34,7 +34,7 @@ use crate::error::SolveError;
 
 /// Jobs that are interchangeable.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
+pub struct JobClass {
     /// How many jobs.
     pub jobs: u32,
     /// What one unit of level asks of each; zero leaves the class out of the fairness.
@@ -53,7 +53,7 @@ pub struct Role {
 
 /// Devices of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Use {
+pub struct KindUse {
     /// The kind.
     pub kind: u32,
     /// How many.
@@ -62,44 +62,44 @@ pub struct Use {
 
 /// Jobs of certain classes together on certain devices: one for a job alone, two or more when packed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct PackedGroup {
     /// The jobs.
     pub roles: SmallVec<[Role; 2]>,
     /// The devices they share; usually of one kind.
-    pub uses: SmallVec<[Use; 1]>,
+    pub uses: SmallVec<[KindUse; 1]>,
 }
 
-impl Group {
+impl PackedGroup {
     /// A group on devices of one kind, from (class, speed) pairs.
-    pub fn new(kind: u32, devices: f64, roles: &[(u32, f64)]) -> Group {
+    pub fn new(kind: u32, devices: f64, roles: &[(u32, f64)]) -> PackedGroup {
         let roles = roles.iter().map(|(class, speed)| Role { class: *class, speed: *speed }).collect();
-        Group { roles, uses: SmallVec::from_elem(Use { kind, devices }, 1) }
+        PackedGroup { roles, uses: SmallVec::from_elem(KindUse { kind, devices }, 1) }
     }
 }
 
 /// The problem.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Packed {
+pub struct PackedProblem {
     /// Devices of each kind.
     pub capacity: Vec<f64>,
     /// The classes.
-    pub classes: Vec<Class>,
+    pub classes: Vec<JobClass>,
     /// What may run together; a group on two kinds is two entries.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PackedGroup>,
 }
 
 /// How much work a solve may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PackedWork {
     /// Pivots of each linear program.
     pub pivots_max: usize,
     /// Linear programs, where one solve needs several.
     pub programs_max: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { pivots_max: 100_000, programs_max: 400 }
+impl Default for PackedWork {
+    fn default() -> PackedWork {
+        PackedWork { pivots_max: 100_000, programs_max: 400 }
     }
 }
 
@@ -114,7 +114,7 @@ pub enum Needs {
 
 /// An answer over classes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Solution {
+pub struct PackedSolution {
     /// How long each group runs, in units of the whole time; above one where several copies run at once.
     pub time: Vec<f64>,
     /// The objective, measured on `time`: level, value, makespan or worst finish-time ratio.
@@ -134,7 +134,7 @@ pub struct Solution {
     pub pivots: usize,
 }
 
-impl Solution {
+impl PackedSolution {
     /// The proven relative distance from the optimum.
     pub fn gap(&self) -> f64 {
         (self.bound - self.objective).abs() / self.objective.abs().max(f64::MIN_POSITIVE)
@@ -196,7 +196,7 @@ pub enum PackedError {
 
 /// The jobs of one class in a group.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct PackedPart {
     class: usize,
     /// How many.
     jobs: f64,
@@ -206,27 +206,27 @@ struct Part {
 
 /// A group that can run, checked and summed.
 #[derive(Clone, Debug)]
-struct Live {
+struct LiveColumns {
     /// Its place in the problem.
     group: usize,
     /// The longest it can run.
     most: f64,
-    parts: SmallVec<[Part; 2]>,
+    parts: SmallVec<[PackedPart; 2]>,
 }
 
 /// The problem, checked.
 #[derive(Clone, Debug)]
 struct Ready<'a> {
-    packed: &'a Packed,
-    live: Vec<Live>,
+    packed: &'a PackedProblem,
+    live: Vec<LiveColumns>,
     /// The best speed of each class; zero where it can run nowhere.
     best: Vec<f64>,
 }
 
 impl<'a> Ready<'a> {
-    fn new(packed: &'a Packed) -> Result<Ready<'a>, PackedError> {
+    fn new(packed: &'a PackedProblem) -> Result<Ready<'a>, PackedError> {
         check(packed)?;
-        let live: Vec<Live> =
+        let live: Vec<LiveColumns> =
             packed.groups.iter().enumerate().filter_map(|(at, group)| live(packed, at, group)).collect();
         let mut best = vec![0.0f64; packed.classes.len()];
         for part in live.iter().flat_map(|live| &live.parts) {
@@ -249,32 +249,32 @@ impl<'a> Ready<'a> {
 }
 
 /// A group that can run: enough jobs, enough devices, and somebody moves.
-fn live(packed: &Packed, at: usize, group: &Group) -> Option<Live> {
+fn live(packed: &PackedProblem, at: usize, group: &PackedGroup) -> Option<LiveColumns> {
     let parts = parts(group);
     let devices = group.uses.iter().map(|used| packed.capacity[used.kind as usize] / used.devices);
     let enough = parts.iter().all(|part| f64::from(packed.classes[part.class].jobs) >= part.jobs);
     let jobs = parts.iter().map(|part| f64::from(packed.classes[part.class].jobs) / part.jobs);
     let most = devices.chain(jobs).fold(f64::INFINITY, f64::min);
     let moves = parts.iter().any(|part| part.speed > 0.0);
-    (enough && moves && most > 0.0).then_some(Live { group: at, most, parts })
+    (enough && moves && most > 0.0).then_some(LiveColumns { group: at, most, parts })
 }
 
 /// Roles of one class become one part with the mean speed.
-fn parts(group: &Group) -> SmallVec<[Part; 2]> {
-    let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
+fn parts(group: &PackedGroup) -> SmallVec<[PackedPart; 2]> {
+    let mut parts: SmallVec<[PackedPart; 2]> = SmallVec::new();
     for role in &group.roles {
         match parts.iter_mut().find(|part| part.class == role.class as usize) {
             Some(part) => {
                 part.speed = (part.speed * part.jobs + role.speed) / (part.jobs + 1.0);
                 part.jobs += 1.0;
             }
-            None => parts.push(Part { class: role.class as usize, jobs: 1.0, speed: role.speed }),
+            None => parts.push(PackedPart { class: role.class as usize, jobs: 1.0, speed: role.speed }),
         }
     }
     parts
 }
 
-fn check(packed: &Packed) -> Result<(), PackedError> {
+fn check(packed: &PackedProblem) -> Result<(), PackedError> {
     for (at, capacity) in packed.capacity.iter().enumerate() {
         number("capacity of kind", at, *capacity)?;
     }
@@ -284,7 +284,7 @@ fn check(packed: &Packed) -> Result<(), PackedError> {
     packed.groups.iter().enumerate().try_for_each(|(at, group)| check_group(packed, at, group))
 }
 
-fn check_group(packed: &Packed, at: usize, group: &Group) -> Result<(), PackedError> {
+fn check_group(packed: &PackedProblem, at: usize, group: &PackedGroup) -> Result<(), PackedError> {
     for role in &group.roles {
         number("speed in group", at, role.speed)?;
         if role.class as usize >= packed.classes.len() {

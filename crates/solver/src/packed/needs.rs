@@ -15,26 +15,32 @@
 //! less than one job's time, and handing back spreads that time; give such jobs classes of their own where
 //! there are few. Without groups of a class with itself everything is exact.
 
-use super::profile::{self, Cut, Segment};
+use super::profile::{self, ProfileCut, Segment};
 use super::solve::Rows;
-use super::{Live, Needs, Packed, PackedError, Part, Ready, Solution, length, number};
-use crate::packed::Limits;
+use super::{
+    LiveColumns, Needs, PackedError, PackedPart, PackedProblem, PackedSolution, Ready, length, number,
+};
+use crate::packed::PackedWork;
 use crate::reference::Progress;
 
 /// How closely a condition must be kept.
 const CLOSE: f64 = 1e-9;
 
 /// min T with Thr_j ≥ steps_j / T, steps by class and job; among the best the one with the largest Σ Thr.
-pub fn makespan(packed: &Packed, steps: &[Vec<f64>], limits: &Limits) -> Result<Solution, PackedError> {
+pub fn makespan(
+    packed: &PackedProblem,
+    steps: &[Vec<f64>],
+    limits: &PackedWork,
+) -> Result<PackedSolution, PackedError> {
     let ready = Ready::new(packed)?;
     sizes(packed, steps)?;
-    let mut search = Search::new(&ready, limits);
+    let mut search = NeedsSearch::new(&ready, limits);
     let needs = Sorted::new(&ready, steps);
     let found = search.level(&needs)?;
     let solution = found.solution;
     let level = solution.objective;
     let needs = Needs::Each(steps.to_vec());
-    Ok(Solution { objective: 1.0 / level, bound: 1.0 / found.bound, needs, ..solution })
+    Ok(PackedSolution { objective: 1.0 / level, bound: 1.0 / found.bound, needs, ..solution })
 }
 
 /// min ρ with (elapsed_j + steps_j / Thr_j) / isolated_j ≤ ρ.
@@ -45,14 +51,14 @@ pub fn makespan(packed: &Packed, steps: &[Vec<f64>], limits: &Limits) -> Result<
 /// Newton's method on a convex function, so ρ rises to the answer in a few steps and never passes it: it is
 /// at every step a proven bound.
 pub fn finish_time(
-    packed: &Packed,
+    packed: &PackedProblem,
     jobs: &[Vec<Progress>],
-    limits: &Limits,
-) -> Result<Solution, PackedError> {
+    limits: &PackedWork,
+) -> Result<PackedSolution, PackedError> {
     let ready = Ready::new(packed)?;
     sizes(packed, jobs)?;
     check(jobs)?;
-    let mut search = Search::new(&ready, limits);
+    let mut search = NeedsSearch::new(&ready, limits);
     let mut rho = alone(&ready, jobs);
     let (needs, found) = loop {
         let needs = wanted(&ready, jobs, rho);
@@ -65,11 +71,11 @@ pub fn finish_time(
     };
     let objective = reached(&ready, jobs, &needs, &found.solution);
     let needs = Needs::Each(needs);
-    Ok(Solution { objective, bound: rho.min(objective), needs, ..found.solution })
+    Ok(PackedSolution { objective, bound: rho.min(objective), needs, ..found.solution })
 }
 
 /// One list for each class, one entry for each of its jobs.
-fn sizes<T>(packed: &Packed, lists: &[Vec<T>]) -> Result<(), PackedError> {
+fn sizes<T>(packed: &PackedProblem, lists: &[Vec<T>]) -> Result<(), PackedError> {
     length("classes with needs", lists.len(), packed.classes.len())?;
     let pairs = lists.iter().zip(&packed.classes);
     pairs
@@ -126,29 +132,29 @@ impl Sorted {
 
 /// A level that was found, with what proves it.
 struct Found {
-    solution: Solution,
+    solution: PackedSolution,
     bound: f64,
     /// By class and job: Σ weights · needs ≤ bound for whatever can be had.
     weights: Vec<Vec<f64>>,
 }
 
 /// The conditions known so far; they stay useful when the needs change.
-struct Search<'a> {
+struct NeedsSearch<'a> {
     ready: &'a Ready<'a>,
-    limits: Limits,
-    cuts: Vec<(usize, Cut)>,
+    limits: PackedWork,
+    cuts: Vec<(usize, ProfileCut)>,
     programs: usize,
     pivots: usize,
 }
 
-impl<'a> Search<'a> {
-    fn new(ready: &'a Ready<'a>, limits: &Limits) -> Search<'a> {
+impl<'a> NeedsSearch<'a> {
+    fn new(ready: &'a Ready<'a>, limits: &PackedWork) -> NeedsSearch<'a> {
         // To begin with, all work of a class against all it needs.
         let classes = || (0..ready.packed.classes.len()).filter(|class| ready.best[*class] > 0.0);
         let all = classes()
-            .map(|class| (class, Cut { jobs: ready.packed.classes[class].jobs as usize, speed: 0.0 }));
+            .map(|class| (class, ProfileCut { jobs: ready.packed.classes[class].jobs as usize, speed: 0.0 }));
         let cuts: Vec<_> = all.filter(|(_, cut)| cut.jobs > 0).collect();
-        Search { ready, limits: *limits, cuts, programs: 0, pivots: 0 }
+        NeedsSearch { ready, limits: *limits, cuts, programs: 0, pivots: 0 }
     }
 
     /// max λ such that every job gets λ times its need.
@@ -179,7 +185,7 @@ impl<'a> Search<'a> {
         let first = classes.min_by(|left, right| alone(left).total_cmp(&alone(right)));
         let first = first.ok_or(PackedError::Nobody)?;
         let reach = alone(&first);
-        let cut = (first, Cut { jobs: 1, speed: self.ready.best[first] });
+        let cut = (first, ProfileCut { jobs: 1, speed: self.ready.best[first] });
         if !self.cuts.contains(&cut) {
             self.cuts.push(cut);
         }
@@ -190,12 +196,12 @@ impl<'a> Search<'a> {
         let ready = self.ready;
         let base = (ready.packed.capacity.len() + ready.packed.classes.len()) as u32;
         let cuts = &self.cuts;
-        let scale = |(class, cut): &(usize, Cut)| 1.0 / (ready.best[*class] * cut.jobs as f64);
+        let scale = |(class, cut): &(usize, ProfileCut)| 1.0 / (ready.best[*class] * cut.jobs as f64);
         let right = cuts.iter().map(|cut| cut.1.speed / ready.best[cut.0]).collect();
         let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); ready.packed.classes.len()];
         cuts.iter().enumerate().for_each(|(at, (class, _))| of_class[*class].push(at));
-        let entries = |live: &Live| {
-            let of_part = |part: &Part| {
+        let entries = |live: &LiveColumns| {
+            let of_part = |part: &PackedPart| {
                 let (class, speed, time) = (part.class, part.speed, part.jobs * live.most);
                 let above = of_class[class].iter().filter(move |at| cuts[**at].1.speed < speed);
                 above.map(move |at| {
@@ -205,7 +211,7 @@ impl<'a> Search<'a> {
             live.parts.iter().flat_map(of_part).collect()
         };
         let mut rows = Rows::with(ready, right, entries)?;
-        let demand = |(at, cut): (usize, &(usize, Cut))| {
+        let demand = |(at, cut): (usize, &(usize, ProfileCut))| {
             (base + at as u32, unit * needs.sums[cut.0][cut.1.jobs - 1] * scale(cut))
         };
         let level = rows.simplex.column(cuts.iter().enumerate().map(demand).collect())?;
@@ -216,7 +222,7 @@ impl<'a> Search<'a> {
         rows.most_speed(&self.limits)?;
         self.pivots += rows.simplex.pivots();
         let weights = self.weights(needs, &dual[base as usize..]);
-        Ok(Found { solution: Solution { prices, ..rows.solution() }, bound, weights })
+        Ok(Found { solution: PackedSolution { prices, ..rows.solution() }, bound, weights })
     }
 
     /// β from the conditions' multipliers, so that Σ β·need is one at the needs solved for.
@@ -238,12 +244,12 @@ impl<'a> Search<'a> {
     }
 
     /// The time of each class by speed.
-    fn segments(&self, class: usize, solution: &Solution) -> Vec<Segment> {
+    fn segments(&self, class: usize, solution: &PackedSolution) -> Vec<Segment> {
         segments(self.ready, class, solution)
     }
 
     /// The level that each class's time gives its jobs, and the least of them.
-    fn measure(&self, needs: &Sorted, solution: &mut Solution) -> f64 {
+    fn measure(&self, needs: &Sorted, solution: &mut PackedSolution) -> f64 {
         let mut least = f64::INFINITY;
         for (class, sums) in needs.sums.iter().enumerate() {
             let work = profile::work(&self.segments(class, solution), sums.len());
@@ -272,7 +278,7 @@ impl<'a> Search<'a> {
 }
 
 /// The time that a class has been given, by speed, fastest first; options are groups.
-pub(super) fn segments(ready: &Ready, class: usize, solution: &Solution) -> Vec<Segment> {
+pub(super) fn segments(ready: &Ready, class: usize, solution: &PackedSolution) -> Vec<Segment> {
     let mut segments = Vec::new();
     for live in ready.live.iter().filter(|live| solution.time[live.group] > 0.0) {
         for part in live.parts.iter().filter(|part| part.class == class) {
@@ -331,7 +337,7 @@ fn raise(jobs: &[Vec<Progress>], found: &Found, rho: f64) -> f64 {
 }
 
 /// The worst ratio under the times found.
-fn reached(ready: &Ready, jobs: &[Vec<Progress>], needs: &[Vec<f64>], solution: &Solution) -> f64 {
+fn reached(ready: &Ready, jobs: &[Vec<Progress>], needs: &[Vec<f64>], solution: &PackedSolution) -> f64 {
     let sorted = Sorted::new(ready, needs);
     let mut rho = 0.0f64;
     for (class, order) in sorted.order.iter().enumerate() {

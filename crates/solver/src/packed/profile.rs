@@ -47,7 +47,7 @@ pub(super) fn work(segments: &[Segment], jobs: usize) -> Vec<(f64, f64)> {
 
 /// A condition that was not kept: the first `jobs` demands exceed the work in as much time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cut {
+pub(super) struct ProfileCut {
     pub(super) jobs: usize,
     pub(super) speed: f64,
 }
@@ -56,16 +56,16 @@ pub(super) struct Cut {
 pub(super) fn missed(
     segments: &[Segment],
     demands: impl ExactSizeIterator<Item = f64>,
-) -> Option<(Cut, f64)> {
+) -> Option<(ProfileCut, f64)> {
     let work = work(segments, demands.len());
     let mut sum = 0.0;
-    let mut worst: Option<(Cut, f64)> = None;
+    let mut worst: Option<(ProfileCut, f64)> = None;
     for (jobs, demand) in demands.enumerate() {
         sum += demand;
         let (done, speed) = work[jobs + 1];
         let by = (sum - done) / sum.max(f64::MIN_POSITIVE);
         if by > worst.map_or(0.0, |(_, by)| by) {
-            worst = Some((Cut { jobs: jobs + 1, speed }, by));
+            worst = Some((ProfileCut { jobs: jobs + 1, speed }, by));
         }
     }
     worst

@@ -4,8 +4,8 @@
 //! its jobs could do at best, the level in units of what the neediest class could reach alone. All entries
 //! are then at most about one, whatever the weights and the number of jobs.
 
-use super::{Needs, Packed, PackedError, Ready, Solution, length, number};
-use crate::packed::Limits;
+use super::{Needs, PackedError, PackedProblem, PackedSolution, Ready, length, number};
+use crate::packed::PackedWork;
 use crate::simplex::Simplex;
 
 /// A class whose part of the price is below this is free to rise. Light classes beside heavy ones have true
@@ -13,17 +13,21 @@ use crate::simplex::Simplex;
 const FREE: f64 = 1e-12;
 
 /// max λ with Thr_c ≥ λ · weight_c · jobs_c; among the best answers the one with the largest Σ Thr.
-pub fn max_min(packed: &Packed, limits: &Limits) -> Result<Solution, PackedError> {
+pub fn max_min(packed: &PackedProblem, limits: &PackedWork) -> Result<PackedSolution, PackedError> {
     rise(packed, limits, false)
 }
 
 /// Lexicographic max-min: the smallest level as high as it goes, then the next, to the end. A class whose
 /// row has a price cannot rise in any best answer, so it is fixed; every round fixes at least one.
-pub fn water_filling(packed: &Packed, limits: &Limits) -> Result<Solution, PackedError> {
+pub fn water_filling(packed: &PackedProblem, limits: &PackedWork) -> Result<PackedSolution, PackedError> {
     rise(packed, limits, true)
 }
 
-fn rise(packed: &Packed, limits: &Limits, to_the_end: bool) -> Result<Solution, PackedError> {
+fn rise(
+    packed: &PackedProblem,
+    limits: &PackedWork,
+    to_the_end: bool,
+) -> Result<PackedSolution, PackedError> {
     let ready = Ready::new(packed)?;
     let mut rising: Vec<usize> = (0..packed.classes.len()).filter(|class| counts(&ready, *class)).collect();
     if rising.is_empty() {
@@ -52,7 +56,7 @@ fn rise(packed: &Packed, limits: &Limits, to_the_end: bool) -> Result<Solution, 
     let mut solution = rows.solution();
     solution.objective = all.iter().map(|class| solution.levels[*class]).fold(f64::INFINITY, f64::min);
     // Measured and proven to the same rounding: a proof is never below what was reached.
-    Ok(Solution { bound: bound.max(solution.objective), prices, ..solution })
+    Ok(PackedSolution { bound: bound.max(solution.objective), prices, ..solution })
 }
 
 /// Whether a class takes part in the fairness.
@@ -70,11 +74,11 @@ fn reach(ready: &Ready, classes: &[usize]) -> f64 {
 /// max Σ values_g · T_g with Thr_c ≥ floor_c · jobs_c. Where the floors cannot all be kept, those that are
 /// dearest are given up one by one and named in `unmet`; the rest is kept.
 pub fn weighted_sum(
-    packed: &Packed,
+    packed: &PackedProblem,
     values: &[f64],
     floors: &[f64],
-    limits: &Limits,
-) -> Result<Solution, PackedError> {
+    limits: &PackedWork,
+) -> Result<PackedSolution, PackedError> {
     length("values", values.len(), packed.groups.len())?;
     length("floors", floors.len(), packed.classes.len())?;
     for (at, floor) in floors.iter().enumerate() {
@@ -108,8 +112,8 @@ fn with_floors(
     values: &[f64],
     floors: &[f64],
     kept: &[usize],
-    limits: &Limits,
-) -> Result<Result<Solution, usize>, PackedError> {
+    limits: &PackedWork,
+) -> Result<Result<PackedSolution, usize>, PackedError> {
     let mut rows = Rows::new(ready)?;
     let share = |class: &usize| (rows.level(*class), floors[*class] / ready.best[*class]);
     let mut entries: Vec<(u32, f64)> = kept.iter().map(share).collect();
@@ -123,7 +127,7 @@ fn with_floors(
         let dearest = kept.iter().copied().max_by(|left, right| price(left).total_cmp(&price(right)));
         return Ok(Err(dearest.unwrap_or_default()));
     }
-    let worth = |live: &super::Live| values[live.group] * live.most;
+    let worth = |live: &super::LiveColumns| values[live.group] * live.most;
     let unit = ready.live.iter().map(|live| worth(live).abs()).fold(0.0, f64::max);
     let costs: Vec<f64> =
         ready.live.iter().map(|live| if unit > 0.0 { worth(live) / unit } else { 0.0 }).collect();
@@ -133,10 +137,10 @@ fn with_floors(
     let prices = rows.prices(&dual, unit);
     let solution = rows.solution();
     let objective = values.iter().zip(&solution.time).map(|(value, time)| value * time).sum::<f64>();
-    Ok(Ok(Solution { objective, bound: (unit * bound).max(objective), prices, ..solution }))
+    Ok(Ok(PackedSolution { objective, bound: (unit * bound).max(objective), prices, ..solution }))
 }
 
-type Goal<'a> = &'a dyn Fn(usize) -> f64;
+type PackedGoal<'a> = &'a dyn Fn(usize) -> f64;
 
 /// The simplex with its rows by name: kinds, then time of classes, then level of classes, then one that
 /// limits a column to one. The live groups are its first columns.
@@ -170,7 +174,7 @@ impl<'a> Rows<'a> {
     pub(super) fn with(
         ready: &'a Ready<'a>,
         more: Vec<f64>,
-        entries: impl Fn(&super::Live) -> Vec<(u32, f64)>,
+        entries: impl Fn(&super::LiveColumns) -> Vec<(u32, f64)>,
     ) -> Result<Rows<'a>, PackedError> {
         let mut right = vec![1.0; ready.packed.capacity.len() + ready.packed.classes.len()];
         right.extend(more);
@@ -184,7 +188,7 @@ impl<'a> Rows<'a> {
     }
 
     /// A group's entries in the rows of kinds and of time.
-    fn common(&self, live: &super::Live) -> Vec<(u32, f64)> {
+    fn common(&self, live: &super::LiveColumns) -> Vec<(u32, f64)> {
         let kinds = self.ready.packed.capacity.len();
         let group = &self.ready.packed.groups[live.group];
         let used = group.uses.iter().filter(|used| used.devices > 0.0);
@@ -216,8 +220,8 @@ impl<'a> Rows<'a> {
     }
 
     /// The tie-break: the largest sum of speeds.
-    pub(super) fn most_speed(&mut self, limits: &Limits) -> Result<(), PackedError> {
-        let speed = |live: &super::Live| {
+    pub(super) fn most_speed(&mut self, limits: &PackedWork) -> Result<(), PackedError> {
+        let speed = |live: &super::LiveColumns| {
             live.most * live.parts.iter().map(|part| part.jobs * part.speed).sum::<f64>()
         };
         let speeds: Vec<f64> = self.ready.live.iter().map(speed).collect();
@@ -229,7 +233,7 @@ impl<'a> Rows<'a> {
 
     /// A bound on the second of two goals where the first has its largest value, one: with m large enough
     /// m·first + second bars everything, and the second is at most what that sum is, less m.
-    fn bound_in_order(&self, first: (Goal, &[f64]), second: (Goal, &[f64])) -> (f64, Vec<f64>) {
+    fn bound_in_order(&self, first: (PackedGoal, &[f64]), second: (PackedGoal, &[f64])) -> (f64, Vec<f64>) {
         let one: Vec<f64> = first.1.iter().map(|dual| dual.max(0.0)).collect();
         let two = second.1;
         let of_column = |at| match self.simplex.gain(at, first.0, &one) {
@@ -246,7 +250,7 @@ impl<'a> Rows<'a> {
 
     /// The times at the present vertex, shrunk where rounding made them a touch too long, and what each
     /// class gets from them. The objective and its bound are the caller's.
-    pub(super) fn solution(&self) -> Solution {
+    pub(super) fn solution(&self) -> PackedSolution {
         let packed = self.ready.packed;
         let mut time = vec![0.0; packed.groups.len()];
         for (live, part) in self.ready.live.iter().zip(self.simplex.x()) {
@@ -260,11 +264,11 @@ impl<'a> Rows<'a> {
                 speeds[part.class] += part.jobs * part.speed * time[live.group];
             }
         }
-        let level = |(class, speed): (&super::Class, &f64)| match class.jobs > 0 && class.weight > 0.0 {
+        let level = |(class, speed): (&super::JobClass, &f64)| match class.jobs > 0 && class.weight > 0.0 {
             true => speed / (f64::from(class.jobs) * class.weight),
             false => 0.0,
         };
-        Solution {
+        PackedSolution {
             levels: packed.classes.iter().zip(&speeds).map(level).collect(),
             time,
             objective: 0.0,

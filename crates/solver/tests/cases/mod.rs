@@ -5,7 +5,7 @@ use std::fmt;
 use proptest::prelude::*;
 use proptest::sample::select;
 use yard_solver::market::Market;
-use yard_solver::reference::{Choice, Instance, Progress};
+use yard_solver::reference::{Instance, Progress, ReferenceChoice};
 
 /// What is special about a market.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ const FAMILIES: [Family; 10] = [
 #[derive(Clone, Debug)]
 struct Row {
     count: u32,
-    options: Vec<Choice>,
+    options: Vec<ReferenceChoice>,
 }
 
 /// A market, and columns for what may be asked of it.
@@ -149,7 +149,7 @@ fn row(kinds: usize) -> impl Strategy<Value = Row> {
 }
 
 /// On one kind, or now and then on two.
-fn option(kinds: usize) -> impl Strategy<Value = Choice> {
+fn option(kinds: usize) -> impl Strategy<Value = ReferenceChoice> {
     let uses = (0..kinds as u32, 1..=8_u32, prop::option::weighted(0.25, (0..kinds as u32, 1..=8_u32)));
     (0.05..4.0_f64, uses).prop_map(|(speed, (kind, devices, other))| {
         let mut uses = vec![(kind, f64::from(devices))];

@@ -9,9 +9,9 @@ use yard_core::goodput::{Limits, Line, Model, fit};
 use yard_core::training::{Batch, Noise, Timing};
 use yard_sim::random::Random;
 
-use super::Figures;
-use crate::clock::Stopwatch;
-use crate::output::Format;
+use super::BenchFigures;
+use crate::clock::CommandStopwatch;
+use crate::output::OutputFormat;
 
 /// What to fit.
 #[derive(clap::Args)]
@@ -27,11 +27,11 @@ pub(crate) struct FitArgs {
     seed: u64,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 impl FitArgs {
-    pub(crate) fn output(&self) -> Format {
+    pub(crate) fn output(&self) -> OutputFormat {
         self.output
     }
 }
@@ -49,7 +49,7 @@ const NOISE: Noise = Noise { sqr: 0.01, var: 0.3 };
 /// Each time is the least of so many.
 const RUNS: usize = 200;
 
-pub(crate) fn measure(args: &FitArgs) -> anyhow::Result<Figures> {
+pub(crate) fn measure(args: &FitArgs) -> anyhow::Result<BenchFigures> {
     if args.points == 0 {
         bail!("there is nothing to fit: --points must be above 0");
     }
@@ -63,7 +63,7 @@ pub(crate) fn measure(args: &FitArgs) -> anyhow::Result<Figures> {
     let limits = Limits { batch: 128, batch_max: 4096, local: (32, 1024), accumulates: true };
     let choice = quickest(|| limits.best(&model, &NOISE, 2, 16));
     let one = quickest(|| limits.goodput(&model, &NOISE, 2, 16, Batch { local: 64, extra: 0 }));
-    let mut figures = Figures::default();
+    let mut figures = BenchFigures::default();
     figures.put("points", json!(args.points));
     figures.put("misfit", json!(misfit));
     figures.put("pass_us", json!(pass));
@@ -93,7 +93,7 @@ fn points(count: usize, seed: u64) -> Vec<Timing> {
 /// Microseconds of the quickest of many runs; a single run is too short for a clock that others share.
 fn quickest<T>(work: impl Fn() -> T) -> f64 {
     let once = || {
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         black_box(work());
         watch.seconds() * 1e6
     };

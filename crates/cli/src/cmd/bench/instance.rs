@@ -19,7 +19,7 @@ const CHANGE_ONE_IN: usize = 100;
 /// A market and the weights of its jobs. The speeds are in the market alone: of a million jobs one copy is
 /// enough.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Instance {
+pub(crate) struct BenchInstance {
     pub(crate) market: Market,
     /// Each job's weight: its mean speed, so that levels compare across jobs.
     pub(crate) weights: Vec<f64>,
@@ -32,9 +32,9 @@ pub(crate) struct Newcomer {
     pub(crate) options: Vec<(f64, u16, f64)>,
 }
 
-impl Instance {
+impl BenchInstance {
     /// The market of this seed.
-    pub(crate) fn new(jobs: usize, kinds: usize, seed: u64) -> Result<Instance, MarketError> {
+    pub(crate) fn new(jobs: usize, kinds: usize, seed: u64) -> Result<BenchInstance, MarketError> {
         let mut random = Random::new(seed);
         let raw: Vec<f64> = (0..kinds).map(|_| 1.0 + (UNEVEN - 1.0) * random.unit()).collect();
         let sizes: Vec<f64> = (0..jobs).map(|_| size(random.unit())).collect();
@@ -49,7 +49,7 @@ impl Instance {
                 market.option(*speed, &[(kind as u16, size)])?;
             }
         }
-        Ok(Instance { market, weights })
+        Ok(BenchInstance { market, weights })
     }
 
     /// Who replaces one job in a hundred, of the same size.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_market_is_as_the_contract_says() {
-        let Instance { market, weights } = Instance::new(20_000, 4, 7).unwrap();
+        let BenchInstance { market, weights } = BenchInstance::new(20_000, 4, 7).unwrap();
         let sizes: Vec<f64> = (0..20_000).map(|row| market.uses(4 * row).next().unwrap().1).collect();
         let demand: f64 = sizes.iter().sum();
         let capacity: f64 = market.capacity().iter().sum();
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_seed_gives_one_market_and_one_in_a_hundred_is_replaced() {
-        let instance = Instance::new(1000, 3, 1).unwrap();
-        assert_eq!(instance, Instance::new(1000, 3, 1).unwrap());
-        assert_ne!(instance, Instance::new(1000, 3, 2).unwrap());
+        let instance = BenchInstance::new(1000, 3, 1).unwrap();
+        assert_eq!(instance, BenchInstance::new(1000, 3, 1).unwrap());
+        assert_ne!(instance, BenchInstance::new(1000, 3, 2).unwrap());
         let newcomers = instance.newcomers(1);
         assert_eq!(
             newcomers.iter().map(|one| one.row).collect::<Vec<_>>(),
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_general_program_is_the_same_market() {
-        let instance = Instance::new(50, 3, 1).unwrap();
+        let instance = BenchInstance::new(50, 3, 1).unwrap();
         let program = instance.program();
         assert_eq!((program.jobs(), program.speed.len(), program.uses.len()), (50, 150, 150));
         assert_eq!(program.uses[4][0], (1, instance.market.uses(4).next().unwrap().1));

@@ -8,9 +8,9 @@ use serde_json::json;
 use yard_planner::fit::{MeasuredStep, fit, fit_with_flash, mean_error};
 use yard_planner::{Accelerator, ParallelPlan, Recompute, Transformer};
 
-use crate::cmd::shapes::kinds::Kinds;
-use crate::cmd::validate::sheet::{Record, Sheet};
-use crate::output::{self, Format};
+use crate::cmd::shapes::kinds::ShapeKinds;
+use crate::cmd::validate::sheet::{Sheet, SheetRecord};
+use crate::output::{self, OutputFormat};
 
 /// What to fit.
 #[derive(clap::Args)]
@@ -32,17 +32,17 @@ pub(crate) struct KindArgs {
     flash: bool,
     /// How to print; table: a kind in TOML, for --kind-file
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub(super) fn run(args: &KindArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let before = Kinds::read(args.kind_file.as_deref())?.find(&args.kind)?;
+    let before = ShapeKinds::read(args.kind_file.as_deref())?.find(&args.kind)?;
     let steps = read(&args.steps)?;
     let after = if args.flash { fit_with_flash(&before, &steps) } else { fit(&before, &steps) };
     let errors = [mean_error(&before, &steps), mean_error(&after, &steps)];
     match args.output {
-        Format::Table => table(&after, steps.len(), errors, out),
-        Format::Json => output::json(
+        OutputFormat::Table => table(&after, steps.len(), errors, out),
+        OutputFormat::Json => output::json(
             &json!({
                 "kind": after.name,
                 "steps": steps.len(),
@@ -76,7 +76,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<MeasuredStep>> {
     }
 }
 
-fn step(row: &Record<'_>) -> anyhow::Result<MeasuredStep> {
+fn step(row: &SheetRecord<'_>) -> anyhow::Result<MeasuredStep> {
     let micro_batch = row.count("micro_batch")?;
     let gpt = Transformer::gpt(row.count("hidden")?, row.count("layers")?, row.count("heads")?, 1);
     let model = Transformer {

@@ -17,11 +17,11 @@ use anyhow::bail;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use yard_solver::conic::Accuracy;
-use yard_solver::market::{Limits, Standing};
+use yard_solver::market::{MarketWork, Standing};
 
-use self::instance::Instance;
-use crate::clock::{self, Stopwatch};
-use crate::output::{self, Format};
+use self::instance::BenchInstance;
+use crate::clock::{self, CommandStopwatch};
+use crate::output::{self, OutputFormat};
 
 /// Passes over all jobs at most.
 const PASSES: u32 = 400;
@@ -54,7 +54,7 @@ enum Bench {
     /// Fit the efficiency constants of a kind to measured step times
     Kind(kind::KindArgs),
     /// Ask a server what would become of jobs, while many wait and run
-    WhatIf(live::what_if::WhatIfArgs),
+    WhatIf(live::what_if::BenchWhatIfArgs),
     /// Run a server with many agents: submissions, rounds, trivial jobs, memory
     Live(live::LiveArgs),
     /// Flood a server and an agent as a user could, and watch their memory and other users' submissions
@@ -87,20 +87,20 @@ pub(crate) struct MarketArgs {
     gap: f64,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 /// Names and values, in the order in which they are shown.
 #[derive(Default)]
-struct Figures(Vec<(&'static str, Value)>);
+struct BenchFigures(Vec<(&'static str, Value)>);
 
-impl Serialize for Figures {
+impl Serialize for BenchFigures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 
-impl Figures {
+impl BenchFigures {
     fn put(&mut self, key: &'static str, value: Value) {
         self.0.push((key, value));
     }
@@ -120,22 +120,22 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Bench::Live(args) => (live::measure(args)?, args.output),
     };
     match output {
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&figures)?)?,
-        Format::Table => table(&figures, out)?,
+        OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&figures)?)?,
+        OutputFormat::Table => table(&figures, out)?,
     }
     Ok(())
 }
 
-fn market(args: &MarketArgs) -> anyhow::Result<Figures> {
+fn market(args: &MarketArgs) -> anyhow::Result<BenchFigures> {
     if args.jobs == 0 || args.kinds == 0 {
         bail!("a market has at least one job and one kind: --jobs and --kinds must be above 0");
     }
     if !(args.gap > 0.0 && args.gap < 1.0) {
         bail!("--gap {}: it must lie between 0 and 1", args.gap);
     }
-    let (made, instance) = timed(|| Ok(Instance::new(args.jobs, args.kinds, args.seed)?))?;
-    let limits = Limits { passes: PASSES, gap: args.gap };
-    let mut figures = Figures::default();
+    let (made, instance) = timed(|| Ok(BenchInstance::new(args.jobs, args.kinds, args.seed)?))?;
+    let limits = MarketWork { passes: PASSES, gap: args.gap };
+    let mut figures = BenchFigures::default();
     figures.put("jobs", json!(args.jobs));
     figures.put("kinds", json!(args.kinds));
     figures.put("seed", json!(args.seed));
@@ -151,7 +151,7 @@ fn market(args: &MarketArgs) -> anyhow::Result<Figures> {
 }
 
 /// Solves the market knowing nothing. Its memory is read here, because the rest takes more.
-fn cold(instance: &Instance, limits: &Limits, figures: &mut Figures) -> anyhow::Result<()> {
+fn cold(instance: &BenchInstance, limits: &MarketWork, figures: &mut BenchFigures) -> anyhow::Result<()> {
     let (took, solved) = timed(|| Ok(instance.market.max_min(&instance.weights, None, limits)?))?;
     figures.put("objective", json!(solved.objective));
     figures.put("upper_bound", json!(solved.bound));
@@ -165,7 +165,7 @@ fn cold(instance: &Instance, limits: &Limits, figures: &mut Figures) -> anyhow::
 
 /// Solves the market by a general solver, as closely as that can; writing the program down is not part of the
 /// time, making its matrices is.
-fn lp(instance: &Instance, figures: &mut Figures) -> anyhow::Result<()> {
+fn lp(instance: &BenchInstance, figures: &mut BenchFigures) -> anyhow::Result<()> {
     let program = instance.program();
     let (took, best) = timed(|| Ok(program.max_min(&instance.weights, &Accuracy::default())?))?;
     figures.put("lp_objective", json!(best.objective));
@@ -175,7 +175,12 @@ fn lp(instance: &Instance, figures: &mut Figures) -> anyhow::Result<()> {
 }
 
 /// Keeps the market solved through a change; drawing the newcomers is not part of the time.
-fn warm(instance: Instance, seed: u64, limits: Limits, figures: &mut Figures) -> anyhow::Result<()> {
+fn warm(
+    instance: BenchInstance,
+    seed: u64,
+    limits: MarketWork,
+    figures: &mut BenchFigures,
+) -> anyhow::Result<()> {
     let newcomers = instance.newcomers(seed);
     let (first, mut standing) = timed(|| Ok(Standing::new(instance.market, instance.weights, limits)?))?;
     let (took, again) = timed(|| {
@@ -203,13 +208,13 @@ struct Took {
 }
 
 fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(Took, T)> {
-    let (watch, before) = (Stopwatch::start(), clock::cpu_seconds());
+    let (watch, before) = (CommandStopwatch::start(), clock::cpu_seconds());
     let done = work()?;
     let cpu_s = before.and_then(|before| Some(clock::cpu_seconds()? - before));
     Ok((Took { wall_s: watch.seconds(), cpu_s }, done))
 }
 
-fn table(figures: &Figures, out: &mut dyn Write) -> anyhow::Result<()> {
+fn table(figures: &BenchFigures, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut table = output::table(&["figure", "value"], 1);
     for (key, value) in &figures.0 {
         table.add_row([(*key).to_owned(), value.to_string()]);

@@ -13,9 +13,9 @@ use yard_core::policy::Policy;
 use yard_core::{Engine, Settings, Span, Time};
 use yard_sim::random::Random;
 
-use super::Figures;
+use super::BenchFigures;
 use crate::clock;
-use crate::output::Format;
+use crate::output::OutputFormat;
 
 /// Devices of a node.
 const NODE_DEVICES: u32 = 8;
@@ -47,15 +47,15 @@ pub(crate) struct PromisesArgs {
     seed: u64,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
-pub(super) fn measure(args: &PromisesArgs) -> anyhow::Result<Figures> {
+pub(super) fn measure(args: &PromisesArgs) -> anyhow::Result<BenchFigures> {
     if args.nodes == 0 {
         bail!("a cluster has at least one node: --nodes must be above 0");
     }
-    let (with, without) = (Bench::run(args, true)?, Bench::run(args, false)?);
-    let mut figures = Figures::default();
+    let (with, without) = (PromiseBench::run(args, true)?, PromiseBench::run(args, false)?);
+    let mut figures = BenchFigures::default();
     figures.put("jobs", json!(args.jobs));
     figures.put("nodes", json!(args.nodes));
     figures.put("promised", json!(with.promised));
@@ -68,16 +68,16 @@ pub(super) fn measure(args: &PromisesArgs) -> anyhow::Result<Figures> {
 }
 
 /// What was measured, in milliseconds of CPU.
-struct Bench {
+struct PromiseBench {
     promised: usize,
     submission_ms: f64,
     refusal_ms: f64,
     round_ms: f64,
 }
 
-impl Bench {
-    fn run(args: &PromisesArgs, promises: bool) -> anyhow::Result<Bench> {
-        let mut cluster = Cluster::new(args, promises)?;
+impl PromiseBench {
+    fn run(args: &PromisesArgs, promises: bool) -> anyhow::Result<PromiseBench> {
+        let mut cluster = BenchCluster::new(args, promises)?;
         for _ in 0..args.jobs {
             cluster.submit(Some(LOOSE))?;
         }
@@ -89,7 +89,7 @@ impl Bench {
             cluster.round()
         })?;
         let refusal_ms = cpu_ms(REFUSED, || cluster.submit(Some(TIGHT)))?;
-        Ok(Bench { promised: cluster.promised, submission_ms, refusal_ms, round_ms })
+        Ok(PromiseBench { promised: cluster.promised, submission_ms, refusal_ms, round_ms })
     }
 }
 
@@ -103,7 +103,7 @@ fn cpu_ms(times: u32, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::R
     Ok((now()? - before) * 1e3 / f64::from(times))
 }
 
-struct Cluster {
+struct BenchCluster {
     engine: Engine,
     policy: Box<dyn Policy>,
     random: Random,
@@ -111,8 +111,8 @@ struct Cluster {
     promised: usize,
 }
 
-impl Cluster {
-    fn new(args: &PromisesArgs, promises: bool) -> anyhow::Result<Cluster> {
+impl BenchCluster {
+    fn new(args: &PromisesArgs, promises: bool) -> anyhow::Result<BenchCluster> {
         let mut kinds = Kinds::default();
         kinds.intern("gpu");
         let settings = Settings { round: ROUND, fill: true, promises, ..Settings::default() };
@@ -120,7 +120,7 @@ impl Cluster {
         let (_, policy) = yard_policies::make("fifo", Arc::from([]))?;
         let engine = Engine::new(settings, kinds, placer);
         let mut cluster =
-            Cluster { engine, policy, random: Random::new(args.seed), now: Time::ZERO, promised: 0 };
+            BenchCluster { engine, policy, random: Random::new(args.seed), now: Time::ZERO, promised: 0 };
         for at in 0..args.nodes {
             let name = format!("node{at}");
             let spec = NodeSpec::of(name, KindId(0), NODE_DEVICES);

@@ -4,12 +4,12 @@ use std::hint::black_box;
 
 use anyhow::Context;
 use serde_json::json;
-use yard_planner::search::{Layers, Limits};
+use yard_planner::search::{Layers, SplitSearchLimits};
 use yard_planner::{Accelerator, ParallelPlan, Transformer, catalogue, evaluate};
 
-use super::Figures;
-use crate::clock::Stopwatch;
-use crate::output::Format;
+use super::BenchFigures;
+use crate::clock::CommandStopwatch;
+use crate::output::OutputFormat;
 
 /// Devices of a kind at most.
 const DEVICES: u32 = 1024;
@@ -33,14 +33,14 @@ const SPLITS: u32 = 100_000;
 pub(crate) struct ShapesBenchArgs {
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
-pub(super) fn measure() -> anyhow::Result<Figures> {
+pub(super) fn measure() -> anyhow::Result<BenchFigures> {
     let kinds: Option<Vec<Accelerator>> = KINDS.into_iter().map(catalogue::known).collect();
     let kinds = kinds.context("the kinds are known")?;
     let (small, large) = (Transformer::gpt(4096, 32, 32, 1024), Transformer::gpt(12_288, 96, 96, 1536));
-    let mut figures = Figures::default();
+    let mut figures = BenchFigures::default();
     figures.put("kinds", json!(KINDS.len()));
     figures.put("devices", json!(DEVICES));
     let split = split_s(&small, &kinds[0]);
@@ -62,7 +62,7 @@ pub(super) fn measure() -> anyhow::Result<Figures> {
 
 /// One evaluation, on average.
 fn split_s(model: &Transformer, kind: &Accelerator) -> f64 {
-    let watch = Stopwatch::start();
+    let watch = CommandStopwatch::start();
     for _ in 0..SPLITS {
         black_box(evaluate(black_box(model), kind, &ParallelPlan::WHOLE));
     }
@@ -73,10 +73,12 @@ fn split_s(model: &Transformer, kind: &Accelerator) -> f64 {
 fn space(model: &Transformer, kinds: &[Accelerator]) -> (f64, usize) {
     let (mut best, mut found) = (f64::INFINITY, 0);
     for _ in 0..RUNS {
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         let on = |kind| {
             let layers = Layers::new(model, kind);
-            (1..=DEVICES).filter(|devices| layers.search(*devices, &Limits::default()).best.is_some()).count()
+            (1..=DEVICES)
+                .filter(|devices| layers.search(*devices, &SplitSearchLimits::default()).best.is_some())
+                .count()
         };
         found = kinds.iter().map(on).sum();
         best = best.min(watch.seconds());

@@ -5,13 +5,13 @@
 use anyhow::bail;
 use serde_json::json;
 use yard_sim::random::Random;
-use yard_solver::choice::{Choice, Limits, Selection};
-use yard_solver::lp::{Goal, Lp, Sense};
+use yard_solver::choice::{BuyerChoice, ChoiceWork, Selection};
+use yard_solver::lp::{Lp, LpGoal, Sense};
 use yard_solver::milp;
 
-use super::{Figures, timed};
+use super::{BenchFigures, timed};
 use crate::clock;
-use crate::output::Format;
+use crate::output::OutputFormat;
 
 /// Devices of each kind in the artifact's cluster of 64, and how many a node has.
 const KINDS: [(u32, u32); 3] = [(24, 4), (24, 8), (16, 8)];
@@ -63,29 +63,29 @@ pub(crate) struct SiaArgs {
     against: Option<String>,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
 /// A configuration: kind and devices.
-type Config = (u16, u32);
+type SiaBench = (u16, u32);
 
 /// The values of a job's configurations.
-type Row = Vec<(f64, Config)>;
+type SiaRow = Vec<(f64, SiaBench)>;
 
-struct Job {
+struct SiaJob {
     application: usize,
     age: f64,
     restarts: f64,
     /// What it has.
-    now: Option<Config>,
+    now: Option<SiaBench>,
     /// The most devices it ever had.
     most: u32,
 }
 
 struct Rounds {
     capacity: Vec<u32>,
-    configs: Vec<Config>,
-    jobs: Vec<Job>,
+    configs: Vec<SiaBench>,
+    jobs: Vec<SiaJob>,
     random: Random,
 }
 
@@ -101,8 +101,8 @@ impl Rounds {
     }
 
     /// What each configuration is worth to each job: λ less its cost.
-    fn rows(&self) -> Vec<Row> {
-        let row = |job: &Job| {
+    fn rows(&self) -> Vec<SiaRow> {
+        let row = |job: &SiaJob| {
             let fits = self.configs.iter().filter(|(_, devices)| *devices <= (2 * job.most).max(1));
             fits.map(|config| {
                 (LAMBDA - libm::pow(job.kept(*config) * job.goodput(*config), POWER).min(COST_MAX), *config)
@@ -113,7 +113,7 @@ impl Rounds {
     }
 
     /// A round goes by: jobs have what they were given, some end, and others come.
-    fn pass(&mut self, rows: &[Row], chosen: &[Option<u32>]) {
+    fn pass(&mut self, rows: &[SiaRow], chosen: &[Option<u32>]) {
         for ((job, row), option) in self.jobs.iter_mut().zip(rows).zip(chosen) {
             let next = option.map(|option| row[option as usize].1);
             job.restarts += f64::from(u8::from(next.is_some() && job.now.is_some() && next != job.now));
@@ -127,16 +127,16 @@ impl Rounds {
 }
 
 /// A job of some application; one of the first is somewhere in its life.
-fn job(random: &mut Random, begun: bool) -> Job {
+fn job(random: &mut Random, begun: bool) -> SiaJob {
     // Most jobs are small, as in the artifact's traces.
     let application = *random.pick(&[0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
     let most = if begun { 1 << random.below(7) } else { 0 };
     let age = if begun { random.exponential(3600.0) } else { 0.0 };
-    Job { application, age, restarts: if begun { random.below(4) as f64 } else { 0.0 }, now: None, most }
+    SiaJob { application, age, restarts: if begun { random.below(4) as f64 } else { 0.0 }, now: None, most }
 }
 
-impl Job {
-    fn goodput(&self, (kind, devices): Config) -> f64 {
+impl SiaJob {
+    fn goodput(&self, (kind, devices): SiaBench) -> f64 {
         let (kinds, end, _) = APPLICATIONS[self.application];
         let devices = f64::from(devices);
         // Two jobs of one application are in different epochs, and their gradients differ.
@@ -145,7 +145,7 @@ impl Job {
         kinds[kind as usize] * devices * libm::pow(1.0 + devices / end, -0.9) / alone
     }
 
-    fn kept(&self, config: Config) -> f64 {
+    fn kept(&self, config: SiaBench) -> f64 {
         let (_, _, cost) = APPLICATIONS[self.application];
         match self.now {
             Some(now) if now != config && self.age >= cost => {
@@ -157,7 +157,7 @@ impl Job {
 }
 
 /// Powers of two on one node, and whole nodes.
-fn configs(capacity: &[u32]) -> Vec<Config> {
+fn configs(capacity: &[u32]) -> Vec<SiaBench> {
     let mut all = Vec::new();
     for (at, (_, node)) in KINDS.iter().enumerate() {
         let on_one = (0..).map(|power| 1u32 << power).take_while(|devices| devices <= node);
@@ -167,8 +167,8 @@ fn configs(capacity: &[u32]) -> Vec<Config> {
     all
 }
 
-fn solve(capacity: &[u32], rows: &[Row], limits: &Limits) -> anyhow::Result<Selection> {
-    let mut choice = Choice::new(capacity.to_vec());
+fn solve(capacity: &[u32], rows: &[SiaRow], limits: &ChoiceWork) -> anyhow::Result<Selection> {
+    let mut choice = BuyerChoice::new(capacity.to_vec());
     for row in rows {
         choice.row();
         for (value, config) in row {
@@ -179,8 +179,8 @@ fn solve(capacity: &[u32], rows: &[Row], limits: &Limits) -> anyhow::Result<Sele
 }
 
 /// The optimum by a general solver.
-fn by_milp(capacity: &[u32], rows: &[Row]) -> anyhow::Result<f64> {
-    let mut lp = Lp::new(Goal::Maximise);
+fn by_milp(capacity: &[u32], rows: &[SiaRow]) -> anyhow::Result<f64> {
+    let mut lp = Lp::new(LpGoal::Maximise);
     let mut used: Vec<Vec<(usize, f64)>> = vec![Vec::new(); capacity.len()];
     let mut whole = Vec::new();
     for row in rows {
@@ -195,10 +195,10 @@ fn by_milp(capacity: &[u32], rows: &[Row]) -> anyhow::Result<f64> {
     for (used, there) in used.into_iter().zip(capacity) {
         lp.row(used, Sense::Le, f64::from(*there));
     }
-    Ok(milp::solve(&lp, &whole, &milp::Search::default())?.objective)
+    Ok(milp::solve(&lp, &whole, &milp::BranchSearch::default())?.objective)
 }
 
-pub(super) fn measure(args: &SiaArgs) -> anyhow::Result<Figures> {
+pub(super) fn measure(args: &SiaArgs) -> anyhow::Result<BenchFigures> {
     if args.jobs == 0 || args.gpus < 64 || args.rounds == 0 {
         bail!(
             "a round has at least one job and 64 devices: --jobs and --rounds must be above 0, --gpus at least 64"
@@ -207,7 +207,7 @@ pub(super) fn measure(args: &SiaArgs) -> anyhow::Result<Figures> {
     if !(args.gap > 0.0 && args.gap < 1.0) {
         bail!("--gap {}: it must lie between 0 and 1", args.gap);
     }
-    let limits = Limits { gap: args.gap, ..Limits::default() };
+    let limits = ChoiceWork { gap: args.gap, ..ChoiceWork::default() };
     let mut rounds = Rounds::new(args);
     let (mut seconds, mut gap, mut ran) = (Vec::new(), 0.0, 0);
     let (mut behind, mut theirs) = (0.0_f64, 0.0);
@@ -226,7 +226,7 @@ pub(super) fn measure(args: &SiaArgs) -> anyhow::Result<Figures> {
     }
     seconds.sort_by(f64::total_cmp);
     let at = |part: f64| seconds[((seconds.len() - 1) as f64 * part).round() as usize];
-    let mut figures = Figures::default();
+    let mut figures = BenchFigures::default();
     figures.put("jobs", json!(args.jobs));
     figures.put("gpus", json!(rounds.capacity.iter().sum::<u32>()));
     figures.put("configurations", json!(rounds.configs.len()));

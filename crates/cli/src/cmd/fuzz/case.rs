@@ -9,7 +9,7 @@ use yard_core::Span;
 use yard_core::policy::Policy;
 use yard_policies::{ALL, PLACERS};
 use yard_sim::chaos::{Chaos, SENSE_FROM};
-use yard_sim::fuzz::{Part, Scenario, Sense, Tally, shrink};
+use yard_sim::fuzz::{FuzzTally, IdleSense, Part, Scenario, shrink};
 
 /// The policy without sense.
 const CHAOS: &str = "chaos";
@@ -19,7 +19,7 @@ const CHAOS: &str = "chaos";
 pub(super) const BROKEN: &str = "broken";
 
 /// What a seed is tried with.
-pub(super) struct Case<'a> {
+pub(super) struct FuzzCase<'a> {
     seed: u64,
     policy: &'a str,
     placer: &'static str,
@@ -31,20 +31,20 @@ pub(super) struct Case<'a> {
 
 /// How a seed failed.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct FuzzFailure {
     pub(super) seed: u64,
     with: String,
     /// The statement that did not hold.
     says: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FuzzFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {} ({}): {}", self.seed, self.with, self.says)
     }
 }
 
-impl Failure {
+impl FuzzFailure {
     /// Two failures of one kind differ in numbers only.
     pub(super) fn kind(&self) -> String {
         kind(&self.says)
@@ -60,24 +60,31 @@ fn service() -> Arc<[f64]> {
     Arc::from([10.0, 100.0, 1000.0, 5000.0])
 }
 
-impl Case<'_> {
-    pub(super) fn new<'a>(seed: u64, calm: bool, policy: Option<&'a str>, keep: &'a [Part]) -> Case<'a> {
+impl FuzzCase<'_> {
+    pub(super) fn new<'a>(seed: u64, calm: bool, policy: Option<&'a str>, keep: &'a [Part]) -> FuzzCase<'a> {
         let (own, placer) = names(seed);
         let calmly = if calm { " --calm" } else { "" };
         let named = policy.map(|name| format!(" --policy {name}")).unwrap_or_default();
-        Case { seed, policy: policy.unwrap_or(own), placer, options: calmly.to_owned() + &named, calm, keep }
+        FuzzCase {
+            seed,
+            policy: policy.unwrap_or(own),
+            placer,
+            options: calmly.to_owned() + &named,
+            calm,
+            keep,
+        }
     }
 
     /// Runs it to the end.
-    pub(super) fn check(&self) -> Result<Tally, Failure> {
+    pub(super) fn check(&self) -> Result<FuzzTally, FuzzFailure> {
         let whole = self.scenario();
         let scenario = if self.keep.is_empty() { whole } else { whole.only(self.keep) };
         let with = format!("{}, {}", self.policy, self.placer);
-        self.held(&scenario).map_err(|says| Failure { seed: self.seed, with, says })
+        self.held(&scenario).map_err(|says| FuzzFailure { seed: self.seed, with, says })
     }
 
     /// The failure and its scenario, as short as it can be made while there is time, and how to repeat it.
-    pub(super) fn explained(&self, failure: &Failure, in_time: &dyn Fn() -> bool) -> String {
+    pub(super) fn explained(&self, failure: &FuzzFailure, in_time: &dyn Fn() -> bool) -> String {
         let whole = self.scenario();
         let all = if self.keep.is_empty() { whole.parts() } else { self.keep.to_vec() };
         let mut tries = 0;
@@ -109,9 +116,9 @@ impl Case<'_> {
     }
 
     /// What did not hold in this scenario, if anything.
-    fn held(&self, scenario: &Scenario) -> Result<Tally, String> {
+    fn held(&self, scenario: &Scenario) -> Result<FuzzTally, String> {
         if scenario.is_empty() {
-            return Ok(Tally::default());
+            return Ok(FuzzTally::default());
         }
         let place = || yard_policies::placer(self.placer).expect("the name is from the table");
         let sense = sense_of(self.policy);
@@ -120,12 +127,12 @@ impl Case<'_> {
 }
 
 /// What is expected of a policy.
-fn sense_of(policy: &str) -> Sense {
+fn sense_of(policy: &str) -> IdleSense {
     match policy {
-        CHAOS => Sense { from: SENSE_FROM, ..Sense::default() },
+        CHAOS => IdleSense { from: SENSE_FROM, ..IdleSense::default() },
         // Who gave devices back early has paid with that, and is not asked before the lease is over.
-        "themis" => Sense { patience: Span::from_whole_secs(1_200), ..Sense::default() },
-        _ => Sense::default(),
+        "themis" => IdleSense { patience: Span::from_whole_secs(1_200), ..IdleSense::default() },
+        _ => IdleSense::default(),
     }
 }
 
@@ -155,7 +162,7 @@ thread_local! {
 }
 
 /// Runs something; a panic is an error that says where it was.
-fn caught(body: impl FnOnce() -> Result<Tally, String>) -> Result<Tally, String> {
+fn caught(body: impl FnOnce() -> Result<FuzzTally, String>) -> Result<FuzzTally, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(listen);
     SAID.set(Some(String::new()));

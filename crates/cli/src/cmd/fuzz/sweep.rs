@@ -4,11 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use yard_sim::fuzz::Tally;
+use yard_sim::fuzz::FuzzTally;
 
 use super::FuzzArgs;
-use super::case::Failure;
-use crate::clock::Stopwatch;
+use super::case::FuzzFailure;
+use crate::clock::CommandStopwatch;
 use crate::output;
 
 /// How often the pace is said where nobody watches, and shown where somebody does.
@@ -17,19 +17,19 @@ const SHOW_EVERY: Duration = Duration::from_millis(100);
 
 /// What became of a range of seeds.
 #[derive(Default)]
-pub(super) struct Sweep {
+pub(super) struct SeedSweep {
     tried: u64,
     threads: usize,
     seconds: f64,
-    sum: Tally,
+    sum: FuzzTally,
     /// By seed.
-    pub(super) failures: Vec<Failure>,
+    pub(super) failures: Vec<FuzzFailure>,
 }
 
-impl Sweep {
+impl SeedSweep {
     /// What was tried.
     pub(super) fn sums(&self, first: u64) -> String {
-        let Tally { steps, done, other, preemptions, .. } = self.sum;
+        let FuzzTally { steps, done, other, preemptions, .. } = self.sum;
         format!(
             "{} seeds from {first}: {steps} engine steps, {done} jobs done, {other} ended otherwise, {preemptions} preemptions",
             self.tried
@@ -38,14 +38,14 @@ impl Sweep {
 
     /// How fast that was.
     pub(super) fn pace(&self) -> String {
-        let Sweep { tried, threads, seconds, .. } = self;
+        let SeedSweep { tried, threads, seconds, .. } = self;
         format!(
             "{tried} seeds in {seconds:.1} s, {threads} at a time: {:.0} a second",
             *tried as f64 / seconds
         )
     }
 
-    fn add(&mut self, outcome: Result<Tally, Failure>) {
+    fn add(&mut self, outcome: Result<FuzzTally, FuzzFailure>) {
         self.tried += 1;
         match outcome {
             Ok(tally) => {
@@ -63,9 +63,9 @@ impl Sweep {
 }
 
 /// Tries all seeds; what fails stops nobody.
-pub(super) fn sweep(args: &FuzzArgs) -> Sweep {
-    let watch = Stopwatch::start();
-    let (next, swept) = (AtomicU64::new(0), Mutex::new(Sweep::default()));
+pub(super) fn sweep(args: &FuzzArgs) -> SeedSweep {
+    let watch = CommandStopwatch::start();
+    let (next, swept) = (AtomicU64::new(0), Mutex::new(SeedSweep::default()));
     let in_time = || args.seconds.is_none_or(|most| watch.seconds() < most);
     let work = || {
         while in_time() {
@@ -89,7 +89,7 @@ pub(super) fn sweep(args: &FuzzArgs) -> Sweep {
     });
     let mut swept = swept.into_inner().expect("nobody panics with it");
     swept.failures.sort_by_key(|failure| failure.seed);
-    Sweep { threads, seconds: watch.seconds(), ..swept }
+    SeedSweep { threads, seconds: watch.seconds(), ..swept }
 }
 
 fn cores() -> usize {
@@ -97,7 +97,7 @@ fn cores() -> usize {
 }
 
 /// Shows a bar where somebody watches, and says now and then how far it is where nobody does.
-fn watch_over(args: &FuzzArgs, watch: &Stopwatch, tried: impl Fn() -> u64, over: impl Fn() -> bool) {
+fn watch_over(args: &FuzzArgs, watch: &CommandStopwatch, tried: impl Fn() -> u64, over: impl Fn() -> bool) {
     let bar = output::is_watched().then(|| bar(args.count));
     let mut said = 0.0;
     while !over() {

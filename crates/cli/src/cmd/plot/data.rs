@@ -14,12 +14,12 @@ pub(super) struct Chart {
     pub(super) y: String,
     /// Whether the horizontal axis has times in seconds, on a logarithmic scale.
     pub(super) times: bool,
-    pub(super) curves: Vec<Curve>,
+    pub(super) curves: Vec<PlotCurve>,
 }
 
 /// One line of it.
 #[derive(Debug, Default)]
-pub(super) struct Curve {
+pub(super) struct PlotCurve {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
     /// The interval around each point, where there is one.
@@ -72,9 +72,9 @@ fn named(figure: &str) -> &str {
 }
 
 /// Rows of a CSV by policy, in the order in which policies come: two of its columns, where both are there.
-type Rows = Vec<(String, Vec<(f64, f64)>)>;
+type PlotRows = Vec<(String, Vec<(f64, f64)>)>;
 
-fn columns(text: &str, x: &str, y: &str) -> anyhow::Result<Rows> {
+fn columns(text: &str, x: &str, y: &str) -> anyhow::Result<PlotRows> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let find = |name: &str| {
@@ -82,7 +82,7 @@ fn columns(text: &str, x: &str, y: &str) -> anyhow::Result<Rows> {
         header.iter().position(|column| *column == name).with_context(known)
     };
     let (x, y) = (find(x)?, find(y)?);
-    let mut rows: Rows = Vec::new();
+    let mut rows: PlotRows = Vec::new();
     for (at, line) in lines.enumerate() {
         let cells = cells(line);
         if cells.len() != header.len() {
@@ -124,7 +124,7 @@ fn distribution(text: &str, figure: &str) -> anyhow::Result<Chart> {
         let part = |at: usize| (at + 1) as f64 / values.len() as f64;
         let first = values.first().map(|value| (*value, 0.0));
         let points = first.into_iter().chain(values.iter().enumerate().map(|(at, value)| (*value, part(at))));
-        Curve { name, points: points.collect(), stairs: true, ..Curve::default() }
+        PlotCurve { name, points: points.collect(), stairs: true, ..PlotCurve::default() }
     };
     let curves = columns(text, "submit_s", figure)?.into_iter().map(curve).collect();
     Ok(Chart { x: named(figure).into(), y: "fraction of jobs".into(), times, curves, title: None })
@@ -134,7 +134,7 @@ fn distribution(text: &str, figure: &str) -> anyhow::Result<Chart> {
 fn series(text: &str, figure: &str) -> anyhow::Result<Chart> {
     let curve = |(name, rows): (String, Vec<(f64, f64)>)| {
         let points = rows.into_iter().map(|(time, value)| (time / 3600.0, value)).collect();
-        Curve { name, points, stairs: true, ..Curve::default() }
+        PlotCurve { name, points, stairs: true, ..PlotCurve::default() }
     };
     let curves = columns(text, "t_s", figure)?.into_iter().map(curve).collect();
     Ok(Chart { x: "time (h)".into(), y: named(figure).into(), curves, ..Chart::default() })
@@ -157,7 +157,7 @@ fn sweep(json: &Value, figure: &str) -> anyhow::Result<Chart> {
     }
     let most = means.iter().filter_map(|mean| mean["figures"][figure]["mean"].as_f64()).fold(0.0, f64::max);
     let (unit, label) = unit(figure, most);
-    let mut curves: BTreeMap<usize, Curve> = BTreeMap::new();
+    let mut curves: BTreeMap<usize, PlotCurve> = BTreeMap::new();
     for mean in means {
         let policy = mean["policy"].as_str().unwrap_or_default();
         let at = curves.values().position(|curve| curve.name == policy).unwrap_or(curves.len());
@@ -165,7 +165,8 @@ fn sweep(json: &Value, figure: &str) -> anyhow::Result<Chart> {
         let x =
             number(text).with_context(|| format!("{key}={text} is no number: it has no place on an axis"))?;
         let of = |part: &str| mean["figures"][figure][part].as_f64().map(|value| value / unit);
-        let curve = curves.entry(at).or_insert_with(|| Curve { name: policy.into(), ..Curve::default() });
+        let curve =
+            curves.entry(at).or_insert_with(|| PlotCurve { name: policy.into(), ..PlotCurve::default() });
         curve.points.extend(of("mean").map(|mean| (x, mean)));
         curve.intervals.extend(of("low").zip(of("high")).map(|(low, high)| (x, low, high)));
     }

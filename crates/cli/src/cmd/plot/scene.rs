@@ -1,7 +1,7 @@
 //! A chart as marks on a page: lines, and words at places. Writers know nothing of charts.
 
 use super::axis::Axis;
-use super::data::{Chart, Curve};
+use super::data::{Chart, PlotCurve};
 
 /// The page, in points.
 pub(super) const WIDTH: f64 = 420.0;
@@ -163,7 +163,7 @@ impl Frame {
         marks
     }
 
-    fn curve(&self, curve: &Curve, at: usize) -> Vec<Mark> {
+    fn curve(&self, curve: &PlotCurve, at: usize) -> Vec<Mark> {
         let (colour, dashes) = look(at);
         let points = if curve.stairs { stairs(&curve.points) } else { curve.points.clone() };
         let points = thinned(points.into_iter().map(|point| self.at(point)).collect());
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn all_marks_lie_on_the_page() {
-        let curve = |name: &str| Curve {
+        let curve = |name: &str| PlotCurve {
             name: name.into(),
             points: vec![(1.0, 5.0), (2.0, 9.0), (4000.0, 12.0)],
             intervals: vec![(2.0, 8.0, 13.0)],

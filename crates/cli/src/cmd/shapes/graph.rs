@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use yard_solver::downsets::{GraphPart, GraphSplit, OperatorGraph, OperatorNode, SplitError, SplitLimits};
 
-use super::Output;
+use super::ShapesOutput;
 use super::toml_file::text;
 use crate::output;
 
@@ -187,13 +187,13 @@ impl NodeEntry {
     }
 }
 
-pub(super) fn run(path: &Path, shown: Output, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn run(path: &Path, shown: ShapesOutput, out: &mut dyn Write) -> anyhow::Result<()> {
     let named = NamedGraph::read(path)?;
     let split = named.split().with_context(|| path.display().to_string())?;
     match shown {
-        Output::Table => table(&named, &split, out),
-        Output::Json => output::json(&as_json(&named, &split), out),
-        Output::Csv => bail!("-o csv: a split of a graph is no table of speeds; use table or json"),
+        ShapesOutput::Table => table(&named, &split, out),
+        ShapesOutput::Json => output::json(&as_json(&named, &split), out),
+        ShapesOutput::Csv => bail!("-o csv: a split of a graph is no table of speeds; use table or json"),
     }
 }
 

@@ -83,17 +83,17 @@ impl KindEntry {
 }
 
 /// The kinds that can be named.
-pub(crate) struct Kinds {
+pub(crate) struct ShapeKinds {
     own: Vec<Accelerator>,
 }
 
-impl Kinds {
+impl ShapeKinds {
     /// The known ones, and those of a file, which come first.
-    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Kinds> {
-        let Some(path) = file else { return Ok(Kinds { own: Vec::new() }) };
+    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<ShapeKinds> {
+        let Some(path) = file else { return Ok(ShapeKinds { own: Vec::new() }) };
         let entries: KindFile = toml_file::read(path)?;
         let own: Result<Vec<_>, Flaw> = entries.kind.into_iter().map(KindEntry::accelerator).collect();
-        Ok(Kinds { own: own.map_err(toml_file::of(path))? })
+        Ok(ShapeKinds { own: own.map_err(toml_file::of(path))? })
     }
 
     /// The kind of this name.

@@ -11,11 +11,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use yard_planner::search::Limits;
+use yard_planner::search::SplitSearchLimits;
 use yard_planner::{Transformer, list};
 
-use self::chain::Wanted;
-use self::kinds::Kinds;
+use self::chain::WantedChain;
+use self::kinds::ShapeKinds;
 
 const HELP: &str = "Examples:
   yard shapes examples/models/gpt-6.7b.toml --kinds a100-80,h200
@@ -61,12 +61,12 @@ pub(crate) struct ShapesArgs {
     offload: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: ShapesOutput,
 }
 
 /// How to print shapes.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum Output {
+enum ShapesOutput {
     /// A table for people.
     #[default]
     Table,
@@ -88,13 +88,17 @@ pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> 
         (None, Some(model)) => model,
         (None, None) => bail!("give a MODEL.toml, or a graph of operators with --graph"),
     };
-    let known = Kinds::read(args.kind_file.as_deref())?;
+    let known = ShapeKinds::read(args.kind_file.as_deref())?;
     if chain::is_chain(path)? {
         if args.cluster.is_some() {
             bail!("--cluster: of a model with [[layer]] tables only --kinds are planned");
         }
         let (most, shown) = (args.max.unwrap_or(CHAIN_MOST), args.output);
-        return chain::run(&Wanted { path, batch: args.batch, kinds: &args.kinds, most, shown }, &known, out);
+        return chain::run(
+            &WantedChain { path, batch: args.batch, kinds: &args.kinds, most, shown },
+            &known,
+            out,
+        );
     }
     let named = model::read(path, args.batch)?;
     let kinds = match &args.cluster {
@@ -103,14 +107,14 @@ pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     };
     let shapes = list(&named.model, &kinds, &args.limits(&named.model)?);
     match args.output {
-        Output::Table => show::table(&named, &kinds, &shapes, out),
-        Output::Csv => show::csv(&named, &shapes, out),
-        Output::Json => show::json(&shapes, out),
+        ShapesOutput::Table => show::table(&named, &kinds, &shapes, out),
+        ShapesOutput::Csv => show::csv(&named, &shapes, out),
+        ShapesOutput::Json => show::json(&shapes, out),
     }
 }
 
 impl ShapesArgs {
-    fn limits(&self, model: &Transformer) -> anyhow::Result<Limits> {
+    fn limits(&self, model: &Transformer) -> anyhow::Result<SplitSearchLimits> {
         let parts = [
             ("--tensor", self.tensor, "heads", model.heads),
             ("--pipeline", self.pipeline, "layers", model.layers),
@@ -122,11 +126,11 @@ impl ShapesArgs {
                 bail!("{flag} {parts}: {whole} {what} do not divide so; give one of {}", allowed.join(", "));
             }
         }
-        Ok(Limits {
+        Ok(SplitSearchLimits {
             tensor: self.tensor,
             pipeline: self.pipeline,
             offload: self.offload,
-            ..Limits::default()
+            ..SplitSearchLimits::default()
         })
     }
 }

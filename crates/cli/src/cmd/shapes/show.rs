@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Value, json};
-use yard_planner::list::{ModelShape, Refusal, ShapeList};
+use yard_planner::list::{KindRefusal, ModelShape, ShapeList};
 use yard_planner::{Accelerator, Offload, ParallelPlan, Recompute, Sharding};
 
 use super::model::NamedModel;
@@ -108,12 +108,13 @@ fn plan(plan: &ParallelPlan) -> String {
 }
 
 /// Why a kind does not run it on some counts.
-fn refusals(kind: &Accelerator, refused: &[&Refusal]) -> String {
-    let (short, odd): (Vec<&Refusal>, Vec<_>) = refused.iter().partition(|refusal| refusal.least.is_some());
+fn refusals(kind: &Accelerator, refused: &[&KindRefusal]) -> String {
+    let (short, odd): (Vec<&KindRefusal>, Vec<_>) =
+        refused.iter().partition(|refusal| refusal.least.is_some());
     let mut text = String::new();
     if !short.is_empty() {
         let needs =
-            |refusal: &&Refusal| format!("{} on {}", gib(refusal.least.unwrap_or(0.0)), refusal.devices);
+            |refusal: &&KindRefusal| format!("{} on {}", gib(refusal.least.unwrap_or(0.0)), refusal.devices);
         let _ = writeln!(
             text,
             "{}: not enough memory: a device needs {}; it has {}.",
@@ -186,6 +187,6 @@ fn shape_json(shape: &ModelShape) -> Value {
     })
 }
 
-fn refusal_json(refusal: &Refusal) -> Value {
+fn refusal_json(refusal: &KindRefusal) -> Value {
     json!({ "kind": refusal.kind, "gpus": refusal.devices, "least_gib": refusal.least.map(|bytes| bytes / GIB) })
 }

@@ -17,7 +17,7 @@ use yard_live::wire::Handed;
 use super::what_if;
 use crate::client::{Client, JobRef, ServerArgs};
 use crate::clock;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// The job never runs: it was rejected or cancelled.
 const EXIT_WITHDRAWN: u8 = 3;
@@ -197,7 +197,7 @@ pub(crate) struct SubmitArgs {
     key: Option<String>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
     /// The program and its arguments; after a script, its arguments
@@ -217,7 +217,7 @@ pub(crate) fn run(args: &SubmitArgs, out: &mut dyn Write) -> anyhow::Result<Exit
         out.flush()?;
         jobs = jobs.iter().map(|job| wait::until_over(&client, job)).collect::<Result<_, _>>()?;
     }
-    if args.output == Format::Json {
+    if args.output == OutputFormat::Json {
         print_json(&jobs, out)?;
     }
     let codes = jobs.iter().map(|job| if args.wait { wait::exit_code(job) } else { taken(job) });
@@ -255,7 +255,7 @@ fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Re
     let JobView { id, name, .. } = job;
     if args.parsable {
         writeln!(out, "{id}")?;
-    } else if args.output == Format::Table {
+    } else if args.output == OutputFormat::Table {
         writeln!(out, "job {id}  {}", output::plain(name))?;
     }
     if job.state == "rejected" && !args.wait {
@@ -311,7 +311,7 @@ impl SubmitArgs {
     }
 
     /// How to print, and whom to ask.
-    pub(super) fn asked_of(&self) -> (Format, &ServerArgs) {
+    pub(super) fn asked_of(&self) -> (OutputFormat, &ServerArgs) {
         (self.output, &self.server)
     }
 }
@@ -321,8 +321,8 @@ fn print_dry(args: &SubmitArgs, requests: &[JobRequest], out: &mut dyn Write) ->
     for (number, request) in requests.iter().enumerate() {
         let said = without_nothing(serde_json::to_value(request)?);
         match args.output {
-            Format::Json => output::json(&said, out)?,
-            Format::Table => {
+            OutputFormat::Json => output::json(&said, out)?,
+            OutputFormat::Table => {
                 let between = if number > 0 { "---\n" } else { "" };
                 write!(out, "{between}{}", serde_saphyr::to_string(&said)?)?;
                 foretell(args, request, out)?;

@@ -21,7 +21,7 @@ pub(super) struct Look {
 }
 
 /// Looks as they come, or why there is none.
-pub(super) type News = Receiver<Result<Look, String>>;
+pub(super) type FeedNews = Receiver<Result<Look, String>>;
 
 /// Looks once.
 pub(super) fn look(client: &Client) -> Answer<Look> {
@@ -32,7 +32,7 @@ pub(super) fn look(client: &Client) -> Answer<Look> {
 }
 
 /// Looks for as long as somebody wants the news.
-pub(super) fn start(client: Client) -> News {
+pub(super) fn start(client: Client) -> FeedNews {
     let (send, news) = channel();
     std::thread::spawn(move || {
         loop {

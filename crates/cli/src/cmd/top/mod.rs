@@ -52,7 +52,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
 fn show(
     terminal: &mut DefaultTerminal,
     mut screen: Screen,
-    news: &feed::News,
+    news: &feed::FeedNews,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     while !stop.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Check, simulate};
 use crate::results;
-use crate::runner::{Plan, Run};
+use crate::runner::{PolicyRun, RunnerPlan};
 
 /// By packing, and by the integer program.
 const POLICIES: [&str; 2] = ["chronus", "chronus:exact=true"];
@@ -35,7 +35,7 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
 }
 
 /// Mean seconds from submission to end of jobs without a deadline.
-fn best_effort(plan: &Plan, run: &Run) -> f64 {
+fn best_effort(plan: &RunnerPlan, run: &PolicyRun) -> f64 {
     let jobs = plan.trace.jobs.iter().zip(&run.outcome.record.jobs);
     let free = jobs.filter(|(job, _)| job.deadline.is_none());
     let times: Vec<f64> = free.filter_map(|(_, job)| Some((job.end? - job.submit).secs())).collect();

@@ -15,12 +15,12 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use yard_sim::estimates::Calibration;
-use yard_sim::held::Held;
+use yard_sim::held::HeldIntervals;
 use yard_sim::random::Random;
 use yard_sim::trace::{self, Arrivals, GenSpec, Preset};
 
 use super::{Check, plan};
-use crate::runner::Plan;
+use crate::runner::RunnerPlan;
 
 /// Instants in each run.
 const INSTANTS: usize = 40;
@@ -67,7 +67,7 @@ pub(super) fn estimates(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
 }
 
 /// How estimates turned out under one policy, on all of these together.
-fn calibrated(plans: &[Plan], choice: usize, off: Option<f64>) -> anyhow::Result<Calibration> {
+fn calibrated(plans: &[RunnerPlan], choice: usize, off: Option<f64>) -> anyhow::Result<Calibration> {
     let mut all = Calibration::default();
     for plan in plans {
         let told = plan.calibrate(&plan.choices[choice], INSTANTS, off, true)?;
@@ -79,10 +79,11 @@ fn calibrated(plans: &[Plan], choice: usize, off: Option<f64>) -> anyhow::Result
 }
 
 /// The names of figures: how many held, how long they were, and their score.
-type Figures = [&'static str; 3];
-const STARTS: Figures =
+type EstimateFigures = [&'static str; 3];
+const STARTS: EstimateFigures =
     ["starts inside", "starts: median width ÷ time left", "starts: interval score, naive beside"];
-const ENDS: Figures = ["ends inside", "ends: median width ÷ time left", "ends: interval score, naive beside"];
+const ENDS: EstimateFigures =
+    ["ends inside", "ends: median width ÷ time left", "ends: interval score, naive beside"];
 
 /// All figures of a run.
 pub(super) fn judged(suite: &'static str, run: &str, told: &Calibration, limit: f64) -> Vec<Check> {
@@ -102,7 +103,13 @@ pub(super) fn judged(suite: &'static str, run: &str, told: &Calibration, limit: 
 }
 
 /// How many of the intervals held, how long they were, and their score beside the reference's, where there are enough.
-fn of_intervals(suite: &'static str, run: &str, held: &Held, limit: f64, figures: Figures) -> Vec<Check> {
+fn of_intervals(
+    suite: &'static str,
+    run: &str,
+    held: &HeldIntervals,
+    limit: f64,
+    figures: EstimateFigures,
+) -> Vec<Check> {
     if held.count() < FEWEST {
         return Vec::new();
     }
@@ -120,7 +127,7 @@ fn of_intervals(suite: &'static str, run: &str, held: &Held, limit: f64, figures
 
 /// Steady ones that keep their cluster busy; ones with long tails; ones that come in bursts; and Tiresias' 60 jobs, after
 /// which nobody comes, at each other's submission times.
-fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Vec<Plan>)>> {
+fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Vec<RunnerPlan>)>> {
     let policies = POLICIES.join(",");
     let generated = |preset: Preset, rate: f64, cluster: &str, seed: u64| {
         let mut text = Vec::new();
@@ -146,7 +153,7 @@ fn traces(data: &Path) -> anyhow::Result<Vec<(&'static str, Vec<Plan>)>> {
     Ok(traces)
 }
 
-fn bursty(count: u64) -> anyhow::Result<Vec<Plan>> {
+fn bursty(count: u64) -> anyhow::Result<Vec<RunnerPlan>> {
     let bursty = |seed| planned(bursts(20, seed).as_bytes(), "gpu:4x8", &POLICIES.join(","));
     (SEED..SEED + count).map(bursty).collect()
 }
@@ -183,7 +190,7 @@ fn shuffled(text: &str, seed: u64) -> anyhow::Result<String> {
 }
 
 /// What `yard sim` would run on a trace that is not in a file.
-pub(super) fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Result<Plan> {
+pub(super) fn planned(text: &[u8], cluster: &str, policies: &str) -> anyhow::Result<RunnerPlan> {
     let file = std::env::temp_dir().join(format!("yard-estimates-{}-{}.csv", std::process::id(), text.len()));
     std::fs::write(&file, text)?;
     let planned = plan(&file, cluster, policies, &[]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use yard_solver::choice::{Choice, Limits, Selection};
+use yard_solver::choice::{BuyerChoice, ChoiceWork, Selection};
 
 use super::Check;
 
@@ -17,11 +17,11 @@ const FILES: [&str; 3] = ["ilp_64gpu_32jobs.json", "ilp_64gpu_96jobs.json", "ilp
 const COST_MAX: f64 = 3000.0;
 
 /// No distance from the bound is good enough.
-const EXACT: Limits = Limits { passes: 400, gap: 0.0, states: 20_000_000 };
+const EXACT: ChoiceWork = ChoiceWork { passes: 400, gap: 0.0, states: 20_000_000 };
 
 /// An instance with its optimum.
 #[derive(Deserialize)]
-struct Instance {
+struct IlpInstance {
     p: f64,
     lam: f64,
     /// Kind, nodes and devices of each configuration.
@@ -33,7 +33,7 @@ struct Instance {
     objective: f64,
 }
 
-impl Instance {
+impl IlpInstance {
     /// What a configuration costs a job, to two decimals as in the artifact.
     fn cost(&self, job: usize, config: usize) -> f64 {
         let kept = if self.prev[job].is_none_or(|prev| prev == config) { 1.0 } else { self.restart[job] };
@@ -49,7 +49,7 @@ impl Instance {
     }
 
     fn solve(&self) -> anyhow::Result<Selection> {
-        let mut choice = Choice::new(self.gpus.values().copied().collect());
+        let mut choice = BuyerChoice::new(self.gpus.values().copied().collect());
         for job in 0..self.goodput.len() {
             choice.row();
             for config in 0..self.configs.len() {
@@ -79,7 +79,7 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         let path = data.join("sia/golden").join(file);
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let context = || format!("{}: not a list of instances", path.display());
-        let instances: Vec<Instance> = serde_json::from_str(&text).with_context(context)?;
+        let instances: Vec<IlpInstance> = serde_json::from_str(&text).with_context(context)?;
         for instance in instances {
             checks.extend(instance.checks().with_context(context)?);
         }

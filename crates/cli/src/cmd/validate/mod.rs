@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::cmd::sim::SimArgs;
 use crate::output;
 use crate::results;
-use crate::runner::{self, Plan, Run};
+use crate::runner::{self, PolicyRun, RunnerPlan};
 
 /// Where the reference data are and how to print.
 #[derive(clap::Args)]
@@ -44,12 +44,12 @@ pub(crate) struct ValidateArgs {
     file: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
-    output: Shown,
+    output: SuiteShown,
 }
 
 /// How to print.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum Shown {
+enum SuiteShown {
     /// A table for people.
     #[default]
     Table,
@@ -188,16 +188,16 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<Ex
     let shown: Vec<&Check> =
         checks.iter().filter(|check| !check.is_detail || !check.ok || !args.only.is_empty()).collect();
     match args.output {
-        Shown::Table => print_table(&shown, out)?,
-        Shown::Json => {
+        SuiteShown::Table => print_table(&shown, out)?,
+        SuiteShown::Json => {
             output::json(&json!({ "rows": checks.iter().map(Check::json).collect::<Vec<_>>() }), out)?
         }
-        Shown::Markdown => write!(out, "{}", markdown(&shown))?,
+        SuiteShown::Markdown => write!(out, "{}", markdown(&shown))?,
     }
     match args.output {
-        Shown::Table => writeln!(out, "{}", counted(&checks))?,
-        Shown::Json => {}
-        Shown::Markdown => writeln!(out, "\n{}.", counted(&checks))?,
+        SuiteShown::Table => writeln!(out, "{}", counted(&checks))?,
+        SuiteShown::Json => {}
+        SuiteShown::Markdown => writeln!(out, "\n{}.", counted(&checks))?,
     }
     let failed = checks.iter().filter(|check| !check.ok).count();
     if failed > 0 {
@@ -433,7 +433,9 @@ fn gavel_allox(data: &Path, table: &[&str]) -> anyhow::Result<Option<Check>> {
     let trace = data.join("gavel/continuous_single_seed0_lam1928.5714.csv");
     let more = [table, &["--jobs", "100..200"]].concat();
     let simulated = simulate_with(&trace, "v100:12,p100:12,k80:12", "allox", "gavel", &more)?;
-    let mean = |(plan, runs): (Plan, Vec<Run>)| results::summary(&plan, &runs[0]).avg_jct_s.unwrap_or(0.0);
+    let mean = |(plan, runs): (RunnerPlan, Vec<PolicyRun>)| {
+        results::summary(&plan, &runs[0]).avg_jct_s.unwrap_or(0.0)
+    };
     Ok(simulated.map(|done| Check::new("gavel", "allox", "avg JCT s", 77_738.86, mean(done), 0.001)))
 }
 
@@ -443,7 +445,7 @@ fn simulate(
     cluster: &str,
     policies: &str,
     compat: &str,
-) -> anyhow::Result<Option<(Plan, Vec<Run>)>> {
+) -> anyhow::Result<Option<(RunnerPlan, Vec<PolicyRun>)>> {
     simulate_with(trace, cluster, policies, compat, &[])
 }
 
@@ -454,7 +456,7 @@ fn simulate_with(
     policies: &str,
     compat: &str,
     more: &[&str],
-) -> anyhow::Result<Option<(Plan, Vec<Run>)>> {
+) -> anyhow::Result<Option<(RunnerPlan, Vec<PolicyRun>)>> {
     if !trace.is_file() {
         return Ok(None);
     }
@@ -465,16 +467,16 @@ fn simulate_with(
 }
 
 /// What `yard sim` would run.
-fn plan(trace: &Path, cluster: &str, policies: &str, more: &[&str]) -> anyhow::Result<(Plan, SimArgs)> {
+fn plan(trace: &Path, cluster: &str, policies: &str, more: &[&str]) -> anyhow::Result<(RunnerPlan, SimArgs)> {
     #[derive(Parser)]
-    struct Line {
+    struct ValidateLine {
         #[command(flatten)]
         sim: SimArgs,
     }
     let trace = trace.to_string_lossy();
     let line = ["yard", "--trace", &trace, "--cluster", cluster, "--policy", policies];
-    let args = Line::try_parse_from(line.iter().chain(more))?.sim;
-    Ok((Plan::new(&args)?, args))
+    let args = ValidateLine::try_parse_from(line.iter().chain(more))?.sim;
+    Ok((RunnerPlan::new(&args)?, args))
 }
 
 fn print_table(checks: &[&Check], out: &mut dyn Write) -> anyhow::Result<()> {

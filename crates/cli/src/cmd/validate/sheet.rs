@@ -14,7 +14,7 @@ pub(crate) struct Sheet {
 
 /// A row of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Record<'a> {
+pub(crate) struct SheetRecord<'a> {
     sheet: &'a Sheet,
     line: usize,
     cells: &'a [String],
@@ -39,12 +39,12 @@ impl Sheet {
         self.names.iter().any(|known| known == name)
     }
 
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        self.lines.iter().map(|(line, cells)| Record { sheet: self, line: *line, cells })
+    pub(crate) fn records(&self) -> impl Iterator<Item = SheetRecord<'_>> {
+        self.lines.iter().map(|(line, cells)| SheetRecord { sheet: self, line: *line, cells })
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> SheetRecord<'a> {
     pub(crate) fn text(&self, name: &str) -> anyhow::Result<&'a str> {
         let at = self.sheet.names.iter().position(|known| known == name);
         let at = at.with_context(|| format!("{}: there is no column {name}", self.sheet.file))?;

@@ -15,12 +15,12 @@ const REFERENCE: [(&str, f64); 3] = [("makespan s", 24_197.0), ("avg JCT s", 9_9
 const DEVICES: f64 = 32.0;
 
 #[derive(Deserialize)]
-struct Job {
-    regimes: Vec<Regime>,
+struct ShockwaveJob {
+    regimes: Vec<ShockwaveRegime>,
 }
 
 #[derive(Deserialize)]
-struct Regime {
+struct ShockwaveRegime {
     epochs: f64,
     epoch_s: f64,
 }
@@ -32,11 +32,12 @@ pub(super) fn suite(data: &Path) -> anyhow::Result<Option<Vec<Check>>> {
         return Ok(None);
     };
     let text = std::fs::read(&trace).with_context(|| format!("cannot read {}", trace.display()))?;
-    let jobs: Vec<Job> =
+    let jobs: Vec<ShockwaveJob> =
         serde_json::from_slice(&text).with_context(|| format!("{} is not as expected", trace.display()))?;
     // As its results are made: n is all jobs of the trace, however many there are at a time, and gangs count as one.
     let contention = (jobs.len() as f64 / DEVICES).max(1.0);
-    let alone = |job: &Job| job.regimes.iter().map(|regime| regime.epochs * regime.epoch_s).sum::<f64>();
+    let alone =
+        |job: &ShockwaveJob| job.regimes.iter().map(|regime| regime.epochs * regime.epoch_s).sum::<f64>();
     let unfair = jobs.iter().zip(&runs[0].outcome.record.jobs).map(|(job, record)| {
         let shared = record.end.map_or(f64::INFINITY, |end| (end - record.submit).secs());
         shared / (alone(job) * contention)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use yard_core::forecast::record::{Record, What};
-use yard_sim::asked::Asked;
+use yard_sim::asked::AskedWhatIf;
 use yard_sim::estimates::Calibration;
 use yard_sim::naive::Naive;
 use yard_sim::random::Random;
@@ -49,7 +49,7 @@ fn exact(states: u64) -> anyhow::Result<Vec<Check>> {
         let plan = planned(burst(seed, jobs).as_bytes(), "gpu:4x8", &POLICIES.join(","))?;
         for (choice, (starts, off)) in plan.choices.iter().zip(&mut found) {
             let asked = plan.what_if(choice, jobs - 1, jobs, false)?.filter(|asked| asked.living >= LIVING);
-            *starts += asked.as_ref().is_some_and(Asked::exact) as u64;
+            *starts += asked.as_ref().is_some_and(AskedWhatIf::exact) as u64;
             off.push(asked.and_then(|asked| asked.end_off()).unwrap_or(f64::INFINITY));
         }
     }
@@ -67,7 +67,7 @@ fn exact(states: u64) -> anyhow::Result<Vec<Check>> {
 
 /// Of so many states for each policy, how the intervals turned out while others came: of all policies, and of the default.
 fn inside(states: u64) -> anyhow::Result<Vec<Check>> {
-    let mut found: [(Calibration, Learned); POLICIES.len()] = Default::default();
+    let mut found: [(Calibration, LearnedCase); POLICIES.len()] = Default::default();
     for nth in 0..states {
         let jobs = 1_000;
         let plan = planned(stream(SEEDS + nth, jobs).as_bytes(), "gpu:32x8", &POLICIES.join(","))?;
@@ -91,9 +91,9 @@ fn inside(states: u64) -> anyhow::Result<Vec<Check>> {
 }
 
 /// What earlier questions taught: us, and the reference.
-type Learned = (Record, Naive);
+type LearnedCase = (Record, Naive);
 
-fn note(asked: &Asked, told: &mut Calibration, (record, naive): &mut Learned, judged: bool) {
+fn note(asked: &AskedWhatIf, told: &mut Calibration, (record, naive): &mut LearnedCase, judged: bool) {
     for (what, foretold, real) in asked.turned_out(record) {
         let of_it = match what {
             _ if foretold.is_ok_and(|interval| interval.exact) => &mut told.exact,

@@ -17,7 +17,7 @@ use yard_live::request::times;
 use crate::client::Client;
 use crate::clock;
 use crate::cmd::sim;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 
 /// How often the sign that something happens moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -116,7 +116,7 @@ pub(super) fn run(
     args: &HistoryArgs,
     asked: Replay,
     client: &Client,
-    format: Format,
+    format: OutputFormat,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     args.html.iter().try_for_each(|path| output::check_target(path))?;
@@ -128,8 +128,8 @@ pub(super) fn run(
     let rows = std::iter::once(&mut told.baseline).chain(&mut told.alternatives);
     rows.for_each(|row| row.detail = None);
     match format {
-        Format::Json => output::json(&told, out),
-        Format::Table => {
+        OutputFormat::Json => output::json(&told, out),
+        OutputFormat::Table => {
             tables::lines(&told).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             Ok(())
         }

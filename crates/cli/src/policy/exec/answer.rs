@@ -7,19 +7,19 @@ use yard_core::Time;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::ids::JobIdx;
 
-use super::words::{PlanLine, Said, ShareRow};
+use super::words::{ExecSaid, PlanLine, ShareRow};
 
 /// What is wrong with a line; the field first.
 pub(super) type Wrong = String;
 
 /// Reads a line. What is wrong with it is said with the field that has it.
-pub(super) fn read(line: &[u8]) -> Result<Said, Wrong> {
+pub(super) fn read(line: &[u8]) -> Result<ExecSaid, Wrong> {
     // Keeping the path takes as long as reading: it is looked for where it is needed.
     if let Ok(said) = serde_json::from_slice(line) {
         return Ok(said);
     }
     let mut json = serde_json::Deserializer::from_slice(line);
-    let said: Said = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let said: ExecSaid = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, what) = (error.path().to_string(), error.inner());
         if path == "." || path == "?" { what.to_string() } else { format!("field {path}: {what}") }
     })?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn made(line: &str, full: bool) -> Result<Allocation, Wrong> {
-        let Said::Plan(plan) = read(line.as_bytes())? else { panic!("{line} is no plan") };
+        let ExecSaid::Plan(plan) = read(line.as_bytes())? else { panic!("{line} is no plan") };
         allocation(plan, Mode::Fractions, &BTreeMap::from([(7, JobIdx(2)), (8, JobIdx(0))]), full)
     }
 

@@ -16,13 +16,13 @@ use yard_core::view::View;
 
 use self::answer::allocation;
 pub(crate) use self::process::become_program;
-use self::process::{LINE_MAX, Process, Trouble};
+use self::process::{LINE_MAX, PolicyProcess, Trouble};
 use self::program::excerpt;
-pub(crate) use self::program::{PREFIX, Program, Uses};
+pub(crate) use self::program::{PREFIX, PolicyProgram, ProgramUses};
 use self::told::Memory;
-use self::words::{Asked, Said, Told};
+use self::words::{ExecAsked, ExecSaid, ExecTold};
 use super::Halt;
-use crate::clock::Stopwatch;
+use crate::clock::CommandStopwatch;
 
 /// How long a program that failed is left alone, at first and at most; twice as long each time.
 const REST_S: f64 = 1.0;
@@ -30,16 +30,16 @@ const REST_MAX_S: f64 = 60.0;
 
 /// A program that decides, and what it was told.
 pub(super) struct ExecPolicy {
-    program: Arc<Program>,
+    program: Arc<PolicyProgram>,
     halt: Option<Arc<Halt>>,
-    running: Option<Running>,
+    running: Option<RunningProgram>,
     /// Failures since the last answer, and since when it is left alone.
     failures: u32,
-    resting: Option<Stopwatch>,
+    resting: Option<CommandStopwatch>,
 }
 
-struct Running {
-    process: Process,
+struct RunningProgram {
+    process: PolicyProcess,
     memory: Memory,
     seq: u64,
 }
@@ -48,14 +48,14 @@ struct Running {
 type Answer = Result<Allocation, String>;
 
 impl ExecPolicy {
-    pub(super) fn new(program: Arc<Program>, halt: Option<Arc<Halt>>) -> ExecPolicy {
+    pub(super) fn new(program: Arc<PolicyProgram>, halt: Option<Arc<Halt>>) -> ExecPolicy {
         ExecPolicy { program, halt, running: None, failures: 0, resting: None }
     }
 
     fn ask(&mut self, view: &View) -> Result<Answer, Trouble> {
         if self.running.is_none() {
             let process = self.program.start()?;
-            self.running = Some(Running { process, memory: Memory::default(), seq: 0 });
+            self.running = Some(RunningProgram { process, memory: Memory::default(), seq: 0 });
         }
         let running = self.running.as_mut().expect("it was started");
         running.ask(view, &self.program)
@@ -71,7 +71,7 @@ impl ExecPolicy {
     /// What is said of a failure, and to whom: a simulation ends with all of it; users of a server see what was wrong,
     /// and its log has what the program wrote.
     fn fail(&mut self, trouble: Trouble) -> String {
-        (self.running, self.resting) = (None, Some(Stopwatch::start()));
+        (self.running, self.resting) = (None, Some(CommandStopwatch::start()));
         self.failures += 1;
         let name = &self.program.name;
         let last = trouble.stderr.last().map(|line| format!("; its last line on stderr: {line}"));
@@ -79,7 +79,7 @@ impl ExecPolicy {
         if let Some(halt) = &self.halt {
             halt.end(all.clone());
         }
-        if self.program.uses == Uses::Simulation {
+        if self.program.uses == ProgramUses::Simulation {
             return all;
         }
         let stderr = trouble.stderr.join("\n");
@@ -113,18 +113,18 @@ impl Policy for ExecPolicy {
 
     fn cadence(&self) -> Cadence {
         match self.program.declared.cadence {
-            Asked::OnChange => Cadence::OnChange,
-            Asked::EveryRound => Cadence::EveryRound,
+            ExecAsked::OnChange => Cadence::OnChange,
+            ExecAsked::EveryRound => Cadence::EveryRound,
         }
     }
 }
 
-impl Running {
-    fn ask(&mut self, view: &View, program: &Program) -> Result<Answer, Trouble> {
+impl RunningProgram {
+    fn ask(&mut self, view: &View, program: &PolicyProgram) -> Result<Answer, Trouble> {
         self.seq += 1;
         let told = self.memory.line(view, self.seq);
         let (full, jobs) = (told.full, told.jobs.len());
-        let mut line = serde_json::to_vec(&Told::View(told)).expect("a view is plain data");
+        let mut line = serde_json::to_vec(&ExecTold::View(told)).expect("a view is plain data");
         line.push(b'\n');
         if line.len() > LINE_MAX {
             return Err(self.process.trouble(format!("a view with {jobs} jobs is longer than 64 MiB")));
@@ -142,14 +142,16 @@ impl Running {
         })
     }
 
-    fn read(&self, line: &[u8], program: &Program, full: bool) -> Result<Answer, String> {
+    fn read(&self, line: &[u8], program: &PolicyProgram, full: bool) -> Result<Answer, String> {
         match answer::read(line)? {
-            Said::Hello(_) => Err("a second hello; it must answer with a plan or an error".into()),
-            Said::Error(why) => Ok(Err(format!("policy {}: {}", program.name, crate::output::plain(&why)))),
-            Said::Plan(plan) if plan.seq != self.seq => {
+            ExecSaid::Hello(_) => Err("a second hello; it must answer with a plan or an error".into()),
+            ExecSaid::Error(why) => {
+                Ok(Err(format!("policy {}: {}", program.name, crate::output::plain(&why))))
+            }
+            ExecSaid::Plan(plan) if plan.seq != self.seq => {
                 Err(format!("field plan.seq: {} answers another view; this one is {}", plan.seq, self.seq))
             }
-            Said::Plan(plan) => allocation(plan, program.declared.mode(), &self.memory.ids, full).map(Ok),
+            ExecSaid::Plan(plan) => allocation(plan, program.declared.mode(), &self.memory.ids, full).map(Ok),
         }
     }
 }

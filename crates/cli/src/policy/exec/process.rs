@@ -54,7 +54,7 @@ enum Heard {
 }
 
 /// A program that runs.
-pub(super) struct Process {
+pub(super) struct PolicyProcess {
     child: Child,
     lines_to: Option<SyncSender<Vec<u8>>>,
     heard: Receiver<Heard>,
@@ -63,8 +63,8 @@ pub(super) struct Process {
     pub(super) lines: u64,
 }
 
-impl Process {
-    pub(super) fn start(path: &Path, stderr: Stderr) -> io::Result<Process> {
+impl PolicyProcess {
+    pub(super) fn start(path: &Path, stderr: Stderr) -> io::Result<PolicyProcess> {
         // By way of this program: only the child itself can ask to end with its parent.
         let own = std::process::id().to_string();
         let mut command = Command::new(std::env::current_exe()?);
@@ -81,7 +81,7 @@ impl Process {
         thread("in").spawn(move || write(input, &lines))?;
         thread("out").spawn(move || listen(output, &hears))?;
         thread("err").spawn(move || ends.send(collect(errors, &name, stderr)))?;
-        Ok(Process { child, lines_to: Some(lines_to), heard, stderr: tail, lines: 0 })
+        Ok(PolicyProcess { child, lines_to: Some(lines_to), heard, stderr: tail, lines: 0 })
     }
 
     /// Asks, and waits for the answer. After trouble the program is of no use any more.
@@ -136,7 +136,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for PolicyProcess {
     /// One that reads to the end of its input ends by itself, and may write down what it likes before.
     fn drop(&mut self) {
         self.lines_to = None;

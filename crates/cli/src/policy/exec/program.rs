@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::answer;
-use super::process::{Process, Stderr, Trouble};
-use super::words::{Declared, Hello, PROTOCOL, Said, Told};
+use super::process::{PolicyProcess, Stderr, Trouble};
+use super::words::{Declared, ExecHello, ExecSaid, ExecTold, PROTOCOL};
 
 /// How an `exec:` policy begins on the command line.
 pub(crate) const PREFIX: &str = "exec:";
@@ -25,7 +25,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a program is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uses {
+pub(crate) enum ProgramUses {
     /// A simulation, by whoever started it.
     Simulation,
     /// The decisions of a server, which many people depend on.
@@ -34,19 +34,19 @@ pub(crate) enum Uses {
 
 /// A program that decides.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct PolicyProgram {
     /// As the user wrote it.
     pub(super) name: String,
     pub(crate) path: PathBuf,
     params: BTreeMap<String, String>,
     pub(super) limit: Duration,
-    pub(super) uses: Uses,
+    pub(super) uses: ProgramUses,
     pub(crate) declared: Declared,
 }
 
-impl Program {
+impl PolicyProgram {
     /// Reads `PATH[:key=value…]`, and starts the program once for what it declares.
-    pub(crate) fn open(rest: &str, uses: Uses) -> anyhow::Result<Program> {
+    pub(crate) fn open(rest: &str, uses: ProgramUses) -> anyhow::Result<PolicyProgram> {
         let name = format!("{PREFIX}{rest}");
         let wrong = || format!("policy {name}");
         let (path, mut params) = parse(rest).with_context(wrong)?;
@@ -54,12 +54,12 @@ impl Program {
         let path = check_file(&path, uses).with_context(wrong)?;
         let (_, declared) =
             start(&path, &params, limit, Stderr::Keep).map_err(|trouble| told(&name, &trouble))?;
-        Ok(Program { name, path, params, limit, uses, declared })
+        Ok(PolicyProgram { name, path, params, limit, uses, declared })
     }
 
     /// Starts it for questions.
-    pub(super) fn start(&self) -> Result<Process, Trouble> {
-        let stderr = if self.uses == Uses::Simulation { Stderr::Pass } else { Stderr::Keep };
+    pub(super) fn start(&self) -> Result<PolicyProcess, Trouble> {
+        let stderr = if self.uses == ProgramUses::Simulation { Stderr::Pass } else { Stderr::Keep };
         start(&self.path, &self.params, self.limit, stderr).map(|(process, _)| process)
     }
 }
@@ -75,21 +75,23 @@ fn start(
     params: &BTreeMap<String, String>,
     limit: Duration,
     stderr: Stderr,
-) -> Result<(Process, Declared), Trouble> {
-    let mut process = Process::start(path, stderr)
+) -> Result<(PolicyProcess, Declared), Trouble> {
+    let mut process = PolicyProcess::start(path, stderr)
         .map_err(|error| Trouble { what: format!("it cannot be started: {error}"), stderr: Vec::new() })?;
-    let hello = Told::Hello(Hello { protocol: PROTOCOL, yard: env!("CARGO_PKG_VERSION"), params });
+    let hello = ExecTold::Hello(ExecHello { protocol: PROTOCOL, yard: env!("CARGO_PKG_VERSION"), params });
     let mut line = serde_json::to_vec(&hello).expect("plain data");
     line.push(b'\n');
     let answer = process.ask(line, limit.max(HELLO_LIMIT))?;
     match answer::read(&answer) {
-        Ok(Said::Hello(declared)) if declared.protocol == PROTOCOL => Ok((process, declared)),
-        Ok(Said::Hello(declared)) => Err(process.trouble(format!(
+        Ok(ExecSaid::Hello(declared)) if declared.protocol == PROTOCOL => Ok((process, declared)),
+        Ok(ExecSaid::Hello(declared)) => Err(process.trouble(format!(
             "it speaks version {} of the protocol, and this yard version {PROTOCOL}",
             declared.protocol
         ))),
-        Ok(Said::Error(why)) => Err(process.trouble(format!("it refuses: {}", crate::output::plain(&why)))),
-        Ok(Said::Plan(_)) => {
+        Ok(ExecSaid::Error(why)) => {
+            Err(process.trouble(format!("it refuses: {}", crate::output::plain(&why))))
+        }
+        Ok(ExecSaid::Plan(_)) => {
             Err(process.trouble("line 1 of its output: it must begin with its hello".into()))
         }
         Err(wrong) => {
@@ -120,7 +122,7 @@ fn parse(rest: &str) -> anyhow::Result<(PathBuf, BTreeMap<String, String>)> {
     Ok((path.into(), params))
 }
 
-fn limit(given: Option<String>, uses: Uses) -> anyhow::Result<Duration> {
+fn limit(given: Option<String>, uses: ProgramUses) -> anyhow::Result<Duration> {
     let Some(given) = given else { return Ok(LIMIT) };
     let read = given.parse::<crate::cmd::sim::Duration>();
     let time = read.map_err(|wrong| anyhow::anyhow!("timeout={given}: {wrong}"))?;
@@ -128,14 +130,14 @@ fn limit(given: Option<String>, uses: Uses) -> anyhow::Result<Duration> {
     if limit.is_zero() {
         bail!("timeout={given}: must be above 0");
     }
-    if uses == Uses::Server && limit > SERVER_LIMIT_MAX {
+    if uses == ProgramUses::Server && limit > SERVER_LIMIT_MAX {
         bail!("timeout={given}: a server waits for at most 9s; choose less");
     }
     Ok(limit)
 }
 
 /// A file that can be started. As root in a server, one that nobody else can change.
-fn check_file(path: &Path, uses: Uses) -> anyhow::Result<PathBuf> {
+fn check_file(path: &Path, uses: ProgramUses) -> anyhow::Result<PathBuf> {
     let found = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
     let about = found.metadata().with_context(|| format!("cannot read {}", path.display()))?;
     if !about.is_file() {
@@ -145,7 +147,7 @@ fn check_file(path: &Path, uses: Uses) -> anyhow::Result<PathBuf> {
         bail!("{} is not executable: chmod +x {}", path.display(), path.display());
     }
     let others = about.uid() != 0 || about.permissions().mode() & 0o022 != 0;
-    if uses == Uses::Server && nix::unistd::geteuid().is_root() && others {
+    if uses == ProgramUses::Server && nix::unistd::geteuid().is_root() && others {
         bail!(
             "{} would run as root and others can change it: have it belong to root and chmod go-w it",
             path.display()
@@ -171,9 +173,9 @@ mod tests {
     #[test]
     fn a_limit_is_a_time_and_shorter_in_a_server() {
         let of = |text: &str, uses| limit(Some(text.into()), uses).map_err(|error| error.to_string());
-        assert_eq!(of("2m", Uses::Simulation), Ok(Duration::from_secs(120)));
-        assert!(of("2m", Uses::Server).unwrap_err().contains("at most 9s"));
-        assert!(of("0", Uses::Simulation).unwrap_err().contains("above 0"));
-        assert!(of("soon", Uses::Simulation).unwrap_err().contains("timeout=soon"));
+        assert_eq!(of("2m", ProgramUses::Simulation), Ok(Duration::from_secs(120)));
+        assert!(of("2m", ProgramUses::Server).unwrap_err().contains("at most 9s"));
+        assert!(of("0", ProgramUses::Simulation).unwrap_err().contains("above 0"));
+        assert!(of("soon", ProgramUses::Simulation).unwrap_err().contains("timeout=soon"));
     }
 }

@@ -10,7 +10,7 @@ use yard_core::ids::{JobId, JobIdx};
 use yard_core::job::JobSpec;
 use yard_core::view::View;
 
-use super::words::{JobRow, NodeRow, ShapeRow, SpecRow, ViewLine, spread};
+use super::words::{ExecJob, ExecNode, ShapeRow, SpecRow, ViewLine, spread};
 
 /// What one program was told.
 #[derive(Default)]
@@ -40,12 +40,12 @@ impl Memory {
         }
     }
 
-    fn all<'a>(&mut self, view: &'a View) -> (Vec<u64>, Vec<JobRow<'a>>) {
+    fn all<'a>(&mut self, view: &'a View) -> (Vec<u64>, Vec<ExecJob<'a>>) {
         (self.rows, self.ids) = Default::default();
         (Vec::new(), view.active().map(|job| self.row(view, job)).collect())
     }
 
-    fn changes<'a>(&mut self, view: &'a View) -> (Vec<u64>, Vec<JobRow<'a>>) {
+    fn changes<'a>(&mut self, view: &'a View) -> (Vec<u64>, Vec<ExecJob<'a>>) {
         let changed = &view.changed;
         let rows = changed.ended.iter().chain(&changed.added).chain(&changed.touched).copied();
         let mut rows: BTreeSet<JobIdx> = rows.collect();
@@ -70,12 +70,12 @@ impl Memory {
         Some(before.0)
     }
 
-    fn row<'a>(&mut self, view: &'a View, job: JobIdx) -> JobRow<'a> {
+    fn row<'a>(&mut self, view: &'a View, job: JobIdx) -> ExecJob<'a> {
         let (run, spec) = (view.run(job), &view.specs[job.index()]);
         let before = self.rows.insert(job, (run.id, spec.clone()));
         let same = before.is_some_and(|(id, told)| id == run.id && Arc::ptr_eq(&told, spec));
         self.ids.insert(run.id.0, job);
-        JobRow {
+        ExecJob {
             id: run.id.0,
             row: job.0,
             spec: (!same).then(|| submitted(spec, &view.kinds)),
@@ -122,11 +122,11 @@ fn submitted<'a>(spec: &'a JobSpec, kinds: &'a Kinds) -> SpecRow<'a> {
 }
 
 /// The nodes that take jobs, a row for each of their kinds.
-fn nodes(view: &View) -> Vec<NodeRow<'_>> {
+fn nodes(view: &View) -> Vec<ExecNode<'_>> {
     let up = view.nodes.iter().filter(|(_, node)| node.state == NodeState::Up);
     let pools = up.flat_map(|(_, node)| node.spec.pools.iter().map(move |pool| (node, pool)));
     pools
-        .map(|(node, pool)| NodeRow {
+        .map(|(node, pool)| ExecNode {
             name: &node.spec.name,
             kind: view.kinds.name(pool.kind),
             gpus: node.up_count(pool.kind),

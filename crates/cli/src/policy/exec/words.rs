@@ -18,14 +18,14 @@ const OTHER: &str = "choose a policy that honours them";
 /// A line to the program.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Told<'a> {
-    Hello(Hello<'a>),
+pub(super) enum ExecTold<'a> {
+    Hello(ExecHello<'a>),
     View(ViewLine<'a>),
 }
 
 /// The first line.
 #[derive(Serialize)]
-pub(super) struct Hello<'a> {
+pub(super) struct ExecHello<'a> {
     pub(super) protocol: u32,
     pub(super) yard: &'a str,
     pub(super) params: &'a BTreeMap<String, String>,
@@ -42,13 +42,13 @@ pub(super) struct ViewLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kinds: Option<Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) nodes: Option<Vec<NodeRow<'a>>>,
+    pub(super) nodes: Option<Vec<ExecNode<'a>>>,
     pub(super) ended: Vec<u64>,
-    pub(super) jobs: Vec<JobRow<'a>>,
+    pub(super) jobs: Vec<ExecJob<'a>>,
 }
 
 #[derive(Serialize)]
-pub(super) struct NodeRow<'a> {
+pub(super) struct ExecNode<'a> {
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
     /// Devices that jobs may be given, free or not.
@@ -59,7 +59,7 @@ pub(super) struct NodeRow<'a> {
 
 /// A job: what was submitted where that is new, and how it is going.
 #[derive(Serialize)]
-pub(super) struct JobRow<'a> {
+pub(super) struct ExecJob<'a> {
     pub(super) id: u64,
     pub(super) row: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub(super) fn spread(spread: Spread) -> &'static str {
 /// A line from the program.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum ExecSaid {
     Hello(Declared),
     Plan(PlanLine),
     Error(String),
@@ -139,11 +139,11 @@ pub(crate) struct Declared {
     #[serde(default = "yes")]
     skip: bool,
     #[serde(default)]
-    pub(super) cadence: Asked,
+    pub(super) cadence: ExecAsked,
     rounds: Option<bool>,
     priorities: Option<Urgency>,
     #[serde(default)]
-    needs: Vec<Need>,
+    needs: Vec<ExecNeed>,
 }
 
 fn yes() -> bool {
@@ -161,7 +161,7 @@ enum Shared {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Asked {
+pub(super) enum ExecAsked {
     #[default]
     OnChange,
     EveryRound,
@@ -177,7 +177,7 @@ enum Urgency {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Need {
+enum ExecNeed {
     Durations,
     Progress,
     Speeds,
@@ -198,7 +198,7 @@ impl Declared {
 
     /// Whether it is run in rounds unless told otherwise: where it stops jobs, or has them take turns.
     pub(crate) fn rounds(&self) -> bool {
-        let usual = self.preempt || self.cadence == Asked::EveryRound || self.mode != Shared::Ordered;
+        let usual = self.preempt || self.cadence == ExecAsked::EveryRound || self.mode != Shared::Ordered;
         self.rounds.unwrap_or(usual)
     }
 
@@ -214,12 +214,12 @@ impl Declared {
 
     /// What it must be told of jobs.
     pub(crate) fn needs(&self) -> Vec<Knowledge> {
-        let known = |need: &Need| match need {
-            Need::Durations => Knowledge::Durations,
-            Need::Progress => Knowledge::Progress,
-            Need::Speeds => Knowledge::Speeds,
-            Need::Losses => Knowledge::Losses,
-            Need::Regimes => Knowledge::Regimes,
+        let known = |need: &ExecNeed| match need {
+            ExecNeed::Durations => Knowledge::Durations,
+            ExecNeed::Progress => Knowledge::Progress,
+            ExecNeed::Speeds => Knowledge::Speeds,
+            ExecNeed::Losses => Knowledge::Losses,
+            ExecNeed::Regimes => Knowledge::Regimes,
         };
         self.needs.iter().map(known).collect()
     }
@@ -258,8 +258,8 @@ fn whole() -> f64 {
 
 /// A number, or two of which the second counts where the first are equal.
 fn rank<'de, D: Deserializer<'de>>(from: D) -> Result<Rank, D::Error> {
-    struct Numbers;
-    impl<'de> Visitor<'de> for Numbers {
+    struct ExecNumbers;
+    impl<'de> Visitor<'de> for ExecNumbers {
         type Value = Rank;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -286,5 +286,5 @@ fn rank<'de, D: Deserializer<'de>>(from: D) -> Result<Rank, D::Error> {
             Ok(Rank(first, second))
         }
     }
-    from.deserialize_any(Numbers)
+    from.deserialize_any(ExecNumbers)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use yard_core::Span;
 use yard_core::training::Noise;
 
-use super::timings::{Curve, Timings, first_rotation};
+use super::timings::{TimingCurve, Timings, first_rotation};
 use super::{App, KNOWN, START_S};
 use crate::throughput::{ThroughputError, Throughputs};
-use crate::trace::{Column, Row, Table, Text, TraceError, load, unpack};
+use crate::trace::{Column, ColumnTable, Row, Text, TraceError, load, unpack};
 
 /// The longest time that a step may take.
 const STEP_MAX_S: f64 = 1e6;
@@ -87,7 +87,7 @@ fn open_kinds(folder: &Path, name: &str) -> Result<BTreeMap<Box<str>, Arc<Timing
 
 /// Progress and noise at the end of each epoch.
 fn read_run(text: Text<'_>) -> Result<Vec<(f64, Noise)>, TraceError> {
-    let mut table = Table::with_header(text)?;
+    let mut table = ColumnTable::with_header(text)?;
     let [progress, sqr, var] = ["progress", "grad_sqr", "grad_var"].map(|name| table.column(name));
     let (progress, sqr, var) = (progress?, sqr?, var?);
     let mut run = Vec::new();
@@ -102,11 +102,11 @@ fn read_run(text: Text<'_>) -> Result<Vec<(f64, Noise)>, TraceError> {
     Ok(run)
 }
 
-fn read_placements(text: Text<'_>) -> Result<BTreeMap<Vec<u32>, Curve>, TraceError> {
-    let mut table = Table::with_header(text)?;
+fn read_placements(text: Text<'_>) -> Result<BTreeMap<Vec<u32>, TimingCurve>, TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let placement = table.column("placement")?;
     let times = Times::of(&table)?;
-    let mut placed: BTreeMap<Vec<u32>, Curve> = BTreeMap::new();
+    let mut placed: BTreeMap<Vec<u32>, TimingCurve> = BTreeMap::new();
     while let Some(row) = table.next_row()? {
         let digits = row.text(&placement)?;
         let counts: Option<Vec<u32>> =
@@ -120,11 +120,11 @@ fn read_placements(text: Text<'_>) -> Result<BTreeMap<Vec<u32>, Curve>, TraceErr
     Ok(placed)
 }
 
-fn read_sizes(text: Text<'_>) -> Result<BTreeMap<(u32, u32), Curve>, TraceError> {
-    let mut table = Table::with_header(text)?;
+fn read_sizes(text: Text<'_>) -> Result<BTreeMap<(u32, u32), TimingCurve>, TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let (nodes, devices) = (table.column("num_nodes")?, table.column("num_replicas")?);
     let times = Times::of(&table)?;
-    let mut sized: BTreeMap<(u32, u32), Curve> = BTreeMap::new();
+    let mut sized: BTreeMap<(u32, u32), TimingCurve> = BTreeMap::new();
     while let Some(row) = table.next_row()? {
         let size = (row.gpus(&nodes)?, row.gpus(&devices)?);
         sized.entry(size).or_default().push(times.read(&row)?);
@@ -141,7 +141,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(table: &Table<'_>) -> Result<Times, TraceError> {
+    fn of(table: &ColumnTable<'_>) -> Result<Times, TraceError> {
         Ok(Times {
             local: table.column("local_bsz")?,
             step: table.column("step_time")?,
@@ -159,7 +159,7 @@ impl Times {
 }
 
 /// In order of examples, each once; the first measurement counts.
-fn tidy(curve: &mut Curve) {
+fn tidy(curve: &mut TimingCurve) {
     curve.sort_by(|a, b| a.0.total_cmp(&b.0));
     curve.dedup_by(|again, first| again.0 == first.0);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Seconds of a step, and of the part in which devices agree, by examples on each device, ascending.
-pub(super) type Curve = Vec<(f64, [f64; 2])>;
+pub(super) type TimingCurve = Vec<(f64, [f64; 2])>;
 
 /// How many times were measured, and their sums, by examples on each device.
 type Sums = BTreeMap<u32, (f64, [f64; 2])>;
@@ -19,14 +19,17 @@ pub(crate) struct Timings {
     pub(crate) least: u32,
     pub(crate) most: u32,
     /// By devices on each node, in the first order of all that go round the same way.
-    placed: BTreeMap<Vec<u32>, Curve>,
+    placed: BTreeMap<Vec<u32>, TimingCurve>,
     /// By nodes and devices in all: the mean of those above, else as measured for that.
-    sized: BTreeMap<(u32, u32), Curve>,
+    sized: BTreeMap<(u32, u32), TimingCurve>,
 }
 
 impl Timings {
     /// Puts together what was measured: `placed` by devices on each node, `sized` by nodes and devices.
-    pub(super) fn new(placed: BTreeMap<Vec<u32>, Curve>, sized: BTreeMap<(u32, u32), Curve>) -> Timings {
+    pub(super) fn new(
+        placed: BTreeMap<Vec<u32>, TimingCurve>,
+        sized: BTreeMap<(u32, u32), TimingCurve>,
+    ) -> Timings {
         let locals = || placed.values().flatten().map(|(local, _)| *local as u32);
         let (least, most) = (locals().min().unwrap_or(1), locals().max().unwrap_or(1));
         let mut means: BTreeMap<(u32, u32), Sums> = BTreeMap::new();

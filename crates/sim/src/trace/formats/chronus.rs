@@ -10,8 +10,8 @@ use yard_core::job::Reward;
 use yard_core::{Span, Time};
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, MAX_SECONDS, MINUTES, Row, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, MAX_SECONDS, MINUTES, Row};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -19,8 +19,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["job_id", "num_gpu", "submit_time", "expect_time_list"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, user, gpus, submit, model, duration, expected, worths, best_effort] = [
         "job_id",
         "user",

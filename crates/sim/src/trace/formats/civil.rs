@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use yard_core::Time;
 
 use super::super::TraceError;
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::super::table::{Column, Row};
 
 /// Seconds since the year 1, which every timestamp is after.
@@ -21,7 +21,7 @@ pub(super) fn instant(row: &Row<'_>, column: &Column) -> Result<Time, TraceError
 }
 
 /// Has the submissions of the jobs from `from` on count from the first of them.
-pub(super) fn count_from_first(jobs: &mut Jobs, from: usize) {
+pub(super) fn count_from_first(jobs: &mut TraceJobs, from: usize) {
     let list = &mut jobs.list[from..];
     let first = list.iter().map(|job| job.submit).min().unwrap_or_default();
     for job in list {

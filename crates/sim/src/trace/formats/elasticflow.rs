@@ -8,8 +8,8 @@
 use yard_core::job::Late;
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, Row, SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, Row, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -18,8 +18,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     iterations && head.any(&["ddl", "deadline"]) && head.has(&["job_id", "num_gpu", "duration"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let submit = table.either(["submit_time", "submission_time"])?;
     let deadline = table.either(["ddl", "deadline"])?;
     let [name, model, batch_size, gpus, duration] =

@@ -5,8 +5,8 @@
 //! none; another is a multiple of a duration that the file does not give, so it makes no deadline.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, Row, SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, Row, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -27,8 +27,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.line.split('\t').count() == COLUMNS.len()
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::tabbed(text, &COLUMNS);
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::tabbed(text, &COLUMNS);
     let [job_type, steps, gpus, weight, slo, arrival] =
         ["job_type", "steps", "scale_factor", "weight", "SLO", "arrival"].map(|name| table.column(name));
     let (job_type, steps, gpus, weight, slo, arrival) = (job_type?, steps?, gpus?, weight?, slo?, arrival?);
@@ -44,7 +44,7 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     Ok(())
 }
 
-fn note_slo(row: &Row<'_>, column: &Column, jobs: &mut Jobs) -> Result<(), TraceError> {
+fn note_slo(row: &Row<'_>, column: &Column, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let text = row.text(column)?;
     match text.parse::<f64>() {
         Ok(slo) if slo < 0.0 => {}

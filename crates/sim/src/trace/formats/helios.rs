@@ -4,8 +4,8 @@
 //! virtual cluster, the tenant here. Jobs without GPUs are left out.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{ColumnTable, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 use super::civil::{count_from_first, instant};
@@ -14,8 +14,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["job_id", "vc", "gpu_num", "submit_time", "duration"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, user, vc, gpus, submit, duration] =
         ["job_id", "user", "vc", "gpu_num", "submit_time", "duration"].map(|name| table.column(name));
     let (name, user, vc, gpus, submit, duration) = (name?, user?, vc?, gpus?, submit?, duration?);

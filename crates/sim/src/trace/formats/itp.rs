@@ -2,8 +2,8 @@
 //! `job_id,submission_time,duration,num_gpu` in seconds. The cluster is the tenant.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{ColumnTable, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -12,8 +12,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
         && !head.any(&["num_iteration", "deadline", "ddl"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, submit, duration, gpus] =
         ["job_id", "submission_time", "duration", "num_gpu"].map(|name| table.column(name));
     let (name, submit, duration, gpus) = (name?, submit?, duration?, gpus?);

@@ -20,7 +20,7 @@ mod yard;
 use super::TraceError;
 use super::bytes::Text;
 use super::error::shorten;
-use super::jobs::Jobs;
+use super::jobs::TraceJobs;
 
 pub(crate) use gavel::split_model;
 pub use openb::open_nodes;
@@ -35,7 +35,7 @@ pub struct Format {
     /// Whether the first line of a file is this format's.
     pub(crate) detect: fn(&Head<'_>) -> bool,
     /// Reads the jobs of one text.
-    pub(crate) parse: fn(Text<'_>, &mut Jobs) -> Result<(), TraceError>,
+    pub(crate) parse: fn(Text<'_>, &mut TraceJobs) -> Result<(), TraceError>,
 }
 
 /// Every format. The headers are told apart by their columns, so the order does not matter.

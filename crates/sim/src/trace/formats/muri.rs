@@ -5,8 +5,8 @@
 //! `priority` column, a flag of the artifact's own, are not read.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, MAX_SECONDS, MILLIS, Row, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, MAX_SECONDS, MILLIS, Row};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -17,8 +17,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["job_id", "num_gpu", "submit_time", "iterations", "iteration_time"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, gpus, submit, iterations, model, batch_size, iteration_time] =
         ["job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "iteration_time"]
             .map(|name| table.column(name));

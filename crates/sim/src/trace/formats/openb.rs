@@ -9,8 +9,8 @@ use std::path::Path;
 use yard_core::Time;
 
 use super::super::bytes::{Text, load, unpack};
-use super::super::jobs::Jobs;
-use super::super::table::{Column, MAX_GPUS, Row, SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, MAX_GPUS, Row, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -18,13 +18,13 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["name", "cpu_milli", "num_gpu", "gpu_milli"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, gpus, spec, qos, created, deleted, scheduled] =
         ["name", "num_gpu", "gpu_spec", "qos", "creation_time", "deletion_time", "scheduled_time"]
             .map(|name| table.column(name));
     let (name, gpus, spec, qos) = (name?, gpus?, spec?, qos?);
-    let times = Times { created: created?, deleted: deleted?, scheduled: scheduled? };
+    let times = OpenbTimes { created: created?, deleted: deleted?, scheduled: scheduled? };
     while let Some(row) = table.next_row()? {
         match (row.gpus_or_zero(&gpus)?, times.of(&row)?) {
             (0, _) => jobs.leave_out("num_gpu is 0"),
@@ -41,13 +41,13 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     Ok(())
 }
 
-struct Times {
+struct OpenbTimes {
     created: Column,
     deleted: Column,
     scheduled: Column,
 }
 
-impl Times {
+impl OpenbTimes {
     /// When it came and how long it ran, in seconds; none where a time is missing.
     fn of(&self, row: &Row<'_>) -> Result<Option<(Time, f64)>, TraceError> {
         let [created, deleted, scheduled] = [&self.created, &self.deleted, &self.scheduled]
@@ -68,7 +68,7 @@ pub fn open_nodes(path: &Path) -> Result<Vec<(String, String, u32)>, TraceError>
     let file = path.display().to_string();
     let (bytes, _) = load(path)?;
     let bytes = unpack(&file, &bytes)?;
-    let mut table = Table::with_header(Text { file: &file, bytes: &bytes })?;
+    let mut table = ColumnTable::with_header(Text { file: &file, bytes: &bytes })?;
     let (name, gpus, model) = (table.column("sn")?, table.column("gpu")?, table.column("model")?);
     let mut nodes = Vec::new();
     while let Some(row) = table.next_row()? {

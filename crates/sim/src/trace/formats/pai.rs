@@ -14,8 +14,8 @@ use yard_core::Time;
 use yard_core::job::Sharing;
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, MAX_GPUS, Row, SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, MAX_GPUS, Row, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -36,17 +36,18 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["job_name", "inst_num", "start_time", "end_time", "plan_gpu"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let headed = text.bytes.trim_ascii_start().starts_with(b"job_name");
-    let mut table = if headed { Table::with_header(text)? } else { Table::without_header(text, &COLUMNS) };
-    let columns = Columns::of(&table)?;
-    let mut gangs: BTreeMap<Arc<str>, Gang> = BTreeMap::new();
+    let mut table =
+        if headed { ColumnTable::with_header(text)? } else { ColumnTable::without_header(text, &COLUMNS) };
+    let columns = PaiColumns::of(&table)?;
+    let mut gangs: BTreeMap<Arc<str>, PaiGang> = BTreeMap::new();
     let mut order = Vec::new();
     while let Some(row) = table.next_row()? {
         let name: Arc<str> = row.name(&columns.name)?.into();
         let gang = gangs.entry(name.clone()).or_insert_with(|| {
             order.push(name);
-            Gang { line: row.line, ..Gang::default() }
+            PaiGang { line: row.line, ..PaiGang::default() }
         });
         gang.join(&row, &columns, jobs)?;
     }
@@ -54,7 +55,7 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
     Ok(())
 }
 
-struct Columns {
+struct PaiColumns {
     name: Column,
     instances: Column,
     start: Column,
@@ -63,9 +64,9 @@ struct Columns {
     user: Option<Column>,
 }
 
-impl Columns {
-    fn of(table: &Table<'_>) -> Result<Columns, TraceError> {
-        Ok(Columns {
+impl PaiColumns {
+    fn of(table: &ColumnTable<'_>) -> Result<PaiColumns, TraceError> {
+        Ok(PaiColumns {
             name: table.column("job_name")?,
             instances: table.column("inst_num")?,
             start: table.column("start_time")?,
@@ -78,7 +79,7 @@ impl Columns {
 
 /// The tasks of one job so far.
 #[derive(Default)]
-struct Gang {
+struct PaiGang {
     line: u64,
     devices: u32,
     /// The largest part of a device that an instance asks for, in hundredths.
@@ -90,8 +91,8 @@ struct Gang {
     user: Option<Arc<str>>,
 }
 
-impl Gang {
-    fn join(&mut self, row: &Row<'_>, columns: &Columns, jobs: &mut Jobs) -> Result<(), TraceError> {
+impl PaiGang {
+    fn join(&mut self, row: &Row<'_>, columns: &PaiColumns, jobs: &mut TraceJobs) -> Result<(), TraceError> {
         let instances = match row.filled(Some(&columns.instances))? {
             Some((column, _)) => row.count(column, 0, MAX_GPUS, "instances are")?,
             None => 1,
@@ -115,7 +116,7 @@ impl Gang {
     }
 
     /// Takes note of when a task began and ended.
-    fn last(&mut self, row: &Row<'_>, columns: &Columns) -> Result<(), TraceError> {
+    fn last(&mut self, row: &Row<'_>, columns: &PaiColumns) -> Result<(), TraceError> {
         let [start, end] = [&columns.start, &columns.end]
             .map(|column| row.filled(Some(column))?.map(|_| row.time(column, SECONDS)).transpose());
         let (start, end) = (start?, end?);
@@ -125,7 +126,7 @@ impl Gang {
         Ok(())
     }
 
-    fn submit(&self, name: &str, jobs: &mut Jobs) {
+    fn submit(&self, name: &str, jobs: &mut TraceJobs) {
         let (Some(start), Some(end), false) = (self.start, self.end, self.open) else {
             return jobs.leave_out("a task has no start_time or no end_time");
         };

@@ -5,8 +5,8 @@
 //! `cluster` is a virtual cluster, the tenant here.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{ColumnTable, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 use super::civil::{count_from_first, instant};
@@ -15,8 +15,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["timestamp", "duration", "num_gpus"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [timestamp, duration, gpus, cluster] =
         ["timestamp", "duration", "num_gpus", "cluster"].map(|name| table.column(name));
     let (timestamp, duration, gpus, cluster) = (timestamp?, duration?, gpus?, cluster?);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use yard_core::Time;
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::super::table::{MAX_GPUS, MAX_SECONDS};
-use super::super::{Phase, TraceError, Work};
+use super::super::{TraceError, TracePhase, Work};
 use super::Head;
 
 pub(super) fn detect(head: &Head<'_>) -> bool {
@@ -23,17 +23,17 @@ struct Job {
     submit_s: f64,
     gpus: u32,
     model: Option<String>,
-    regimes: Vec<Regime>,
+    regimes: Vec<TraceRegime>,
 }
 
 #[derive(Deserialize)]
-struct Regime {
+struct TraceRegime {
     batch_size: u32,
     epochs: u32,
     epoch_s: f64,
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let list: Vec<Job> = serde_json::from_slice(text.bytes)
         .map_err(|source| TraceError::Json { file: text.file.to_owned(), source })?;
     for (at, job) in list.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
 }
 
 /// The schedule of a job, or what is wrong with the job.
-fn phases(job: &Job) -> Result<Arc<[Phase]>, String> {
+fn phases(job: &Job) -> Result<Arc<[TracePhase]>, String> {
     let Job { submit_s, gpus, regimes, .. } = job;
     if !(0.0..=MAX_SECONDS).contains(submit_s) {
         return Err(format!("submit_s {submit_s} is not a number of seconds from 0 up"));
@@ -70,10 +70,10 @@ fn phases(job: &Job) -> Result<Arc<[Phase]>, String> {
     if seconds > MAX_SECONDS {
         return Err(format!("its epochs take {seconds:e} seconds, more than can be meant"));
     }
-    let phase = |regime: &Regime| {
-        let Regime { batch_size, epochs, epoch_s } = *regime;
+    let phase = |regime: &TraceRegime| {
+        let TraceRegime { batch_size, epochs, epoch_s } = *regime;
         let sound = batch_size > 0 && epochs > 0 && epoch_s > 0.0 && epoch_s <= MAX_SECONDS;
-        let phase = Phase { batch_size, epochs: f64::from(epochs), epoch_s };
+        let phase = TracePhase { batch_size, epochs: f64::from(epochs), epoch_s };
         sound.then_some(phase).ok_or_else(|| {
             format!("a regime of batch_size {batch_size}, {epochs} epochs and epoch_s {epoch_s} is none; all three are above 0")
         })

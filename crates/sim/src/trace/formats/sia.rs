@@ -6,8 +6,8 @@
 //! `category` says which it is (`rigid`, `scale-gpus`, `adaptive`), where it is there.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{Column, Row, SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{Column, ColumnTable, Row, SECONDS};
 use super::super::{Scaling, TraceError, Work};
 use super::Head;
 
@@ -15,8 +15,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["name", "time", "application", "num_replicas"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, time, application, replicas, batch_size] =
         ["name", "time", "application", "num_replicas", "batch_size"].map(|name| table.column(name));
     let (name, time, application) = (name?, time?, application?);

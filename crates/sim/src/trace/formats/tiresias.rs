@@ -1,8 +1,8 @@
 //! Tiresias' traces (github.com/SymbioticLab/Tiresias): seconds; durations hold on the gang asked for.
 
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
-use super::super::table::{SECONDS, Table};
+use super::super::jobs::TraceJobs;
+use super::super::table::{ColumnTable, SECONDS};
 use super::super::{TraceError, Work};
 use super::Head;
 
@@ -11,8 +11,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
         && !head.any(&["iteration_time", "expect_time_list", "ddl"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let [name, gpus, submit, model, duration] =
         ["job_id", "num_gpu", "submit_time", "model_name", "duration"].map(|name| table.column(name));
     let (name, gpus, submit, model, duration) = (name?, gpus?, submit?, model?, duration?);

@@ -9,10 +9,10 @@
 use super::super::after;
 use super::super::bytes::Text;
 use super::super::host::{self, HostColumns};
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::super::scaling::{self, ScalingColumns};
 use super::super::sharing::{self, SharingColumns};
-use super::super::table::{Column, MAX_GPUS, Row, SECONDS, Table};
+use super::super::table::{Column, ColumnTable, MAX_GPUS, Row, SECONDS};
 use super::super::{TraceError, TraceJob, Work};
 use super::Head;
 
@@ -46,8 +46,8 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     head.has(&["submit_s"]) || head.has(&["job_id", "gpus"])
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::with_header(text)?;
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::with_header(text)?;
     let columns = Columns::of(&table, text.file)?;
     let before = jobs.list.len();
     while let Some(row) = table.next_row()? {
@@ -82,7 +82,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(table: &Table<'_>, file: &str) -> Result<Columns, TraceError> {
+    fn of(table: &ColumnTable<'_>, file: &str) -> Result<Columns, TraceError> {
         refuse_unknown(table, file)?;
         if table.optional("mode").is_none() && table.optional("regimes").is_none() {
             table.either(["duration_s", "steps"])?;
@@ -110,7 +110,7 @@ impl Columns {
         })
     }
 
-    fn add_job(&self, row: &Row<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
+    fn add_job(&self, row: &Row<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
         let (submit, gpus) = (row.time(&self.submit, SECONDS)?, row.gpus(&self.gpus)?);
         let [model, user, tenant] = [&self.model, &self.user, &self.tenant].map(|c| row.filled(c.as_ref()));
         let (model, user, tenant) = (model?, user?, tenant?);
@@ -178,7 +178,7 @@ fn bad_priority(row: &Row<'_>, column: &Column, text: &str) -> TraceError {
     row.bad(column, text, "is not one", &allowed)
 }
 
-fn refuse_unknown(table: &Table<'_>, file: &str) -> Result<(), TraceError> {
+fn refuse_unknown(table: &ColumnTable<'_>, file: &str) -> Result<(), TraceError> {
     let unknown = |name: &&String| all_columns().all(|known| known != name.as_str());
     let unknown: Vec<_> = table.names().iter().filter(unknown).map(|name| format!("{name:?}")).collect();
     if unknown.is_empty() {

@@ -3,7 +3,7 @@
 use yard_core::Time;
 
 use super::Arrivals;
-use super::draw::Draw;
+use super::draw::TraceDraw;
 
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;
@@ -16,7 +16,7 @@ pub(super) fn times(
     count: usize,
     arrivals: Arrivals,
     swing: f64,
-    mut draw: Draw,
+    mut draw: TraceDraw,
 ) -> impl Iterator<Item = Time> {
     let mut now = 0.0;
     (0..count).map(move |job| {
@@ -28,7 +28,7 @@ pub(super) fn times(
     })
 }
 
-fn next(mut now: f64, mean_gap: f64, swing: f64, draw: &mut Draw) -> f64 {
+fn next(mut now: f64, mean_gap: f64, swing: f64, draw: &mut TraceDraw) -> f64 {
     loop {
         now += draw.exponential(mean_gap / (1.0 + swing));
         if swing == 0.0 || draw.unit() * (1.0 + swing) < 1.0 + swing * day_wave(now) {

@@ -4,14 +4,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 /// A stream of random numbers.
-pub(super) struct Draw(ChaCha8Rng);
+pub(super) struct TraceDraw(ChaCha8Rng);
 
-impl Draw {
+impl TraceDraw {
     /// Stream number `stream` of a seed.
-    pub(super) fn new(seed: u64, stream: u64) -> Draw {
+    pub(super) fn new(seed: u64, stream: u64) -> TraceDraw {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(stream);
-        Draw(rng)
+        TraceDraw(rng)
     }
 
     /// Uniform in [0, 1), in steps of 2⁻⁵³.
@@ -46,7 +46,7 @@ impl Weighted {
     }
 
     /// The number of an outcome.
-    pub(super) fn draw(&self, draw: &mut Draw) -> usize {
+    pub(super) fn draw(&self, draw: &mut TraceDraw) -> usize {
         let total = self.0.last().copied().unwrap_or_default();
         let at = draw.unit() * total;
         self.0.partition_point(|&sum| sum <= at).min(self.0.len().saturating_sub(1))

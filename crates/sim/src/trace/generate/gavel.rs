@@ -9,8 +9,8 @@
 use yard_core::Time;
 
 use super::super::Work;
-use super::super::jobs::Jobs;
-use super::draw::{Draw, Weighted};
+use super::super::jobs::TraceJobs;
+use super::draw::{TraceDraw, Weighted};
 
 /// Models, their batch sizes, and whether a gang can train them: the keys of Gavel's
 /// `simulation_throughputs.json`, where only those with entries for gangs can be distributed.
@@ -26,7 +26,7 @@ const TEMPLATES: [(&str, &[u32], bool); 7] = [
 
 const GANGS: [(u32, f64); 4] = [(1, 0.70), (2, 0.10), (4, 0.15), (8, 0.05)];
 
-pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw: Draw) {
+pub(super) fn add(jobs: &mut TraceJobs, submits: impl Iterator<Item = Time>, mut draw: TraceDraw) {
     let gangs = Weighted::new(GANGS.map(|(_, share)| share));
     // Those that can be distributed stand first, so that a gang draws from the front.
     let (distributed, single): (Vec<_>, Vec<_>) = templates().partition(|&(_, _, gang)| gang);
@@ -50,7 +50,7 @@ fn templates() -> impl Iterator<Item = (&'static str, Option<u32>, bool)> {
 }
 
 /// Seconds, to the millisecond.
-fn duration(draw: &mut Draw) -> f64 {
+fn duration(draw: &mut TraceDraw) -> f64 {
     let long = draw.unit() >= 0.8;
     let exponent = if long { draw.between(3.0, 4.0) } else { draw.between(1.5, 3.0) };
     (60_000.0 * libm::exp10(exponent)).round() / 1000.0

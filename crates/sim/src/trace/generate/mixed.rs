@@ -7,9 +7,9 @@
 use yard_core::job::{Late, Reward};
 use yard_core::{Span, Time};
 
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::super::{Scaling, TraceJob, Work};
-use super::draw::{Draw, Weighted};
+use super::draw::{TraceDraw, Weighted};
 
 /// Application, devices, batch size, hours on these, and how often.
 const APPS: [(&str, u32, u32, f64, f64); 6] = [
@@ -23,7 +23,7 @@ const APPS: [(&str, u32, u32, f64, f64); 6] = [
 
 const REWARDS: [(f64, f64); 4] = [(1.0, 10.0), (1.2, 8.0), (1.5, 5.0), (2.0, 2.0)];
 
-pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw: Draw) {
+pub(super) fn add(jobs: &mut TraceJobs, submits: impl Iterator<Item = Time>, mut draw: TraceDraw) {
     let apps = Weighted::new(APPS.map(|(.., share)| share));
     for (number, submit) in submits.enumerate() {
         let (app, gpus, batch_size, hours, _) = APPS[apps.draw(&mut draw)];

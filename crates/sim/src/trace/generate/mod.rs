@@ -9,8 +9,8 @@ mod sharing;
 mod uniform;
 
 use super::Trace;
-use super::jobs::Jobs;
-use draw::Draw;
+use super::jobs::TraceJobs;
+use draw::TraceDraw;
 
 /// When jobs come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,9 +108,9 @@ impl Preset {
 /// # Panics
 /// Where the rate is not a number above 0.
 pub fn generate(spec: &GenSpec) -> Trace {
-    let mut jobs = Jobs::default();
-    let submits = arrivals::times(spec.jobs, spec.arrivals, swing(spec.preset), Draw::new(spec.seed, 0));
-    let draw = Draw::new(spec.seed, 1);
+    let mut jobs = TraceJobs::default();
+    let submits = arrivals::times(spec.jobs, spec.arrivals, swing(spec.preset), TraceDraw::new(spec.seed, 0));
+    let draw = TraceDraw::new(spec.seed, 1);
     match spec.preset {
         Preset::Gavel => gavel::add(&mut jobs, submits, draw),
         Preset::Philly => philly::add(&mut jobs, submits, draw),

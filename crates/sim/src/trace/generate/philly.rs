@@ -6,8 +6,8 @@ use std::sync::Arc;
 use yard_core::Time;
 
 use super::super::Work;
-use super::super::jobs::Jobs;
-use super::draw::{Draw, Weighted};
+use super::super::jobs::TraceJobs;
+use super::draw::{TraceDraw, Weighted};
 
 /// Durations in seconds by quantile.
 ///
@@ -56,7 +56,7 @@ const GANGS: [(u32, f64); 7] =
 const USERS: usize = 20;
 const TENANTS: usize = 5;
 
-pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw: Draw) {
+pub(super) fn add(jobs: &mut TraceJobs, submits: impl Iterator<Item = Time>, mut draw: TraceDraw) {
     let gangs = Weighted::new(GANGS.map(|(_, jobs)| jobs));
     let logs = DURATIONS.map(|(quantile, seconds)| (quantile, libm::log(seconds)));
     let by_rank = Weighted::new((1..=USERS).map(|rank| 1.0 / rank as f64));
@@ -72,7 +72,7 @@ pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw
     }
 }
 
-fn numbered(word: &str, count: usize, jobs: &mut Jobs) -> Vec<Option<Arc<str>>> {
+fn numbered(word: &str, count: usize, jobs: &mut TraceJobs) -> Vec<Option<Arc<str>>> {
     (1..=count).map(|number| jobs.word(&format!("{word}{number:02}"))).collect()
 }
 

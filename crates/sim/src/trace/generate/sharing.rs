@@ -12,8 +12,8 @@ use yard_core::Time;
 use yard_core::job::{Claim, Sharing, Usage};
 
 use super::super::Work;
-use super::super::jobs::Jobs;
-use super::draw::{Draw, Weighted};
+use super::super::jobs::TraceJobs;
+use super::draw::{TraceDraw, Weighted};
 
 /// Model, how busy it keeps an H200, and GiB.
 const MODELS: [(&str, f64, f64); 8] = [
@@ -32,7 +32,7 @@ const CLAIMS: [(Claim, f64); 3] =
     [(Claim::Guaranteed, 0.30), (Claim::Opportunistic, 0.35), (Claim::Ordinary, 0.35)];
 const TEAMS: [&str; 3] = ["team01", "team02", "team03"];
 
-pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw: Draw) {
+pub(super) fn add(jobs: &mut TraceJobs, submits: impl Iterator<Item = Time>, mut draw: TraceDraw) {
     let gangs = Weighted::new(GANGS.map(|(_, share)| share));
     let claims = Weighted::new(CLAIMS.map(|(_, share)| share));
     for (number, submit) in submits.enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw
     }
 }
 
-fn sharing(model: usize, gpus: u32, claim: Claim, draw: &mut Draw) -> Sharing {
+fn sharing(model: usize, gpus: u32, claim: Claim, draw: &mut TraceDraw) -> Sharing {
     let (_, busy, gib) = MODELS[model];
     // Two decimals: more would only make the file longer.
     let busy = (busy * draw.between(0.4, 1.0) * 100.0).round() / 100.0;

@@ -3,10 +3,10 @@
 use yard_core::Time;
 
 use super::super::Work;
-use super::super::jobs::Jobs;
-use super::draw::Draw;
+use super::super::jobs::TraceJobs;
+use super::draw::TraceDraw;
 
-pub(super) fn add(jobs: &mut Jobs, submits: impl Iterator<Item = Time>, mut draw: Draw) {
+pub(super) fn add(jobs: &mut TraceJobs, submits: impl Iterator<Item = Time>, mut draw: TraceDraw) {
     for (number, submit) in submits.enumerate() {
         let gpus = 1 + draw.index(8) as u32;
         let seconds = draw.between(600.0, 14_400.0).round();

@@ -16,10 +16,10 @@ use yard_live::request::JobRequest;
 use yard_live::views::{NewToken, StatusView};
 
 use self::floods::{Attacker, Flood};
-use super::live::process::{Memory, Scratch, Yard, until};
+use super::live::process::{ProcessMemory, ScratchServer, Yard, until};
 use crate::client::{Client, ServerArgs};
-use crate::clock::{Stopwatch, seconds_now};
-use crate::output::{self, Format, note};
+use crate::clock::{CommandStopwatch, seconds_now};
+use crate::output::{self, OutputFormat, note};
 
 /// Memory may grow by so much under a flood, in MiB.
 const GROWTH_MAX_MIB: f64 = 50.0;
@@ -49,7 +49,7 @@ pub(crate) struct AbuseArgs {
     dir: Option<PathBuf>,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     /// Be the attacker's job; yard bench abuse starts it
     #[arg(long, hide = true, value_enum)]
     job: Option<job::AbuseJob>,
@@ -57,7 +57,7 @@ pub(crate) struct AbuseArgs {
 
 /// What came of one flood.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct AbuseOutcome {
     flood: String,
     seconds: f64,
     /// What the attacker sent: connections, lines or requests, and how much of it was refused.
@@ -78,7 +78,7 @@ pub(super) fn run(args: &AbuseArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(job) = args.job {
         return job::run(job);
     }
-    let scratch = Scratch::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let scratch = ScratchServer::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let site = Site::start(&scratch.0)?;
     let floods = if args.only.is_empty() { Flood::ALL.to_vec() } else { args.only.clone() };
     let mut outcomes = Vec::new();
@@ -122,11 +122,11 @@ impl Site {
     }
 
     /// One flood from its beginning to its end.
-    fn endure(&self, flood: Flood, seconds: f64) -> anyhow::Result<Outcome> {
+    fn endure(&self, flood: Flood, seconds: f64) -> anyhow::Result<AbuseOutcome> {
         std::thread::sleep(REST);
         let before = self.weigh()?;
         let stop = AtomicBool::new(false);
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         let (sent, submitted, most) = std::thread::scope(|scope| {
             let sent = scope.spawn(|| self.attacker.flood(flood, &stop));
             let submitted = scope.spawn(|| submit(&self.other, &stop));
@@ -146,9 +146,9 @@ impl Site {
         Ok(outcome(flood, watch.seconds(), sent, before, most, &each_s))
     }
 
-    fn weigh(&self) -> anyhow::Result<Weights> {
+    fn weigh(&self) -> anyhow::Result<AbuseWeights> {
         let keeper = self.agent.keeper_memory().map_or(0.0, |memory| memory.now);
-        Ok(Weights { server: now(self.server.memory()?), agent: now(self.agent.memory()?), keeper })
+        Ok(AbuseWeights { server: now(self.server.memory()?), agent: now(self.agent.memory()?), keeper })
     }
 
     /// Nothing of a flood is left for the next one.
@@ -168,21 +168,21 @@ impl Site {
     }
 }
 
-fn now(memory: Memory) -> f64 {
+fn now(memory: ProcessMemory) -> f64 {
     memory.now
 }
 
 /// Memory of the processes, in MiB.
 #[derive(Clone, Copy)]
-struct Weights {
+struct AbuseWeights {
     server: f64,
     agent: f64,
     keeper: f64,
 }
 
-impl Weights {
-    fn max(self, other: Weights) -> Weights {
-        Weights {
+impl AbuseWeights {
+    fn max(self, other: AbuseWeights) -> AbuseWeights {
+        AbuseWeights {
             server: self.server.max(other.server),
             agent: self.agent.max(other.agent),
             keeper: self.keeper.max(other.keeper),
@@ -194,10 +194,10 @@ fn outcome(
     flood: Flood,
     seconds: f64,
     sent: floods::Sent,
-    before: Weights,
-    most: Weights,
+    before: AbuseWeights,
+    most: AbuseWeights,
     each_s: &[f64],
-) -> Outcome {
+) -> AbuseOutcome {
     let quantile = |part: f64| {
         let at = (each_s.len() as f64 * part).ceil() as usize;
         each_s.get(at.max(1) - 1).map_or(0.0, |seconds| seconds * 1e3)
@@ -205,7 +205,7 @@ fn outcome(
     let p99 = quantile(0.99);
     let grown = [most.server - before.server, most.agent - before.agent, most.keeper - before.keeper];
     let flat = grown.iter().all(|grown| *grown <= GROWTH_MAX_MIB);
-    Outcome {
+    AbuseOutcome {
         flood: flood.to_string(),
         seconds,
         sent: sent.sent,
@@ -231,7 +231,7 @@ fn submit(client: &Client, stop: &AtomicBool) -> anyhow::Result<Vec<f64>> {
             begin: Some(seconds_now() + 1e6),
             ..JobRequest::default()
         };
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         let view: yard_live::views::JobView = client.post("/v1/jobs", &request)?;
         each_s.push(watch.seconds());
         client.order(&format!("/v1/jobs/{}/cancel", view.id), &json!({}))?;
@@ -263,8 +263,8 @@ fn other_name() -> anyhow::Result<String> {
     Ok(user.context("whoever runs this has no name")?.name)
 }
 
-fn print(outcomes: &[Outcome], format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
-    if format == Format::Json {
+fn print(outcomes: &[AbuseOutcome], format: OutputFormat, out: &mut dyn Write) -> anyhow::Result<()> {
+    if format == OutputFormat::Json {
         return output::json(&json!({ "floods": outcomes }), out);
     }
     let header = [

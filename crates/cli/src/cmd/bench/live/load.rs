@@ -9,7 +9,7 @@ use anyhow::Context;
 use yard_live::request::JobRequest;
 
 use crate::client::{Client, ServerArgs};
-use crate::clock::Stopwatch;
+use crate::clock::CommandStopwatch;
 
 /// How long the disk is tried.
 const DISK_S: f64 = 1.0;
@@ -47,7 +47,7 @@ pub(super) fn submit(
     request: Requests<'_>,
 ) -> anyhow::Result<Submitted> {
     let taken = AtomicUsize::new(0);
-    let watch = Stopwatch::start();
+    let watch = CommandStopwatch::start();
     let each_s: anyhow::Result<Vec<Vec<f64>>> = std::thread::scope(|scope| {
         let client = || scope.spawn(|| submit_some(server, &taken, jobs, request));
         let threads: Vec<_> = (0..clients).map(|_| client()).collect();
@@ -73,7 +73,7 @@ fn submit_some(
         if number >= jobs {
             return Ok(each_s);
         }
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         client.submit(&request(number), &format!("bench-{number}"))?;
         each_s.push(watch.seconds());
     }
@@ -84,7 +84,7 @@ pub(super) fn fsyncs_per_second(folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join("fsync");
     let fails = || format!("cannot write {}", path.display());
     let mut file = File::create(&path).with_context(fails)?;
-    let watch = Stopwatch::start();
+    let watch = CommandStopwatch::start();
     let mut times = 0;
     while watch.seconds() < DISK_S {
         file.write_all(&BLOCK).and_then(|()| file.sync_data()).with_context(fails)?;

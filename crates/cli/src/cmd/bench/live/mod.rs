@@ -18,11 +18,11 @@ use yard_live::views::{JobList, StatusView};
 
 use self::crowd::{Burst, Crowd};
 use self::load::Submitted;
-use self::process::{Scratch, Yard, until};
-use super::Figures;
+use self::process::{ScratchServer, Yard, until};
+use super::BenchFigures;
 use crate::client::{Client, ServerArgs};
-use crate::clock::Stopwatch;
-use crate::output::{Format, note};
+use crate::clock::CommandStopwatch;
+use crate::output::{OutputFormat, note};
 
 /// Any free port of this machine, and room for all the jobs of one user.
 const LISTEN: [&str; 6] =
@@ -67,12 +67,12 @@ pub(crate) struct LiveArgs {
     dir: Option<PathBuf>,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
-pub(super) fn measure(args: &LiveArgs) -> anyhow::Result<Figures> {
-    let scratch = Scratch::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
-    let mut figures = Figures::default();
+pub(super) fn measure(args: &LiveArgs) -> anyhow::Result<BenchFigures> {
+    let scratch = ScratchServer::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let mut figures = BenchFigures::default();
     figures.put("agents", json!(args.agents));
     figures.put("devices", json!(args.agents * crowd::DEVICES));
     figures.put("jobs", json!(args.jobs));
@@ -83,14 +83,14 @@ pub(super) fn measure(args: &LiveArgs) -> anyhow::Result<Figures> {
 }
 
 /// A server with many nodes.
-fn cluster(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+fn cluster(args: &LiveArgs, scratch: &Path, figures: &mut BenchFigures) -> anyhow::Result<()> {
     let data = scratch.join("server");
     let round = args.round.to_string();
     let options = ["--policy", &args.policy, "--round", &round];
     let mut server = Yard::start("server", &data, &[&LISTEN[..], &options[..]].concat())?;
     let asked = server.answers()?;
     note(&format!("{} agents join", args.agents));
-    let watch = Stopwatch::start();
+    let watch = CommandStopwatch::start();
     let mut crowd =
         Crowd::join(&dial(&asked, &data)?, &scratch.join("nodes"), args.agents as usize, &[crowd::KIND])?;
     figures.put("join_s", json!(watch.seconds()));
@@ -117,7 +117,7 @@ fn submissions(
     args: &LiveArgs,
     scratch: &Path,
     asked: &ServerArgs,
-    figures: &mut Figures,
+    figures: &mut BenchFigures,
 ) -> anyhow::Result<()> {
     note(&format!("{} clients submit {} jobs", args.clients, args.jobs));
     let before = load::fsyncs_per_second(scratch)?;
@@ -129,7 +129,7 @@ fn submissions(
     Ok(())
 }
 
-fn put_submitted(submitted: &Submitted, figures: &mut Figures) {
+fn put_submitted(submitted: &Submitted, figures: &mut BenchFigures) {
     figures.put("submissions_per_s", json!(submitted.per_second()));
     figures.put("submit_p50_ms", json!(submitted.quantile_ms(0.5)));
     figures.put("submit_p99_ms", json!(submitted.quantile_ms(0.99)));
@@ -145,29 +145,29 @@ fn rounds(
     args: &LiveArgs,
     asked: &ServerArgs,
     crowd: &mut Crowd,
-    figures: &mut Figures,
+    figures: &mut BenchFigures,
 ) -> anyhow::Result<()> {
     note("jobs take turns");
-    let (mut quiet, silence_s) = (Stopwatch::start(), f64::from(args.round) * SILENCE);
+    let (mut quiet, silence_s) = (CommandStopwatch::start(), f64::from(args.round) * SILENCE);
     until("the server settles", || {
         if !crowd.orders().is_empty() {
-            quiet = Stopwatch::start();
+            quiet = CommandStopwatch::start();
         }
         (quiet.seconds() >= silence_s).then_some(())
     })?;
     let client = Client::new(asked)?;
-    let before = Sums::read(&client)?;
+    let before = BenchSums::read(&client)?;
     std::thread::sleep(Duration::from_secs(u64::from(args.round) * u64::from(args.rounds)));
-    let after = Sums::read(&client)?;
+    let after = BenchSums::read(&client)?;
     let seen = crowd::bursts(&crowd.orders(), (silence_s * 1e6) as u64);
     put_rounds(&seen, figures);
     figures.put("round_mean_ms", json!(after.mean_ms(&before, "round")));
-    figures.put("plan_mean_ms", json!(after.mean_ms(&Sums::none(), "plan")));
-    figures.put("commit_mean_ms", json!(after.mean_ms(&Sums::none(), "journal_commit")));
+    figures.put("plan_mean_ms", json!(after.mean_ms(&BenchSums::none(), "plan")));
+    figures.put("commit_mean_ms", json!(after.mean_ms(&BenchSums::none(), "journal_commit")));
     Ok(())
 }
 
-fn put_rounds(seen: &[Burst], figures: &mut Figures) {
+fn put_rounds(seen: &[Burst], figures: &mut BenchFigures) {
     let longest = seen.iter().map(|burst| burst.to_last_grant_ms).reduce(f64::max);
     let grants = seen.iter().map(|burst| burst.grants).sum::<usize>();
     figures.put("rounds_watched", json!(seen.len()));
@@ -176,18 +176,18 @@ fn put_rounds(seen: &[Burst], figures: &mut Figures) {
 }
 
 /// The server's own account of what took how long.
-struct Sums(String);
+struct BenchSums(String);
 
-impl Sums {
+impl BenchSums {
     /// Nothing so far.
-    fn none() -> Sums {
-        Sums(String::new())
+    fn none() -> BenchSums {
+        BenchSums(String::new())
     }
 
-    fn read(client: &Client) -> anyhow::Result<Sums> {
+    fn read(client: &Client) -> anyhow::Result<BenchSums> {
         let mut text = String::new();
         client.stream("/metrics", &[], None)?.read_to_string(&mut text)?;
-        Ok(Sums(text))
+        Ok(BenchSums(text))
     }
 
     fn value(&self, name: &str) -> f64 {
@@ -196,7 +196,7 @@ impl Sums {
     }
 
     /// The mean of what came after the others; none where nothing did.
-    fn mean_ms(&self, before: &Sums, what: &str) -> Option<f64> {
+    fn mean_ms(&self, before: &BenchSums, what: &str) -> Option<f64> {
         let since = |name: &str| self.value(name) - before.value(name);
         let (sum, count) =
             (since(&format!("yard_{what}_seconds_sum")), since(&format!("yard_{what}_seconds_count")));
@@ -205,9 +205,14 @@ impl Sums {
 }
 
 /// How fast jobs end and make room for others, when all end as soon as they run.
-fn endings(args: &LiveArgs, asked: &ServerArgs, crowd: &Crowd, figures: &mut Figures) -> anyhow::Result<()> {
+fn endings(
+    args: &LiveArgs,
+    asked: &ServerArgs,
+    crowd: &Crowd,
+    figures: &mut BenchFigures,
+) -> anyhow::Result<()> {
     note("jobs end");
-    let watch = Stopwatch::start();
+    let watch = CommandStopwatch::start();
     crowd.finish();
     status_is(&Client::new(asked)?, "all jobs end", |status| status.ended >= u64::from(args.jobs))?;
     figures.put("ended_per_s", json!(f64::from(args.jobs) / watch.seconds()));
@@ -220,7 +225,7 @@ fn status_is(client: &Client, what: &str, wanted: impl Fn(&StatusView) -> bool) 
 }
 
 /// What an agent with nothing to do weighs, and its keeper.
-fn idle_agent(asked: &ServerArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+fn idle_agent(asked: &ServerArgs, scratch: &Path, figures: &mut BenchFigures) -> anyhow::Result<()> {
     note("an agent idles");
     let data = scratch.join("agent");
     let url = asked.server.as_deref().unwrap_or_default();
@@ -236,7 +241,7 @@ fn idle_agent(asked: &ServerArgs, scratch: &Path, figures: &mut Figures) -> anyh
 }
 
 /// Jobs that do nothing, one process each, on one agent with a few slots.
-fn trivial(args: &LiveArgs, scratch: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+fn trivial(args: &LiveArgs, scratch: &Path, figures: &mut BenchFigures) -> anyhow::Result<()> {
     note(&format!("one agent runs {} jobs that do nothing", args.trivial));
     let data = scratch.join("up");
     let slots = args.slots.to_string();

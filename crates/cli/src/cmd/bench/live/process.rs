@@ -28,17 +28,17 @@ pub(in crate::cmd::bench) fn until<T>(what: &str, mut look: impl FnMut() -> Opti
 }
 
 /// A folder that goes away with the measurement.
-pub(in crate::cmd::bench) struct Scratch(pub(in crate::cmd::bench) PathBuf);
+pub(in crate::cmd::bench) struct ScratchServer(pub(in crate::cmd::bench) PathBuf);
 
-impl Scratch {
-    pub(in crate::cmd::bench) fn new(parent: &Path) -> anyhow::Result<Scratch> {
+impl ScratchServer {
+    pub(in crate::cmd::bench) fn new(parent: &Path) -> anyhow::Result<ScratchServer> {
         let path = parent.join(format!("yard-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Scratch(path))
+        Ok(ScratchServer(path))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchServer {
     fn drop(&mut self) {
         // What is left is in a folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -88,13 +88,13 @@ impl Yard {
     }
 
     /// What it holds of memory.
-    pub(in crate::cmd::bench) fn memory(&self) -> anyhow::Result<Memory> {
-        Memory::of(self.child.id())
+    pub(in crate::cmd::bench) fn memory(&self) -> anyhow::Result<ProcessMemory> {
+        ProcessMemory::of(self.child.id())
     }
 
     /// The same of its agent's keeper, once that is there.
-    pub(in crate::cmd::bench) fn keeper_memory(&self) -> anyhow::Result<Memory> {
-        Memory::of(until("the agent starts its keeper", || keeper_of(&self.data))?)
+    pub(in crate::cmd::bench) fn keeper_memory(&self) -> anyhow::Result<ProcessMemory> {
+        ProcessMemory::of(until("the agent starts its keeper", || keeper_of(&self.data))?)
     }
 }
 
@@ -128,14 +128,14 @@ fn end(pid: u32) {
 }
 
 /// What a process holds of memory, in MiB.
-pub(in crate::cmd::bench) struct Memory {
+pub(in crate::cmd::bench) struct ProcessMemory {
     pub(in crate::cmd::bench) now: f64,
     /// The most so far.
     pub(super) peak: f64,
 }
 
-impl Memory {
-    fn of(pid: u32) -> anyhow::Result<Memory> {
+impl ProcessMemory {
+    fn of(pid: u32) -> anyhow::Result<ProcessMemory> {
         let path = format!("/proc/{pid}/status");
         let text = std::fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
         let mib = |key: &str| {
@@ -144,7 +144,7 @@ impl Memory {
         };
         let both = mib("VmRSS:").zip(mib("VmHWM:"));
         let (now, peak) = both.with_context(|| format!("{path} says nothing of memory"))?;
-        Ok(Memory { now, peak })
+        Ok(ProcessMemory { now, peak })
     }
 }
 

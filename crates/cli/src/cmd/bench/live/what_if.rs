@@ -17,11 +17,11 @@ use yard_sim::random::Random;
 
 use super::crowd::Crowd;
 use super::load;
-use super::process::{Scratch, Yard};
-use super::{LISTEN, Sums, dial};
+use super::process::{ScratchServer, Yard};
+use super::{BenchSums, LISTEN, dial};
 use crate::client::{Client, ServerArgs};
-use crate::clock::Stopwatch;
-use crate::output::{self, Format, note};
+use crate::clock::CommandStopwatch;
+use crate::output::{self, OutputFormat, note};
 
 /// What the nodes are.
 const KINDS: [&str; 2] = ["h100", "a100"];
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[command(
     after_help = "Examples:\n  yard bench what-if\n  yard bench what-if --jobs 200 --nodes 16 --policy srtf --load 5 -o json\n\nNodes are pretend ones of 8 devices, of two kinds. Jobs take 10 minutes to 8 hours on 1, 2, 4 or 8 devices (70, 10,\n15 and 5 %); a quarter could do with half or twice as many, and half name a kind."
 )]
-pub(crate) struct WhatIfArgs {
+pub(crate) struct BenchWhatIfArgs {
     /// Jobs that wait and run
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     jobs: u32,
@@ -66,12 +66,12 @@ pub(crate) struct WhatIfArgs {
     dir: Option<PathBuf>,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 /// What came of one policy.
 #[derive(Serialize)]
-struct Row {
+struct WhatIfBenchRow {
     policy: String,
     jobs: u32,
     /// One plan of the server's policy, on average.
@@ -84,7 +84,7 @@ struct Row {
     all: Waits,
     /// How many ways there were.
     ways_mean: f64,
-    scheduling: Option<[Pace; 2]>,
+    scheduling: Option<[AskingPace; 2]>,
 }
 
 /// How long answers took.
@@ -100,7 +100,7 @@ struct Waits {
 
 /// How fast a server schedules.
 #[derive(Serialize)]
-struct Pace {
+struct AskingPace {
     /// While people asked: how many answers they had, and how often they were told to wait.
     answers: usize,
     refused: usize,
@@ -110,16 +110,16 @@ struct Pace {
     round_mean_ms: Option<f64>,
 }
 
-pub(in super::super) fn run(args: &WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let scratch = Scratch::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+pub(in super::super) fn run(args: &BenchWhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let scratch = ScratchServer::new(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let rows = args.policy.iter().enumerate();
     let rows = rows.map(|(at, policy)| measure(args, policy, &scratch.0.join(at.to_string())));
-    let rows: Vec<Row> = rows.collect::<anyhow::Result<_>>()?;
+    let rows: Vec<WhatIfBenchRow> = rows.collect::<anyhow::Result<_>>()?;
     match args.output {
-        Format::Json => {
+        OutputFormat::Json => {
             output::json(&json!({ "seed": args.seed, "round_s": args.round, "policies": rows }), out)
         }
-        Format::Table => {
+        OutputFormat::Table => {
             writeln!(out, "{}", table(&rows))?;
             let paced = rows.iter().any(|row| row.scheduling.is_some());
             if paced {
@@ -131,7 +131,7 @@ pub(in super::super) fn run(args: &WhatIfArgs, out: &mut dyn Write) -> anyhow::R
 }
 
 /// One policy on a server of its own.
-fn measure(args: &WhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<Row> {
+fn measure(args: &BenchWhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<WhatIfBenchRow> {
     std::fs::create_dir_all(folder)?;
     let (data, round) = (folder.join("server"), args.round.to_string());
     let options = ["--policy", policy, "--round", &round];
@@ -142,22 +142,31 @@ fn measure(args: &WhatIfArgs, policy: &str, folder: &Path) -> anyhow::Result<Row
     let _crowd = Crowd::join(&dial(&asked, &data)?, &folder.join("nodes"), nodes, &KINDS)?;
     load::submit(&asked, CLIENTS, args.jobs as usize, &|number| job(args.seed, number as u64))?;
     let client = Client::new(&asked)?;
-    let before = Sums::read(&client)?;
+    let before = BenchSums::read(&client)?;
     settle(&client, args)?;
     note(&format!("{policy}: {} questions", 3 * args.questions));
     let (first, _) = ask(&client, &server, args, (false, false))?;
     let (ways, ways_mean) = ask(&client, &server, args, (true, false))?;
     let (all, _) = ask(&client, &server, args, (true, true))?;
     let scheduling = (args.load > 0).then(|| both(&asked, &client, args, folder)).transpose()?;
-    let plan_ms = Sums::read(&client)?;
-    let plan_ms = plan_ms.mean_ms(&before, "plan").or_else(|| plan_ms.mean_ms(&Sums::none(), "plan"));
-    Ok(Row { policy: policy.to_owned(), jobs: args.jobs, plan_ms, first, ways, all, ways_mean, scheduling })
+    let plan_ms = BenchSums::read(&client)?;
+    let plan_ms = plan_ms.mean_ms(&before, "plan").or_else(|| plan_ms.mean_ms(&BenchSums::none(), "plan"));
+    Ok(WhatIfBenchRow {
+        policy: policy.to_owned(),
+        jobs: args.jobs,
+        plan_ms,
+        first,
+        ways,
+        all,
+        ways_mean,
+        scheduling,
+    })
 }
 
 /// Waits for a plan that knows all jobs, two rounds at most: some policies plan at beats only, others at each event.
-fn settle(client: &Client, args: &WhatIfArgs) -> anyhow::Result<()> {
+fn settle(client: &Client, args: &BenchWhatIfArgs) -> anyhow::Result<()> {
     let plans = || client.get::<StatusView>("/v1/status", &[]).map(|status| status.plans);
-    let (before, watch) = (plans()?, Stopwatch::start());
+    let (before, watch) = (plans()?, CommandStopwatch::start());
     while plans()? == before && watch.seconds() < 2.0 * f64::from(args.round) {
         std::thread::sleep(PAUSE);
     }
@@ -190,13 +199,13 @@ fn job(seed: u64, number: u64) -> JobRequest {
 fn ask(
     client: &Client,
     server: &Yard,
-    args: &WhatIfArgs,
+    args: &BenchWhatIfArgs,
     wanted: (bool, bool),
 ) -> anyhow::Result<(Waits, f64)> {
     let (mut each_s, mut cut, mut ways, before) = (Vec::new(), 0, 0, server.cpu_seconds()?);
     for number in 0..u64::from(args.questions) {
         let question = about(job(args.seed ^ 0xa5c, number), wanted);
-        let watch = Stopwatch::start();
+        let watch = CommandStopwatch::start();
         let told: WhatIfView = client.post("/v1/what-if", &question)?;
         each_s.push(watch.seconds());
         cut += usize::from(told.cut);
@@ -219,9 +228,14 @@ fn about(job: JobRequest, (alternatives, intervals): (bool, bool)) -> WhatIf {
 
 /// How fast the server schedules alone, and while people ask: in turns, so that a machine that is slower for a while is so
 /// for both.
-fn both(asked: &ServerArgs, client: &Client, args: &WhatIfArgs, folder: &Path) -> anyhow::Result<[Pace; 2]> {
+fn both(
+    asked: &ServerArgs,
+    client: &Client,
+    args: &BenchWhatIfArgs,
+    folder: &Path,
+) -> anyhow::Result<[AskingPace; 2]> {
     let people = people(asked, client, folder)?;
-    let [mut alone, mut busy] = ["alone", "busy"].map(|when| Seen { when, ..Seen::default() });
+    let [mut alone, mut busy] = ["alone", "busy"].map(|when| WhatIfSeen { when, ..WhatIfSeen::default() });
     for turn in 0..TURNS {
         note(&format!("jobs come and go, {} of {TURNS}", turn + 1));
         look(client, args, &mut alone)?;
@@ -236,8 +250,8 @@ fn both(asked: &ServerArgs, client: &Client, args: &WhatIfArgs, folder: &Path) -
 fn while_asked(
     people: &[Client],
     seed: u64,
-    seen: &mut Seen,
-    looks: impl FnOnce(&mut Seen) -> anyhow::Result<()>,
+    seen: &mut WhatIfSeen,
+    looks: impl FnOnce(&mut WhatIfSeen) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let (stop, answers, refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -283,17 +297,17 @@ fn pester(person: &Client, seed: u64, stop: &AtomicBool, answers: &AtomicUsize, 
 }
 
 /// Submits and cancels a job now and then, and looks at how long it and the plans take.
-fn look(client: &Client, args: &WhatIfArgs, seen: &mut Seen) -> anyhow::Result<()> {
-    let (before, watch) = (Sums::read(client)?, Stopwatch::start());
+fn look(client: &Client, args: &BenchWhatIfArgs, seen: &mut WhatIfSeen) -> anyhow::Result<()> {
+    let (before, watch) = (BenchSums::read(client)?, CommandStopwatch::start());
     while watch.seconds() < f64::from(args.load) / TURNS as f64 {
         let number = seen.submits_s.len() as u64;
-        let one = Stopwatch::start();
+        let one = CommandStopwatch::start();
         let made = client.submit(&job(args.seed ^ 0xcafe, number), &format!("{}-{number}", seen.when))?;
         seen.submits_s.push(one.seconds());
         client.order(&format!("/v1/jobs/{}/cancel", made.id), &json!({}))?;
         std::thread::sleep(PAUSE);
     }
-    let after = Sums::read(client)?;
+    let after = BenchSums::read(client)?;
     seen.plans_ms.extend(after.mean_ms(&before, "plan"));
     seen.rounds_ms.extend(after.mean_ms(&before, "round"));
     Ok(())
@@ -301,7 +315,7 @@ fn look(client: &Client, args: &WhatIfArgs, seen: &mut Seen) -> anyhow::Result<(
 
 /// What was seen of scheduling.
 #[derive(Default)]
-struct Seen {
+struct WhatIfSeen {
     /// Distinguishes its submissions from others.
     when: &'static str,
     submits_s: Vec<f64>,
@@ -312,10 +326,10 @@ struct Seen {
     refused: usize,
 }
 
-impl Seen {
-    fn pace(mut self) -> Pace {
+impl WhatIfSeen {
+    fn pace(mut self) -> AskingPace {
         let mean = |each: &[f64]| (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64);
-        Pace {
+        AskingPace {
             answers: self.answers,
             refused: self.refused,
             submit_p50_ms: quantile_ms(&mut self.submits_s, 0.5),
@@ -333,7 +347,7 @@ fn quantile_ms(each_s: &mut [f64], part: f64) -> f64 {
     each_s.get(at.max(1) - 1).map_or(0.0, |seconds| seconds * 1e3)
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
+fn table(rows: &[WhatIfBenchRow]) -> comfy_table::Table {
     let head = ["policy", "plan", "", "p50", "max", "cpu", "p50 in plans", "cut", "ways"];
     let mut table = output::table(&head, 1);
     let ms = |ms: f64| format!("{ms:.1} ms");
@@ -353,7 +367,7 @@ fn table(rows: &[Row]) -> comfy_table::Table {
 }
 
 /// Scheduling alone, and while people ask.
-fn paces(rows: &[Row]) -> comfy_table::Table {
+fn paces(rows: &[WhatIfBenchRow]) -> comfy_table::Table {
     let head = ["policy", "", "submit p50", "p99", "plan", "round", "answers", "told to wait"];
     let mut table = output::table(&head, 2);
     let ms = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.1} ms"));

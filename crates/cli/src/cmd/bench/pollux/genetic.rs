@@ -5,7 +5,7 @@
 
 use yard_sim::random::Random;
 
-use super::instance::{Instance, NODE, Placed};
+use super::instance::{NODE, Placed, PolluxInstance};
 
 const POPULATION: usize = 100;
 const GENERATIONS: usize = 100;
@@ -15,21 +15,21 @@ const RESET: f64 = 0.1;
 const SHRINK: f64 = 0.1;
 
 /// Devices by job and node, job after job.
-type Table = Vec<u8>;
+type GeneticTable = Vec<u8>;
 
-struct Search<'a> {
-    instance: &'a Instance,
+struct GeneticSearch<'a> {
+    instance: &'a PolluxInstance,
     /// What jobs hold now.
-    held: Table,
+    held: GeneticTable,
     random: Random,
 }
 
 /// The best allocation found.
-pub(super) fn search(instance: &Instance, seed: u64) -> Vec<Placed> {
-    let mut search = Search { instance, held: hold(instance), random: Random::new(seed ^ u64::MAX) };
+pub(super) fn search(instance: &PolluxInstance, seed: u64) -> Vec<Placed> {
+    let mut search = GeneticSearch { instance, held: hold(instance), random: Random::new(seed ^ u64::MAX) };
     let mut first = vec![search.held.clone()];
     first.extend((1..POPULATION).map(|_| search.child(&search.held.clone())));
-    let mut living: Vec<(f64, Table)> =
+    let mut living: Vec<(f64, GeneticTable)> =
         first.into_iter().map(|table| (search.fitness(&table), table)).collect();
     for _ in 0..GENERATIONS {
         for _ in 0..POPULATION / 2 {
@@ -45,7 +45,7 @@ pub(super) fn search(instance: &Instance, seed: u64) -> Vec<Placed> {
 }
 
 /// What jobs hold, each on the first node with room.
-fn hold(instance: &Instance) -> Table {
+fn hold(instance: &PolluxInstance) -> GeneticTable {
     let mut table = vec![0; instance.jobs.len() * instance.nodes];
     let mut free = vec![NODE; instance.nodes];
     for (job, own) in instance.jobs.iter().enumerate().filter(|(_, own)| own.held.devices > 0) {
@@ -57,7 +57,7 @@ fn hold(instance: &Instance) -> Table {
     table
 }
 
-impl Search<'_> {
+impl GeneticSearch<'_> {
     fn row<'t>(&self, table: &'t [u8], job: usize) -> &'t [u8] {
         &table[job * self.instance.nodes..(job + 1) * self.instance.nodes]
     }
@@ -76,7 +76,7 @@ impl Search<'_> {
     }
 
     /// Two parents, each the better of two, with their rows swapped from one job on.
-    fn pair(&mut self, living: &[(f64, Table)]) -> [Table; 2] {
+    fn pair(&mut self, living: &[(f64, GeneticTable)]) -> [GeneticTable; 2] {
         let mut parent = || {
             let many = living.len().min(POPULATION) as u64;
             let (a, b) = (self.random.below(many) as usize, self.random.below(many) as usize);
@@ -84,11 +84,11 @@ impl Search<'_> {
         };
         let (a, b) = (parent(), parent());
         let cut = self.random.below(self.instance.jobs.len() as u64 + 1) as usize * self.instance.nodes;
-        let join = |head: &Table, tail: &Table| [&head[..cut], &tail[cut..]].concat();
+        let join = |head: &GeneticTable, tail: &GeneticTable| [&head[..cut], &tail[cut..]].concat();
         [join(a, b), join(b, a)]
     }
 
-    fn child(&mut self, table: &Table) -> Table {
+    fn child(&mut self, table: &GeneticTable) -> GeneticTable {
         let mut child = table.clone();
         self.shrink(&mut child);
         self.grow(&mut child);
@@ -96,7 +96,7 @@ impl Search<'_> {
         child
     }
 
-    fn shrink(&mut self, table: &mut Table) {
+    fn shrink(&mut self, table: &mut GeneticTable) {
         let nodes = self.instance.nodes;
         for job in 0..self.instance.jobs.len() {
             let row = job * nodes..(job + 1) * nodes;
@@ -112,7 +112,7 @@ impl Search<'_> {
 
     /// Entries on nodes with free devices grow, about as many as there are such nodes; those of jobs that are there
     /// already twice as often.
-    fn grow(&mut self, table: &mut Table) {
+    fn grow(&mut self, table: &mut GeneticTable) {
         let (jobs, nodes) = (self.instance.jobs.len(), self.instance.nodes);
         for node in 0..nodes {
             let used: u32 = (0..jobs).map(|job| u32::from(table[job * nodes + node])).sum();
@@ -131,7 +131,7 @@ impl Search<'_> {
     }
 
     /// At most one job across nodes on any node, and no more devices than there are: later rows lose.
-    fn repair(&self, table: &mut Table) {
+    fn repair(&self, table: &mut GeneticTable) {
         let (jobs, nodes) = (self.instance.jobs.len(), self.instance.nodes);
         let mut taken = vec![false; nodes];
         for job in 0..jobs {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_it_finds_can_be_had_and_is_better_than_what_there_was() {
-        let instance = Instance::new(4, 8, 3);
+        let instance = PolluxInstance::new(4, 8, 3);
         let found = search(&instance, 3);
         assert!(found.iter().map(|placed| placed.devices).sum::<u32>() <= 16);
         let held: Vec<Placed> = instance.jobs.iter().map(|job| job.held).collect();

@@ -29,7 +29,7 @@ pub(super) struct Placed {
 }
 
 /// A job.
-pub(super) struct Job {
+pub(super) struct PolluxJob {
     /// Goodput by devices, on one node and across nodes.
     within: Vec<f64>,
     across: Vec<f64>,
@@ -38,7 +38,7 @@ pub(super) struct Job {
     restarts: u32,
 }
 
-impl Job {
+impl PolluxJob {
     fn goodput(&self, placed: Placed) -> f64 {
         let table = if placed.across { &self.across } else { &self.within };
         table.get(placed.devices as usize).copied().unwrap_or(0.0)
@@ -46,22 +46,22 @@ impl Job {
 }
 
 /// A cluster with its jobs.
-pub(super) struct Instance {
+pub(super) struct PolluxInstance {
     pub(super) nodes: usize,
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<PolluxJob>,
 }
 
-impl Instance {
-    pub(super) fn new(nodes: usize, jobs: usize, seed: u64) -> Instance {
+impl PolluxInstance {
+    pub(super) fn new(nodes: usize, jobs: usize, seed: u64) -> PolluxInstance {
         let (mut random, mut free) = (Random::new(seed), nodes as u32 * NODE);
         let jobs = (0..jobs).map(|_| job(nodes, &mut free, &mut random)).collect();
-        Instance { nodes, jobs }
+        PolluxInstance { nodes, jobs }
     }
 
     /// The power mean of speedups over a fair share, with p = −1 and the penalty for restarts.
     pub(super) fn fitness(&self, placed: &[Placed]) -> f64 {
         let fair = (self.nodes as u32 * NODE).div_ceil(self.jobs.len() as u32);
-        let term = |(job, placed): (&Job, &Placed)| {
+        let term = |(job, placed): (&PolluxJob, &Placed)| {
             let base = (1..=fair).map(|devices| job.goodput(lying(devices))).fold(0.0, f64::max);
             let moved = job.held.devices > 0 && job.held != *placed;
             let kept = (job.age_s - f64::from(job.restarts) * RESTART_S).max(0.0) / (job.age_s + RESTART_S);
@@ -102,7 +102,7 @@ impl Instance {
         }
     }
 
-    fn spec(&self, job: &Job, shapes: &Arc<[Shape]>) -> JobSpec {
+    fn spec(&self, job: &PolluxJob, shapes: &Arc<[Shape]>) -> JobSpec {
         JobSpec {
             name: "job".into(),
             user: None,
@@ -128,7 +128,7 @@ impl Instance {
         }
     }
 
-    fn run(&self, at: u64, job: &Job) -> JobRun {
+    fn run(&self, at: u64, job: &PolluxJob) -> JobRun {
         let mut run = JobRun::new(JobId(at), Time::from_secs(NOW_S - job.age_s));
         run.starts = job.restarts + 1;
         if let Some(shape) = self.sizes().iter().position(|devices| *devices == job.held.devices) {
@@ -154,7 +154,7 @@ fn between(low: f64, high: f64, random: &mut Random) -> f64 {
     low + (high - low) * unit * unit
 }
 
-fn job(nodes: usize, free: &mut u32, random: &mut Random) -> Job {
+fn job(nodes: usize, free: &mut u32, random: &mut Random) -> PolluxJob {
     let sync = between(0.005, 0.1, random);
     let across = sync * between(1.1, 4.0, random);
     let model = Model::of([
@@ -179,7 +179,7 @@ fn job(nodes: usize, free: &mut u32, random: &mut Random) -> Job {
     let wanted = [0, 0, 1, 2, 4][random.below(5) as usize];
     let held = if wanted <= *free { wanted } else { 0 };
     *free -= held;
-    Job {
+    PolluxJob {
         within: table(false),
         across: table(true),
         held: lying(held),

@@ -8,9 +8,9 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use yard_core::allocation::Shares;
 
-use self::instance::{Instance, Placed};
-use super::{Figures, Took, timed};
-use crate::output::Format;
+use self::instance::{Placed, PolluxInstance};
+use super::{BenchFigures, Took, timed};
+use crate::output::OutputFormat;
 
 /// The clusters to compare on.
 #[derive(clap::Args)]
@@ -32,14 +32,14 @@ pub(crate) struct PolluxArgs {
     seed: u64,
     /// How to print the figures
     #[arg(short, long, value_enum, default_value_t)]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
 /// Plans made for one figure: one alone is shorter than the clock's step.
 const REPEATS: u32 = 50;
 
 /// One cluster, solved both ways.
-struct Pair {
+struct PolluxPair {
     ours: f64,
     bound: f64,
     genetic: f64,
@@ -47,17 +47,17 @@ struct Pair {
     took_genetic: Took,
 }
 
-pub(super) fn measure(args: &PolluxArgs) -> anyhow::Result<Figures> {
+pub(super) fn measure(args: &PolluxArgs) -> anyhow::Result<BenchFigures> {
     if args.jobs == 0 || args.nodes == 0 || args.instances == 0 {
         bail!("there must be something to compare: --jobs, --nodes and --instances must be above 0");
     }
-    let pairs: Vec<Pair> = (0..args.instances)
-        .map(|at| compare(&Instance::new(args.nodes, args.jobs, args.seed + at), args.seed + at))
+    let pairs: Vec<PolluxPair> = (0..args.instances)
+        .map(|at| compare(&PolluxInstance::new(args.nodes, args.jobs, args.seed + at), args.seed + at))
         .collect::<anyhow::Result<_>>()?;
-    let mean = |of: &dyn Fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
-    let most = |of: &dyn Fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let mean = |of: &dyn Fn(&PolluxPair) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+    let most = |of: &dyn Fn(&PolluxPair) -> f64| pairs.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
     let ms = |took: &Took| took.cpu_s.unwrap_or(took.wall_s) * 1e3;
-    let mut figures = Figures::default();
+    let mut figures = BenchFigures::default();
     figures.put("devices", json!(args.nodes * instance::NODE as usize));
     figures.put("jobs", json!(args.jobs));
     figures.put("instances", json!(args.instances));
@@ -73,7 +73,7 @@ pub(super) fn measure(args: &PolluxArgs) -> anyhow::Result<Figures> {
     Ok(figures)
 }
 
-fn compare(instance: &Instance, seed: u64) -> anyhow::Result<Pair> {
+fn compare(instance: &PolluxInstance, seed: u64) -> anyhow::Result<PolluxPair> {
     let view = instance.view();
     let (_, mut policy) = yard_policies::make("pollux", [].into())?;
     let (took, answer) = timed(|| {
@@ -91,7 +91,7 @@ fn compare(instance: &Instance, seed: u64) -> anyhow::Result<Pair> {
     }
     let ours = instance.fitness(&placed);
     let (took_genetic, found) = timed(|| Ok(genetic::search(instance, seed)))?;
-    Ok(Pair { ours, bound: certificate.bound, genetic: instance.fitness(&found), took, took_genetic })
+    Ok(PolluxPair { ours, bound: certificate.bound, genetic: instance.fitness(&found), took, took_genetic })
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn no_cluster_of_twenty_is_better_served_by_the_genetic_algorithm() {
         for seed in 0..20 {
-            let pair = compare(&Instance::new(16, 32, seed), seed).expect("an answer");
+            let pair = compare(&PolluxInstance::new(16, 32, seed), seed).expect("an answer");
             assert!(pair.ours >= pair.genetic, "{seed}: {} but {}", pair.ours, pair.genetic);
             assert!(pair.ours <= pair.bound * (1.0 + 1e-9), "{seed}: {} above {}", pair.ours, pair.bound);
         }

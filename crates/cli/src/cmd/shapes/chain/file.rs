@@ -4,7 +4,7 @@ use serde::Deserialize;
 use yard_planner::chain::{Chain, ChainLayer};
 use yard_planner::{Accelerator, Flaw};
 
-use crate::cmd::shapes::kinds::Kinds;
+use crate::cmd::shapes::kinds::ShapeKinds;
 
 /// A model file with `[[layer]]` tables.
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ fn grad_bytes() -> f64 {
 
 impl ChainFile {
     /// The chain with its times on these kinds.
-    pub(super) fn on(&self, kinds: &[Accelerator], known: &Kinds) -> anyhow::Result<Chain> {
+    pub(super) fn on(&self, kinds: &[Accelerator], known: &ShapeKinds) -> anyhow::Result<Chain> {
         let measured = self.measured_on.as_deref().map(|name| known.find(name)).transpose()?;
         let samples = f64::from(self.profile_batch);
         let layer = |(at, entry): (usize, &LayerEntry)| {

@@ -5,10 +5,10 @@ use yard_planner::Accelerator;
 use yard_planner::chain::{ChainMachine, ChainNode};
 use yard_planner::search::MEMORY_FILLED;
 
-use crate::cmd::shapes::kinds::Kinds;
+use crate::cmd::shapes::kinds::ShapeKinds;
 
 /// Devices of one or several kinds, on one node or several.
-pub(super) struct Gang {
+pub(super) struct ChainGang {
     /// As `a100-80`, or `a100-80*2+v100-32*2`.
     pub(super) kind: String,
     pub(super) devices: u32,
@@ -17,7 +17,7 @@ pub(super) struct Gang {
     pub(super) kinds: Vec<Accelerator>,
 }
 
-impl Gang {
+impl ChainGang {
     /// `node` or `any`.
     pub(super) fn spread(&self) -> &'static str {
         if self.apart { "any" } else { "node" }
@@ -35,12 +35,12 @@ impl Gang {
 }
 
 /// 1, 2, 4 … devices of a node, half and half on two, and whole nodes.
-pub(super) fn gangs_of(kind: &Accelerator, most: u32) -> Vec<Gang> {
+pub(super) fn gangs_of(kind: &Accelerator, most: u32) -> Vec<ChainGang> {
     let within =
         (0..31).map(|power| 1u32 << power).take_while(|count| *count < kind.per_node).chain([kind.per_node]);
     let within: Vec<u32> = within.filter(|count| *count <= most).collect();
     let whole = (2..).map(|nodes| nodes * kind.per_node).take_while(|count| *count <= most);
-    let gang = |nodes: Vec<u32>, apart| Gang {
+    let gang = |nodes: Vec<u32>, apart| ChainGang {
         kind: kind.name.clone(),
         devices: nodes.iter().sum(),
         apart,
@@ -58,7 +58,7 @@ pub(super) fn gangs_of(kind: &Accelerator, most: u32) -> Vec<Gang> {
 }
 
 /// `a100-80*2+v100-32*2`: each kind on nodes of its own.
-pub(super) fn mixed(text: &str, known: &Kinds) -> anyhow::Result<Gang> {
+pub(super) fn mixed(text: &str, known: &ShapeKinds) -> anyhow::Result<ChainGang> {
     let (mut kinds, mut nodes) = (Vec::new(), Vec::new());
     for part in text.split('+') {
         let count = part.split_once('*').and_then(|(kind, count)| Some((kind, count.parse::<u32>().ok()?)));
@@ -73,7 +73,7 @@ pub(super) fn mixed(text: &str, known: &Kinds) -> anyhow::Result<Gang> {
         kinds.push(kind);
     }
     let devices = nodes.iter().map(|(_, devices)| devices).sum();
-    Ok(Gang { kind: text.to_owned(), devices, apart: true, machine: machine(&nodes, &kinds), kinds })
+    Ok(ChainGang { kind: text.to_owned(), devices, apart: true, machine: machine(&nodes, &kinds), kinds })
 }
 
 /// A node's way out is that of all its devices; the narrowest counts for all.

@@ -12,19 +12,19 @@ use yard_planner::chain::{Chain, ChainMachine, ChainPlan, plan};
 use yard_planner::search::MEMORY_FILLED;
 
 use self::file::ChainFile;
-use self::gang::{Gang, gangs_of, mixed};
-use super::kinds::Kinds;
-use super::{Output, model, toml_file};
+use self::gang::{ChainGang, gangs_of, mixed};
+use super::kinds::ShapeKinds;
+use super::{ShapesOutput, model, toml_file};
 
 /// A gang on which nothing fits, and the memory of a device, in bytes, that would do.
 struct Unfit {
-    gang: Gang,
+    gang: ChainGang,
     least: f64,
 }
 
 /// A gang with its best stages.
-struct Staged {
-    gang: Gang,
+struct StagedChain {
+    gang: ChainGang,
     plan: ChainPlan,
 }
 
@@ -34,15 +34,15 @@ pub(super) fn is_chain(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// What `yard shapes` was asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedChain<'a> {
     pub(super) path: &'a Path,
     pub(super) batch: Option<u32>,
     pub(super) kinds: &'a [String],
     pub(super) most: u32,
-    pub(super) shown: Output,
+    pub(super) shown: ShapesOutput,
 }
 
-pub(super) fn run(wanted: &Wanted<'_>, known: &Kinds, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn run(wanted: &WantedChain<'_>, known: &ShapeKinds, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut file: ChainFile = toml_file::read(wanted.path)?;
     file.batch = wanted.batch.unwrap_or(file.batch);
     let stem = || wanted.path.file_stem().map_or("model".into(), |stem| stem.to_string_lossy().into_owned());
@@ -64,21 +64,21 @@ pub(super) fn run(wanted: &Wanted<'_>, known: &Kinds, out: &mut dyn Write) -> an
             file.on(&gang.kinds, known).map_err(|problem| anyhow!("{}: {problem}", wanted.path.display()))?;
         chain.check().map_err(toml_file::of(wanted.path))?;
         match plan(&chain, &gang.machine) {
-            Some(plan) => staged.push(Staged { gang, plan }),
+            Some(plan) => staged.push(StagedChain { gang, plan }),
             None => refused.push(Unfit { least: least(&chain, &gang), gang }),
         }
     }
-    let cost = |one: &Staged| one.plan.step_s * f64::from(one.gang.devices);
+    let cost = |one: &StagedChain| one.plan.step_s * f64::from(one.gang.devices);
     staged.sort_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.gang.devices.cmp(&b.gang.devices)));
     match wanted.shown {
-        Output::Table => show::table(&name, &file, &staged, &refused, out),
-        Output::Csv => show::csv(&name, file.batch, &staged, out),
-        Output::Json => show::as_json(&file, &staged, &refused, out),
+        ShapesOutput::Table => show::table(&name, &file, &staged, &refused, out),
+        ShapesOutput::Csv => show::csv(&name, file.batch, &staged, out),
+        ShapesOutput::Json => show::as_json(&file, &staged, &refused, out),
     }
 }
 
 /// Memory of every device with which something fits, to a thousandth: by doubling, then halving.
-fn least(chain: &Chain, gang: &Gang) -> f64 {
+fn least(chain: &Chain, gang: &ChainGang) -> f64 {
     let fits = |bytes: f64| {
         let memory = vec![bytes * MEMORY_FILLED; gang.kinds.len()];
         plan(chain, &ChainMachine { memory, ..gang.machine.clone() }).is_some()

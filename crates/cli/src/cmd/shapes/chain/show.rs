@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use yard_planner::chain::ChainPlan;
 
 use super::file::ChainFile;
-use super::{Staged, Unfit};
+use super::{StagedChain, Unfit};
 use crate::output;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -20,7 +20,7 @@ fn micro_batch(batch: u32, plan: &ChainPlan) -> f64 {
 pub(super) fn table(
     name: &str,
     file: &ChainFile,
-    staged: &[Staged],
+    staged: &[StagedChain],
     refused: &[Unfit],
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
@@ -51,9 +51,9 @@ pub(super) fn table(
     Ok(())
 }
 
-pub(super) fn csv(name: &str, batch: u32, staged: &[Staged], out: &mut dyn Write) -> anyhow::Result<()> {
+pub(super) fn csv(name: &str, batch: u32, staged: &[StagedChain], out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "kind,model,batch_size,gpus,steps_per_s,spread")?;
-    for Staged { gang, plan } in staged {
+    for StagedChain { gang, plan } in staged {
         writeln!(
             out,
             "{},{name},{batch},{},{:.6},{}",
@@ -68,11 +68,11 @@ pub(super) fn csv(name: &str, batch: u32, staged: &[Staged], out: &mut dyn Write
 
 pub(super) fn as_json(
     file: &ChainFile,
-    staged: &[Staged],
+    staged: &[StagedChain],
     refused: &[Unfit],
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let shape = |Staged { gang, plan }: &Staged| -> Value {
+    let shape = |StagedChain { gang, plan }: &StagedChain| -> Value {
         json!({
             "kind": gang.kind,
             "gpus": gang.devices,

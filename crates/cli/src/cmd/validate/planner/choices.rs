@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use yard_planner::{ParallelPlan, Recompute, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{at_least, model, reference_kind};
 
 const SUITE: &str = "ptdp";
@@ -16,7 +16,7 @@ const BEHIND: f64 = 0.02;
 const RECOMPUTE_GAIN: f64 = 1.33;
 
 /// What a figure varies, as names and values: `t=8`, `p=12`.
-type Setting = Vec<(String, u32)>;
+type PlannerSetting = Vec<(String, u32)>;
 
 pub(super) fn of(sheet: &Sheet) -> anyhow::Result<Vec<Check>> {
     let mut checks = Vec::new();
@@ -35,12 +35,12 @@ pub(super) fn of(sheet: &Sheet) -> anyhow::Result<Vec<Check>> {
 struct Figure {
     number: String,
     model: Transformer,
-    fixed: Setting,
+    fixed: PlannerSetting,
     batches: Vec<u32>,
 }
 
 impl Figure {
-    fn read(row: &Record<'_>) -> anyhow::Result<Figure> {
+    fn read(row: &SheetRecord<'_>) -> anyhow::Result<Figure> {
         let words = row.text("fixed")?.split_whitespace().filter(|word| !word.contains('*'));
         Ok(Figure {
             number: row.text("figure")?.to_owned(),
@@ -56,7 +56,7 @@ impl Figure {
         Ok(evaluate(&model, &reference_kind("a100-80")?, plan).step_s)
     }
 
-    fn plan(&self, chosen: &Setting) -> anyhow::Result<ParallelPlan> {
+    fn plan(&self, chosen: &PlannerSetting) -> anyhow::Result<ParallelPlan> {
         let mut plan = ParallelPlan { recompute: Recompute::Full, ..ParallelPlan::WHOLE };
         for (name, value) in self.fixed.iter().chain(chosen) {
             match name.as_str() {
@@ -73,7 +73,7 @@ impl Figure {
     /// The published choice against the one that is predicted best, at each batch.
     fn choosing(&self, choices: &str, published: &str) -> anyhow::Result<Vec<Check>> {
         let published = self.plan(&settings(published.split_whitespace())?)?;
-        let choices: Vec<Setting> = listed(choices)?;
+        let choices: Vec<PlannerSetting> = listed(choices)?;
         let mut checks = Vec::new();
         for batch in &self.batches {
             let steps: Vec<f64> = choices
@@ -119,7 +119,7 @@ impl Figure {
 }
 
 /// `t=8 p=16` as names and values.
-fn settings<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Setting> {
+fn settings<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<PlannerSetting> {
     let setting = |word: &str| {
         let (name, value) = word.split_once('=').with_context(|| format!("{word:?} is no setting"))?;
         Ok((name.to_owned(), value.parse()?))
@@ -128,7 +128,7 @@ fn settings<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Setting>
 }
 
 /// `(p;t) in (2;32) (4;16)` or `b in 1 2 4` as settings.
-fn listed(text: &str) -> anyhow::Result<Vec<Setting>> {
+fn listed(text: &str) -> anyhow::Result<Vec<PlannerSetting>> {
     let (names, values) =
         text.split_once(" in ").with_context(|| format!("{text:?} is no list of choices"))?;
     let parts = |word: &str| word.trim_matches(['(', ')']).split(';').map(str::to_owned).collect::<Vec<_>>();

@@ -42,7 +42,7 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
 
 fn layers(path: &Path) -> anyhow::Result<Vec<ChainLayer>> {
     let sheet = Sheet::read(path)?;
-    let layer = |row: super::Record<'_>| {
+    let layer = |row: super::SheetRecord<'_>| {
         Ok(ChainLayer {
             seconds: vec![(row.number("forward_s")?, row.number("backward_s")?)],
             parameter_bytes: row.number("param_bytes")?,

@@ -5,7 +5,7 @@ use std::path::Path;
 use yard_planner::{Attention, Sharding, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{degrees, model, recompute, reference_kind};
 
 const SUITE: &str = "planner-golden";
@@ -23,7 +23,7 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn checks_of(row: &Record<'_>) -> anyhow::Result<[Check; 3]> {
+fn checks_of(row: &SheetRecord<'_>) -> anyhow::Result<[Check; 3]> {
     let attention = if row.number("flash")? == 1.0 { Attention::Flash } else { Attention::Plain };
     let model = Transformer {
         attention,

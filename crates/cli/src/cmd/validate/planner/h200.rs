@@ -6,7 +6,7 @@ use anyhow::Context;
 use yard_planner::{Attention, ParallelPlan, Transformer, catalogue, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{at_most, error, mean, model, recompute};
 
 const SUITE: &str = "h200-gpt";
@@ -35,7 +35,7 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
 }
 
 /// Autocast computes the loss in fp32 and keeps 10 bytes a logit.
-fn trained(row: &Record<'_>) -> anyhow::Result<Transformer> {
+fn trained(row: &SheetRecord<'_>) -> anyhow::Result<Transformer> {
     Ok(Transformer {
         attention: Attention::Flash,
         state_bytes: 16.0,
@@ -47,7 +47,7 @@ fn trained(row: &Record<'_>) -> anyhow::Result<Transformer> {
     })
 }
 
-fn plan(row: &Record<'_>) -> anyhow::Result<ParallelPlan> {
+fn plan(row: &SheetRecord<'_>) -> anyhow::Result<ParallelPlan> {
     let recompute = recompute(row.text("recompute")?)?;
     Ok(ParallelPlan { micro_batch: row.count("micro_batch")?, recompute, ..ParallelPlan::WHOLE })
 }

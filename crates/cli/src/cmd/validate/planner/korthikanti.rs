@@ -7,7 +7,7 @@ use yard_planner::memory::{layer_activations, layers_alive};
 use yard_planner::{Attention, ParallelPlan, Recompute, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{at_least, at_most, degrees, error, mean, model, recompute, reference_kind};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -60,7 +60,7 @@ pub(in super::super) fn memory_of(file: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn memory_checks(row: &Record<'_>) -> anyhow::Result<Vec<Check>> {
+fn memory_checks(row: &SheetRecord<'_>) -> anyhow::Result<Vec<Check>> {
     const SUITE: &str = "korthikanti-memory";
     let name = row.text("model")?;
     let sizes = MODELS.iter().find(|(known, _)| *known == name);

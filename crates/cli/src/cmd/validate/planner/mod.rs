@@ -18,7 +18,7 @@ use yard_planner::{Accelerator, Attention, ParallelPlan, Recompute, Transformer,
 
 use super::Check;
 use super::filed::of_data;
-use super::sheet::Record;
+use super::sheet::SheetRecord;
 
 pub(super) use dag::of as dag_of;
 pub(super) use dapple::of as dapple_of;
@@ -85,13 +85,13 @@ fn reference_kind(name: &str) -> anyhow::Result<Accelerator> {
 }
 
 /// Sizes of a transformer, as all these files name them: plain attention, 18 bytes a parameter.
-fn model(row: &Record<'_>) -> anyhow::Result<Transformer> {
+fn model(row: &SheetRecord<'_>) -> anyhow::Result<Transformer> {
     let gpt = Transformer::gpt(row.count("hidden")?, row.count("layers")?, row.count("heads")?, 1);
     Ok(Transformer { attention: Attention::Plain, ..gpt })
 }
 
 /// The degrees of a split, as all these files name them, with nothing recomputed.
-fn degrees(row: &Record<'_>) -> anyhow::Result<ParallelPlan> {
+fn degrees(row: &SheetRecord<'_>) -> anyhow::Result<ParallelPlan> {
     Ok(ParallelPlan {
         tensor: row.count("tensor")?,
         pipeline: row.count("pipeline")?,

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use yard_planner::{Attention, ParallelPlan, Sharding, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{at_most, error, mean, model, recompute, reference_kind};
 
 const SUITE: &str = "mpt";
@@ -42,7 +42,7 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn trained(row: &Record<'_>) -> anyhow::Result<Transformer> {
+fn trained(row: &SheetRecord<'_>) -> anyhow::Result<Transformer> {
     let state_bytes = match row.text("precision_mode")? {
         "amp" => 16.0,
         "pure" => 8.0,
@@ -59,7 +59,7 @@ fn trained(row: &Record<'_>) -> anyhow::Result<Transformer> {
     })
 }
 
-fn plan(row: &Record<'_>) -> anyhow::Result<ParallelPlan> {
+fn plan(row: &SheetRecord<'_>) -> anyhow::Result<ParallelPlan> {
     Ok(ParallelPlan {
         data: row.count("gpus")?,
         micro_batch: row.count("micro_batch")?,

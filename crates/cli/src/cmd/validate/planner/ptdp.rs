@@ -6,7 +6,7 @@ use std::path::Path;
 use yard_planner::{ParallelPlan, Recompute, Sharding, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{choices, degrees, error, mean, model, reference_kind};
 
 const SUITE: &str = "ptdp";
@@ -58,10 +58,10 @@ fn second(sheet: &Sheet) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn weighed(row: &Record<'_>) -> anyhow::Result<Transformer> {
+fn weighed(row: &SheetRecord<'_>) -> anyhow::Result<Transformer> {
     Ok(Transformer { batch: row.count("batch")?, ..model(row)? })
 }
 
-fn trained(row: &Record<'_>) -> anyhow::Result<ParallelPlan> {
+fn trained(row: &SheetRecord<'_>) -> anyhow::Result<ParallelPlan> {
     Ok(ParallelPlan { recompute: Recompute::Full, ..degrees(row)? })
 }

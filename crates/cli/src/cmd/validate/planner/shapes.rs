@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use yard_planner::search::Limits;
+use yard_planner::search::SplitSearchLimits;
 use yard_planner::{Attention, Transformer, search};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{model, reference_kind};
 
 const SUITE: &str = "shapes";
@@ -23,7 +23,7 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
 }
 
 /// No way counts as a step of 0 s.
-fn check(row: &Record<'_>) -> anyhow::Result<Check> {
+fn check(row: &SheetRecord<'_>) -> anyhow::Result<Check> {
     let model = Transformer {
         attention: Attention::Flash,
         seq: row.count("seq")?,
@@ -32,7 +32,7 @@ fn check(row: &Record<'_>) -> anyhow::Result<Check> {
         ..model(row)?
     };
     let devices = row.count("devices")?;
-    let found = search(&model, &reference_kind(row.text("kind")?)?, devices, &Limits::default());
+    let found = search(&model, &reference_kind(row.text("kind")?)?, devices, &SplitSearchLimits::default());
     let (expected, ours) = (row.maybe("step_s")?, found.best.map(|best| best.step_s));
     let case = format!("{} on {devices} {}", row.text("model")?, row.text("kind")?);
     let figure = if expected.is_some() { "step s" } else { "no way: step s" };

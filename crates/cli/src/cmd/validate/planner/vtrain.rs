@@ -6,7 +6,7 @@ use std::path::Path;
 use yard_planner::{Accelerator, ParallelPlan, Recompute, Transformer, evaluate};
 
 use super::super::Check;
-use super::super::sheet::{Record, Sheet};
+use super::super::sheet::{Sheet, SheetRecord};
 use super::{at_least, at_most, degrees, error, mean, median, model, reference_kind};
 
 const SUITE: &str = "vtrain";
@@ -38,12 +38,12 @@ pub(in super::super) fn of(file: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-fn case(name: &str, row: &Record<'_>) -> anyhow::Result<String> {
+fn case(name: &str, row: &SheetRecord<'_>) -> anyhow::Result<String> {
     let [t, p, d, b] = ["tensor", "pipeline", "data", "micro_batch"].map(|name| row.text(name));
     Ok(format!("{name}: t{} p{} d{} b{}", t?, p?, d?, b?))
 }
 
-fn predicted(row: &Record<'_>, kind: &Accelerator) -> anyhow::Result<f64> {
+fn predicted(row: &SheetRecord<'_>, kind: &Accelerator) -> anyhow::Result<f64> {
     let model = Transformer {
         vocab: 50_304,
         grad_bytes: 2.0,

@@ -6,12 +6,12 @@ use serde_json::Value;
 use yard_live::replay::view::{Detail, ReplayRow, ReplayView};
 
 use crate::output::human;
-use crate::report::{self, Report};
+use crate::report::{self, ReportPage};
 use crate::results;
 
 pub(super) fn html(told: &ReplayView) -> String {
     let rows = || std::iter::once(&told.baseline).chain(&told.alternatives);
-    report::render(&Report {
+    report::render(&ReportPage {
         title: format!("What if, on {} jobs of the past", told.window.jobs),
         command: results::command_line(),
         version: format!("yard {}", env!("CARGO_PKG_VERSION")),
@@ -39,8 +39,8 @@ fn settings(told: &ReplayView) -> Vec<(String, String)> {
     settings
 }
 
-fn jobs(detail: &Detail) -> Vec<report::Job> {
-    let job = |job: &yard_live::replay::view::DetailJob| report::Job {
+fn jobs(detail: &Detail) -> Vec<report::ReportJob> {
+    let job = |job: &yard_live::replay::view::DetailJob| report::ReportJob {
         name: format!("{} {}", job.id, job.name),
         team: Some(Arc::from(job.team.as_str())),
         submit_s: job.submit_s,
@@ -49,13 +49,13 @@ fn jobs(detail: &Detail) -> Vec<report::Job> {
     detail.jobs.iter().map(job).collect()
 }
 
-fn run(row: &ReplayRow, detail: &Detail) -> report::Run {
+fn run(row: &ReplayRow, detail: &Detail) -> report::ReportRun {
     let Ok(Value::Object(mut summary)) = serde_json::to_value(&row.run) else {
         unreachable!("a run is an object")
     };
     summary.insert("policy".into(), row.label.clone().into());
     let jobs = detail.jobs.iter().zip(0..).filter_map(|(job, at)| {
-        Some(report::JobRow {
+        Some(report::ReportRow {
             job: at,
             gpus: job.gpus,
             wait_s: job.wait_s?,
@@ -68,7 +68,13 @@ fn run(row: &ReplayRow, detail: &Detail) -> report::Run {
     });
     let series = detail.series.iter().map(|(t, queued_jobs, queued_gpus, running_jobs, used_gpus)| {
         let (queued_jobs, running_jobs) = (*queued_jobs, *running_jobs);
-        report::Sample { t: *t, queued_jobs, queued_gpus: *queued_gpus, running_jobs, used_gpus: *used_gpus }
+        report::ReportSample {
+            t: *t,
+            queued_jobs,
+            queued_gpus: *queued_gpus,
+            running_jobs,
+            used_gpus: *used_gpus,
+        }
     });
     let bars = detail.bars.iter().map(|bar| report::Bar {
         node: bar.node,
@@ -79,13 +85,13 @@ fn run(row: &ReplayRow, detail: &Detail) -> report::Run {
         end_s: bar.end_s,
         lane: bar.lane,
     });
-    let nodes = detail.nodes.iter().map(|(name, kind, gpus)| report::Node {
+    let nodes = detail.nodes.iter().map(|(name, kind, gpus)| report::ReportNode {
         name: name.clone(),
         kind: kind.clone(),
         gpus: *gpus,
     });
     let ends = detail.jobs.iter().filter_map(|job| Some(job.submit_s + job.jct_s?));
-    report::Run {
+    report::ReportRun {
         policy: row.label.clone(),
         summary,
         end_s: ends.fold(0.0, f64::max),
@@ -94,6 +100,6 @@ fn run(row: &ReplayRow, detail: &Detail) -> report::Run {
         bars: bars.collect(),
         bars_cut: detail.bars_cut,
         nodes: nodes.collect(),
-        ..report::Run::default()
+        ..report::ReportRun::default()
     }
 }

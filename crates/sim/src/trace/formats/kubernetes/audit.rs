@@ -1,10 +1,10 @@
 //! Events of the audit log about pods: what the server answered is the pod as it was then.
 
-use super::document::{Document, Pod};
+use super::document::{ClusterDocument, Pod};
 use super::history::PodHistory;
 use super::pod;
 
-pub(super) fn read(event: &Document, history: &mut PodHistory) -> Result<(), String> {
+pub(super) fn read(event: &ClusterDocument, history: &mut PodHistory) -> Result<(), String> {
     let object = event.object_ref.as_ref().filter(|object| object.resource == "pods");
     let complete = event.stage.as_deref().is_none_or(|stage| stage == "ResponseComplete");
     let Some(object) = object.filter(|_| complete) else { return Ok(()) };

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// A document: the fields of a pod, a list, an audit event and a Prometheus answer.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Document {
+pub(super) struct ClusterDocument {
     pub(super) kind: Option<String>,
     metadata: PodMeta,
     spec: PodSpec,
@@ -22,7 +22,7 @@ pub(super) struct Document {
     pub(super) data: Option<PrometheusData>,
 }
 
-impl Document {
+impl ClusterDocument {
     /// The pod that it is.
     pub(super) fn pod(self) -> Pod {
         let status = serde_json::from_value(self.status).unwrap_or_default();
@@ -97,12 +97,12 @@ pub(super) struct PodSpec {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Container {
-    pub(super) resources: Resources,
+    pub(super) resources: PodResources,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Resources {
+pub(super) struct PodResources {
     pub(super) limits: BTreeMap<String, Value>,
     pub(super) requests: BTreeMap<String, Value>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yard_core::Time;
 
 use super::super::super::Work;
-use super::super::super::jobs::Jobs;
+use super::super::super::jobs::TraceJobs;
 use super::super::super::table::MAX_GPUS;
 use super::document::Pod;
 use super::history::{PodHistory, PodLife};
@@ -63,7 +63,7 @@ struct PodRun {
 }
 
 /// Adds the jobs that these pods were, those created first first.
-pub(super) fn submit(history: PodHistory, jobs: &mut Jobs) {
+pub(super) fn submit(history: PodHistory, jobs: &mut TraceJobs) {
     let mut groups: BTreeMap<(String, PodGroup), Vec<PodRun>> = BTreeMap::new();
     for (uid, life) in history.pods {
         let itself = || PodGroup { key: uid.clone(), name: uid.clone(), reusable: false };
@@ -110,7 +110,7 @@ fn sessions(runs: Vec<PodRun>) -> Vec<Vec<PodRun>> {
     sessions
 }
 
-fn add(name: &str, namespace: &str, runs: &[PodRun], jobs: &mut Jobs) {
+fn add(name: &str, namespace: &str, runs: &[PodRun], jobs: &mut TraceJobs) {
     let gpus = most_at_once(runs);
     let gpu_s: f64 = runs.iter().map(|run| f64::from(run.gpus) * (run.until - run.from).secs()).sum();
     let created = runs.iter().map(|run| run.created).min().unwrap_or_default();

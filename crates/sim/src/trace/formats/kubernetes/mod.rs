@@ -18,11 +18,11 @@ mod prometheus;
 
 use serde_json::Deserializer;
 
-use self::document::{Document, Listed};
+use self::document::{ClusterDocument, Listed};
 use self::history::PodHistory;
 use super::super::TraceError;
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::Head;
 use super::civil::count_from_first;
 
@@ -31,10 +31,10 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     line.starts_with('{') && ["\"apiVersion\"", "\"resultType\""].iter().any(|key| line.contains(key))
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let before = jobs.list.len();
     let mut history = PodHistory::default();
-    for (at, document) in Deserializer::from_slice(text.bytes).into_iter::<Document>().enumerate() {
+    for (at, document) in Deserializer::from_slice(text.bytes).into_iter::<ClusterDocument>().enumerate() {
         let document = document.map_err(|source| TraceError::Json { file: text.file.to_owned(), source })?;
         read(document, &mut history, jobs).map_err(|problem| TraceError::Element {
             file: text.file.to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
 }
 
 /// Takes up one document, or says what is wrong with it.
-fn read(document: Document, history: &mut PodHistory, jobs: &mut Jobs) -> Result<(), String> {
+fn read(document: ClusterDocument, history: &mut PodHistory, jobs: &mut TraceJobs) -> Result<(), String> {
     match document.kind.as_deref() {
         Some("Event") if document.verb.is_some() => audit::read(&document, history),
         Some("Pod") => history.saw(&document.pod()),

@@ -4,11 +4,11 @@
 use yard_core::Time;
 
 use super::super::super::table::{MAX_GPUS, MAX_SECONDS};
-use super::document::{Document, Series};
+use super::document::{ClusterDocument, Series};
 use super::group::PodGroup;
 use super::history::{PodHistory, PodLife};
 
-pub(super) fn read(answer: &Document, history: &mut PodHistory) -> Result<(), String> {
+pub(super) fn read(answer: &ClusterDocument, history: &mut PodHistory) -> Result<(), String> {
     let Some(data) = &answer.data else { return Ok(()) };
     if data.result_type != "matrix" {
         return Err(format!(

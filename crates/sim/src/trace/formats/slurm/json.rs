@@ -6,7 +6,7 @@ use yard_core::Time;
 
 use super::super::super::TraceError;
 use super::super::super::bytes::Text;
-use super::super::super::jobs::Jobs;
+use super::super::super::jobs::TraceJobs;
 use super::super::super::table::MAX_SECONDS;
 use super::tres::{self, GpuRequest, TresCount};
 use super::{SlurmRun, SlurmRuns};
@@ -98,7 +98,7 @@ impl SacctNumber {
     }
 }
 
-pub(super) fn read(text: Text<'_>, runs: &mut SlurmRuns, jobs: &mut Jobs) -> Result<(), TraceError> {
+pub(super) fn read(text: Text<'_>, runs: &mut SlurmRuns, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let file = text.file.to_owned();
     let listing: SacctListing = serde_json::from_slice(text.bytes)
         .map_err(|source| TraceError::Json { file: file.clone(), source })?;

@@ -16,7 +16,7 @@ use yard_core::Time;
 
 use self::tres::GpuRequest;
 use super::super::bytes::Text;
-use super::super::jobs::Jobs;
+use super::super::jobs::TraceJobs;
 use super::super::{TraceError, Work};
 use super::Head;
 use super::civil::count_from_first;
@@ -28,7 +28,7 @@ pub(super) fn detect(head: &Head<'_>) -> bool {
     json || (columns.contains(&"JobID") && columns.contains(&"Submit"))
 }
 
-pub(super) fn parse(text: Text<'_>, jobs: &mut Jobs) -> Result<(), TraceError> {
+pub(super) fn parse(text: Text<'_>, jobs: &mut TraceJobs) -> Result<(), TraceError> {
     let before = jobs.list.len();
     let mut runs = SlurmRuns::default();
     match text.bytes.trim_ascii_start().first() {
@@ -85,7 +85,7 @@ struct SlurmRuns {
 }
 
 impl SlurmRuns {
-    fn add(&mut self, run: SlurmRun, jobs: &mut Jobs) {
+    fn add(&mut self, run: SlurmRun, jobs: &mut TraceJobs) {
         if let Some(why) = run.left_out() {
             return jobs.leave_out(why);
         }
@@ -101,7 +101,7 @@ impl SlurmRuns {
         }
     }
 
-    fn submit(self, jobs: &mut Jobs) {
+    fn submit(self, jobs: &mut TraceJobs) {
         for run in self.list {
             let (user, tenant) = (jobs.word(&run.user), jobs.word(&run.account));
             let kinds = jobs.kinds(&run.gpus.kind);

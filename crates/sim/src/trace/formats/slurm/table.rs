@@ -4,8 +4,8 @@ use yard_core::Time;
 
 use super::super::super::TraceError;
 use super::super::super::bytes::Text;
-use super::super::super::jobs::Jobs;
-use super::super::super::table::{Column, Row, SECONDS, Table};
+use super::super::super::jobs::TraceJobs;
+use super::super::super::table::{Column, ColumnTable, Row, SECONDS};
 use super::super::civil;
 use super::{GpuRequest, SlurmRun, SlurmRuns, elapsed, tres};
 
@@ -22,8 +22,8 @@ struct SacctColumns {
     account: Option<Column>,
 }
 
-pub(super) fn read(text: Text<'_>, runs: &mut SlurmRuns, jobs: &mut Jobs) -> Result<(), TraceError> {
-    let mut table = Table::separated(text, b'|')?;
+pub(super) fn read(text: Text<'_>, runs: &mut SlurmRuns, jobs: &mut TraceJobs) -> Result<(), TraceError> {
+    let mut table = ColumnTable::separated(text, b'|')?;
     let columns = SacctColumns::of(&table)?;
     while let Some(row) = table.next_row()? {
         match columns.run(&row)? {
@@ -35,7 +35,7 @@ pub(super) fn read(text: Text<'_>, runs: &mut SlurmRuns, jobs: &mut Jobs) -> Res
 }
 
 impl SacctColumns {
-    fn of(table: &Table<'_>) -> Result<SacctColumns, TraceError> {
+    fn of(table: &ColumnTable<'_>) -> Result<SacctColumns, TraceError> {
         Ok(SacctColumns {
             id: table.column("JobID")?,
             state: table.column("State")?,
