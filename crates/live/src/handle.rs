@@ -4,18 +4,18 @@
 use std::sync::{Arc, RwLock};
 
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use yard_core::ids::JobId;
 use yard_core::view::View;
 
 use crate::board::Board;
+use crate::exec::Incoming;
 use crate::quota::Place;
 use crate::replay::Present;
 use crate::request::JobRequest;
 use crate::request::edit::JobEdit;
 use crate::views::{EventView, Explanation, JobView};
 use crate::what_if::{Question, WhatIf};
-use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,15 +163,8 @@ pub enum Ask {
         /// The view.
         reply: Reply<View>,
     },
-    /// An agent connected, and may send from now on.
-    Connect {
-        /// Who it is.
-        hello: Box<Hello>,
-        /// What to tell it. Closing it ends the connection.
-        link: mpsc::Sender<ToAgent>,
-        /// The number of this connection, to be given with `From` and `Disconnect`.
-        reply: Reply<u64>,
-    },
+    /// Something came in for the backend.
+    Exec(Incoming),
     /// Close a node's connection: its certificate is void. It is lost like any node that falls silent.
     Sever {
         /// The node's name.
@@ -188,21 +181,7 @@ pub enum Ask {
         /// It is being removed; where nothing ran there, it is gone.
         reply: Reply<()>,
     },
-    /// An agent said something.
-    From {
-        /// Its connection.
-        connection: u64,
-        /// What.
-        message: FromAgent,
-        /// The room it takes among those of its connection that wait, given back once it is taken up.
-        room: Option<OwnedSemaphorePermit>,
-    },
-    /// An agent's connection is gone.
-    Disconnect {
-        /// Its connection.
-        connection: u64,
-    },
-    /// Read a job's log from the agent that has it. Pieces arrive in order; the channel closes at the end.
+    /// Read a job's log from the node that has it. Pieces arrive in order; the channel closes at the end.
     Logs {
         /// Who.
         who: Who,

@@ -1,6 +1,6 @@
 //! The live cluster: the loop that runs the core against real machines. One thread, the *driver*, owns the engine
-//! and its journal; the API and the agents' connections ask it through a `Handle`. Agents run processes through a
-//! *keeper* that outlives them. Only this crate and the binary read clocks.
+//! and its journal; the API asks it through a `Handle`. A *backend* (`exec`) runs the jobs: our agents, who start
+//! processes through a *keeper* that outlives them. Only this crate and the binary read clocks.
 
 pub mod agent;
 pub mod api;
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod driver;
 pub mod enroll;
 pub mod entitlements;
+pub mod exec;
 pub mod explain;
 mod forecaster;
 pub mod handle;

@@ -8,9 +8,9 @@ use yard_core::cluster::{HostNeed, Kinds, ResourceId, Resources};
 use yard_core::ids::KindId;
 use yard_core::part::Pause;
 
+use crate::exec::{Group, HostAbilities};
 use crate::handle::Refusal;
 use crate::request::JobRequest;
-use crate::wire::{Abilities, Group};
 
 /// What can be had of one kind; the best that any node has.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Offers {
     }
 
     /// Adds a node's devices of one kind. A node that has not said what it can do may be able to do anything.
-    pub fn add(&mut self, group: &Group, abilities: Option<&Abilities>) {
+    pub fn add(&mut self, group: &Group, abilities: Option<&HostAbilities>) {
         let cannot = |why: &Option<String>| why.clone().map_or(Ok(()), Err);
         let memory_mib = group.devices.iter().map(|card| card.memory_mib.unwrap_or(u64::MAX)).max();
         let here = Offer {
@@ -171,7 +171,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::wire::Device;
+    use crate::exec::Device;
 
     fn group(kind: &str, memory_mib: Option<u64>) -> Group {
         let (name, links) = ("d".to_owned(), Vec::new());
@@ -179,13 +179,16 @@ mod tests {
         Group { kind: kind.into(), devices: vec![card; 2] }
     }
 
-    fn cannot(why: &str) -> Abilities {
+    fn cannot(why: &str) -> HostAbilities {
         let why = |what: &str| Some(format!("node n1 has no {what} ({why})"));
-        Abilities { no_freeze: why("freezer"), no_limits: why("MPS"), ..Abilities::default() }
+        HostAbilities { no_freeze: why("freezer"), no_limits: why("MPS") }
     }
 
     /// Names of the kinds that serve a request, or the refusal's sentence.
-    fn served(offers: &[(&str, Option<u64>, Option<Abilities>)], change: impl Fn(&mut JobRequest)) -> String {
+    fn served(
+        offers: &[(&str, Option<u64>, Option<HostAbilities>)],
+        change: impl Fn(&mut JobRequest),
+    ) -> String {
         let (mut all, mut kinds, mut request) = (Offers::default(), Kinds::default(), JobRequest::default());
         for (kind, memory, abilities) in offers {
             all.add(&group(kind, *memory), abilities.as_ref());
@@ -199,7 +202,7 @@ mod tests {
     }
 
     fn check(
-        offers: &[(&str, Option<u64>, Option<Abilities>)],
+        offers: &[(&str, Option<u64>, Option<HostAbilities>)],
         change: impl Fn(&mut JobRequest),
         answer: Expect,
     ) {
@@ -251,11 +254,11 @@ mod tests {
 
     #[test]
     fn only_kinds_that_can_are_offered_and_one_able_node_is_enough() {
-        let some = [("a100", None, Some(cannot("old"))), ("v100", None, Some(Abilities::default()))];
+        let some = [("a100", None, Some(cannot("old"))), ("v100", None, Some(HostAbilities::default()))];
         check(&some, |r| r.pause = Pause::Freeze, expect!["v100"]);
         check(&some, |r| r.gpu_limit = Some(0.5), expect!["v100"]);
         check(&some, |_| (), expect!["a100 v100"]);
-        let (bad, good) = (Some(cannot("old")), Some(Abilities::default()));
+        let (bad, good) = (Some(cannot("old")), Some(HostAbilities::default()));
         let mixed = [("a100", None, bad.clone()), ("a100", None, good), ("a100", None, bad)];
         check(&mixed, |r| r.pause = Pause::Freeze, expect!["a100"]);
     }

@@ -16,7 +16,8 @@ use yard_live::api::{self, Site};
 use yard_live::auth::Tokens;
 use yard_live::ca::{Authority, write_private};
 use yard_live::clock::now_us;
-use yard_live::driver::{CardSharing, Config, Driver};
+use yard_live::driver::{Config, Driver};
+use yard_live::exec::agents::CardSharing;
 use yard_live::handle::{Ask, Handle};
 use yard_live::history::History;
 use yard_live::metrics::Metrics;
@@ -160,10 +161,10 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
     config.settings.backoff = options.backoff.0;
     config.settings.promises = options.promises == PromisesFlag::On;
     config.policy = options.policy.clone();
-    config.lease = options.lease.0;
+    config.terms.lease = options.lease.0;
     config.grace_max = options.grace_max.0;
-    config.beat = config.beat.min(yard_core::Span(options.lease.0.0 / 4));
-    config.sharing = match options.sharing {
+    config.terms.beat = config.terms.beat.min(yard_core::Span(options.lease.0.0 / 4));
+    config.terms.sharing = match options.sharing {
         SharingFlag::Plain => CardSharing::Plain,
         SharingFlag::Mps => CardSharing::Mps,
     };

@@ -1,19 +1,17 @@
-//! What agents say of their cards: checked, kept for people to see, and never written down. Whoever holds a device
+//! How cards are doing: checked, kept for people to see, and never written down. Whoever holds a device
 //! and does not use it is shown as such, by job, because nobody else can tell whether that is meant.
 
 use std::collections::BTreeMap;
 
-use yard_core::ids::{AgentId, JobId};
+use yard_core::ids::JobId;
 use yard_core::job::Usage;
-use yard_core::message::{Input, News, Report};
-use yard_core::part::Held;
-use yard_core::part::PartId;
+use yard_core::message::News;
 use yard_core::units::Span;
 
 use super::Driver;
-use super::agents::Agent;
+use super::hosts::{GroupMask, Host};
 use super::jobs::devices;
-use crate::wire::{CardNow, Group};
+use crate::exec::{CardReport, Group, HostId};
 
 /// Who computes for less than this part of the time does nothing.
 const IDLE: f64 = 0.01;
@@ -21,20 +19,20 @@ const IDLE: f64 = 0.01;
 /// Longest reason for which clocks are held back.
 const REASON_MAX: usize = 200;
 
-/// A device of an agent: its group and its number.
+/// A device of a host: its group and its number.
 pub(super) type Place = (u32, u32);
 
-/// How an agent's cards are doing.
+/// How a host's cards are doing.
 #[derive(Debug, Default)]
 pub(super) struct Cards {
-    now: BTreeMap<Place, CardNow>,
+    now: BTreeMap<Place, CardReport>,
     /// Since when jobs have held devices and not used them.
     idle: BTreeMap<(Place, JobId), Span>,
 }
 
 impl Cards {
     /// How one is doing, where that is known.
-    pub(super) fn get(&self, place: Place) -> Option<&CardNow> {
+    pub(super) fn get(&self, place: Place) -> Option<&CardReport> {
         self.now.get(&place)
     }
 
@@ -49,7 +47,7 @@ impl Cards {
     }
 
     /// Takes in a look at cards. `holders` says who holds a device.
-    fn take(&mut self, cards: BTreeMap<Place, CardNow>, holders: impl Fn(Place) -> Vec<JobId>, now: Span) {
+    fn take(&mut self, cards: BTreeMap<Place, CardReport>, holders: impl Fn(Place) -> Vec<JobId>, now: Span) {
         let mut idle = BTreeMap::new();
         for (place, card) in &cards {
             let jobs = holders(*place);
@@ -63,14 +61,14 @@ impl Cards {
 }
 
 /// Whether a job that holds a card is known to do nothing there.
-fn is_idle(card: &CardNow, job: JobId, holders: usize) -> bool {
-    let own = card.parts.iter().find(|(part, ..)| part.job == job).and_then(|(_, busy, _)| *busy);
+fn is_idle(card: &CardReport, job: JobId, holders: usize) -> bool {
+    let own = card.jobs.iter().find(|(on, _)| *on == job).and_then(|(_, busy)| *busy);
     let busy = own.or(card.busy.filter(|_| holders == 1));
     busy.is_some_and(|busy| busy < IDLE)
 }
 
-/// What an agent may say of its cards: each device it has once, and numbers that are some.
-fn sane(groups: &[Group], cards: Vec<CardNow>) -> BTreeMap<Place, CardNow> {
+/// What a host may say of its cards: each device it has once, and numbers that are some.
+fn sane(groups: &[Group], cards: Vec<CardReport>) -> BTreeMap<Place, CardReport> {
     let known = |group: u32, device: u32| {
         groups.get(group as usize).is_some_and(|group| (device as usize) < group.devices.len())
     };
@@ -78,11 +76,11 @@ fn sane(groups: &[Group], cards: Vec<CardNow>) -> BTreeMap<Place, CardNow> {
     cards.map(|card| ((card.group, card.device), sane_card(card))).collect()
 }
 
-fn sane_card(mut card: CardNow) -> CardNow {
+fn sane_card(mut card: CardReport) -> CardReport {
     card.busy = card.busy.and_then(part_of_one);
     card.power_w = card.power_w.filter(|power| power.is_finite() && *power >= 0.0);
     card.throttled = card.throttled.map(|reason| reason.chars().take(REASON_MAX).collect());
-    card.parts.iter_mut().for_each(|(_, busy, _)| *busy = busy.and_then(part_of_one));
+    card.jobs.iter_mut().for_each(|(_, busy)| *busy = busy.and_then(part_of_one));
     card
 }
 
@@ -90,15 +88,15 @@ fn part_of_one(value: f64) -> Option<f64> {
     value.is_finite().then(|| value.clamp(0.0, 1.0))
 }
 
-impl Agent {
+impl Host {
     /// Takes in a look at its cards.
-    fn looked(&mut self, cards: Vec<CardNow>, now: Span) {
+    fn looked(&mut self, cards: Vec<CardReport>, now: Span) {
         let mut cards = sane(&self.groups, cards);
         for (place, card) in &mut cards {
             let jobs: Vec<_> = self.holders(*place).collect();
-            card.parts.retain(|(part, ..)| jobs.contains(&part.job));
-            card.parts.sort_by_key(|(part, ..)| *part);
-            card.parts.dedup_by_key(|(part, ..)| *part);
+            card.jobs.retain(|(job, _)| jobs.contains(job));
+            card.jobs.sort_by_key(|(job, _)| *job);
+            card.jobs.dedup_by_key(|(job, _)| *job);
         }
         let mut known = std::mem::take(&mut self.cards);
         known.take(cards, |place| self.holders(place).collect(), now);
@@ -107,29 +105,24 @@ impl Agent {
 }
 
 impl Driver {
-    /// An agent says how its cards are doing.
-    pub(super) fn looked(&mut self, agent: AgentId, cards: Vec<CardNow>) {
+    /// A host says how its cards are doing.
+    pub(super) fn looked(&mut self, host: HostId, cards: Vec<CardReport>) {
         let now = self.clock.elapsed();
-        self.agents.get_mut(agent).looked(cards, now);
-        self.changed_agents.insert(agent);
+        self.hosts.get_mut(host).looked(cards, now);
+        self.changed_hosts.insert(host);
     }
 
-    /// What a job does to its devices, if it is this agent that runs it. What is no number must not get into the
-    /// journal, and what is known already need not.
-    pub(super) fn used(&mut self, agent: AgentId, part: PartId, usage: Usage) {
-        let PartId { lease, job, .. } = part;
+    /// What a job does to its devices. What is no number must not get into the journal, and what is known already need
+    /// not.
+    pub(super) fn usage_news(&self, job: JobId, usage: Usage) -> Option<News> {
         let known = self.engine.job(job).and_then(|run| run.usage);
         let is_news = part_of_one(usage.busy) == Some(usage.busy) && known != Some(usage);
-        if is_news && self.gangs.agents(lease, job).any(|known| known == agent) {
-            self.staged.keep(Input::Report(Report { lease, job, news: News::Usage(usage) }));
-        }
+        is_news.then_some(News::Usage(usage))
     }
 
-    /// A job is stopped on its card for a moment, or goes on, if it is this agent that runs it.
-    pub(super) fn hushed(&mut self, agent: AgentId, part: PartId, hushed: bool) {
-        let PartId { lease, job, .. } = part;
-        let runs = self.gangs.agents(lease, job).any(|known| known == agent);
-        if let Some(record) = self.records.all.get_mut(&job).filter(|_| runs) {
+    /// A job is stopped on its card for a moment, or goes on.
+    pub(super) fn hushed(&mut self, job: JobId, hushed: bool) {
+        if let Some(record) = self.records.all.get_mut(&job) {
             record.hushed = hushed;
             self.changed_jobs.insert(job);
         }
@@ -141,8 +134,8 @@ impl Driver {
         let (_, placement) = self.records.all.get(&job)?.held.as_ref()?;
         let mut least = Span(u64::MAX);
         for slice in &placement.0 {
-            let (agent, Held { group, mask }) = self.agents.holder_of(slice)?;
-            let cards = &self.agents.get(agent).cards;
+            let (host, GroupMask { group, mask }) = self.hosts.holder_of(slice)?;
+            let cards = &self.hosts.get(host).cards;
             for device in devices(mask) {
                 least = least.min(cards.idle((group, device), job, now)?);
             }
@@ -176,18 +169,13 @@ pub(super) fn idle_reason(count: u32, idle: Span) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use yard_core::ids::LeaseId;
 
     use super::*;
-    use crate::driver::tests::groups;
+    use crate::exec::host::groups;
 
-    fn part(job: u64) -> PartId {
-        PartId { lease: LeaseId(1), job: JobId(job), instance: 1 }
-    }
-
-    fn card(busy: Option<f64>, parts: &[(u64, Option<f64>)]) -> BTreeMap<Place, CardNow> {
-        let parts = parts.iter().map(|(job, busy)| (part(*job), *busy, 1)).collect();
-        BTreeMap::from([((0, 0), CardNow { busy, parts, ..CardNow::default() })])
+    fn card(busy: Option<f64>, jobs: &[(u64, Option<f64>)]) -> BTreeMap<Place, CardReport> {
+        let jobs = jobs.iter().map(|(job, busy)| (JobId(*job), *busy)).collect();
+        BTreeMap::from([((0, 0), CardReport { busy, jobs, ..CardReport::default() })])
     }
 
     #[test]
@@ -228,15 +216,15 @@ mod tests {
         fn whatever_is_said_of_cards_what_is_kept_is_sane(
             said in prop::collection::vec((0..4_u32, 0..4_u32, prop::num::f64::ANY, ".{0,300}"), 0..40)
         ) {
-            let card = |(group, device, number, reason): (u32, u32, f64, String)| CardNow {
+            let card = |(group, device, number, reason): (u32, u32, f64, String)| CardReport {
                 group, device, busy: Some(number), power_w: Some(number), throttled: Some(reason),
-                parts: vec![(part(1), Some(number), 1)], ..CardNow::default()
+                jobs: vec![(JobId(1), Some(number))], ..CardReport::default()
             };
             let groups = groups(&[("a100", 2), ("cpu", 1)]);
             let kept = sane(&groups, said.into_iter().map(card).collect());
             prop_assert!(kept.len() <= 3);
             for card in kept.values() {
-                let all = card.busy.into_iter().chain(card.parts[0].1);
+                let all = card.busy.into_iter().chain(card.jobs[0].1);
                 prop_assert!(all.into_iter().all(|busy| (0.0..=1.0).contains(&busy)));
                 prop_assert!(card.power_w.is_none_or(|power| power.is_finite() && power >= 0.0));
                 prop_assert!(card.throttled.as_ref().is_some_and(|reason| reason.chars().count() <= REASON_MAX));

@@ -33,7 +33,7 @@ impl Driver {
             Ok(None) => {}
             Err(refusal) => return drop(reply.send(Err(refusal))),
         }
-        let offers = if Offers::matter(&request) { self.agents.offers() } else { Offers::default() }
+        let offers = if Offers::matter(&request) { self.hosts.offers() } else { Offers::default() }
             .counting(self.resources());
         let spec = self
             .serves(&who.user)
@@ -173,7 +173,7 @@ impl Driver {
         if !who.admin {
             return drop(reply.send(Err(Refusal::Forbidden("only admins drain and resume nodes".into()))));
         }
-        let Some(agent) = self.agents.named(node) else {
+        let Some(host) = self.hosts.named(node) else {
             let message = format!("there is no node {node:?}; `yard nodes` lists them");
             return drop(reply.send(Err(Refusal::NotFound(message))));
         };
@@ -182,10 +182,10 @@ impl Driver {
             (Some(_), false) => "drain",
             (Some(_), true) => "drain and evict",
         };
-        let mut row = self.agents.get(agent).row();
+        let mut row = self.hosts.get(host).row();
         row.drain = drain.map(|reason| (who.user.clone(), reason));
         self.staged.audit(&who.user, what, format!("node {node}"), "accepted");
-        self.staged.drain(agent, row, evict, reply);
+        self.staged.drain(host, row, evict, reply);
     }
 
     /// Nodes with devices of this kind that take jobs, those first whose jobs cost least to stop.
@@ -203,8 +203,8 @@ impl Driver {
             return Err(Refusal::NotFound(message));
         }
         let nodes = self.engine.cheapest(&among, count as usize);
-        let agents = nodes.into_iter().filter_map(|node| self.agents.of_node(node));
-        Ok(agents.map(|agent| self.agents.get(agent).name.clone()).collect())
+        let hosts = nodes.into_iter().filter_map(|node| self.hosts.of_node(node));
+        Ok(hosts.map(|host| self.hosts.get(host).name.clone()).collect())
     }
 
     /// A job as it is.

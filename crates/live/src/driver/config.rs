@@ -8,6 +8,7 @@ use yard_core::Settings;
 use yard_core::policy::{Knowledge, Priorities};
 use yard_core::units::Span;
 
+use crate::exec;
 use crate::forecaster::Estimating;
 use crate::translate::{Blank, Catalog};
 
@@ -16,7 +17,7 @@ use crate::translate::{Blank, Catalog};
 pub struct Config {
     /// The folder that holds everything it must not forget.
     pub data: PathBuf,
-    /// How the engine is run. Its leases do not lapse: agents hold one for the whole node, see `lease`.
+    /// How the engine is run. Its leases do not lapse: how long a host may go unheard is the backend's matter.
     pub settings: Settings,
     /// The policy's name, for people.
     pub policy: String,
@@ -24,13 +25,10 @@ pub struct Config {
     pub priorities: Priorities,
     /// What the policy must be told of jobs to do what it says.
     pub needs: &'static [Knowledge],
-    /// How long an agent may run jobs after it sent the last beat that was answered.
-    pub lease: Span,
-    /// How often agents should send a beat.
-    pub beat: Span,
-    /// How long after its lease, and after the time that a lapsed lease leaves its jobs to stop, a silent node is given
-    /// up.
-    pub margin: Span,
+    /// Who runs the jobs.
+    pub backend: &'static exec::Entry,
+    /// How it is dealt with.
+    pub terms: exec::Terms,
     /// The most time that a job has to save and stop, whatever it asks for or says of its checkpoints.
     pub grace_max: Span,
     /// What is known of speeds beforehand.
@@ -39,8 +37,6 @@ pub struct Config {
     pub learn: bool,
     /// How much is accepted.
     pub limits: Limits,
-    /// How jobs that share a card do so.
-    pub sharing: CardSharing,
     /// How long a plan may take.
     pub plan_cap: Span,
     /// How long after a policy broke down a new one is tried.
@@ -57,16 +53,6 @@ pub struct Config {
     pub estimates: Option<Estimating>,
     /// Who counts what the driver does.
     pub meter: Arc<dyn Meter>,
-}
-
-/// How jobs on one card share it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CardSharing {
-    /// The driver of the card lets them take turns. Only who asks for a part of a card is limited, through MPS.
-    #[default]
-    Plain,
-    /// Through MPS, side by side, wherever a job is on one card and could share it.
-    Mps,
 }
 
 /// Counts what the driver does. Must not wait for anything.
@@ -144,14 +130,12 @@ impl Config {
             policy: String::new(),
             priorities: Priorities::Classes,
             needs: &[],
-            lease: seconds(60),
-            beat: seconds(2),
-            margin: seconds(5),
+            backend: &exec::BACKENDS[0],
+            terms: exec::Terms::default(),
             grace_max: seconds(600),
             catalog: Arc::new(Blank),
             learn: false,
             limits: Limits::default(),
-            sharing: CardSharing::default(),
             plan_cap: seconds(10),
             plan_rest: seconds(10),
             progress: seconds(10),

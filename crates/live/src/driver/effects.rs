@@ -1,16 +1,16 @@
-//! One input is stepped, and what follows from it: orders to agents, questions to the policy, and facts for people.
+//! One input is stepped, and what follows from it: directives to the backend, questions to the policy, and facts for people.
 
 use yard_core::cluster::Placement;
-use yard_core::gang::ToGang;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobState};
 use yard_core::message::{Effect, Event, Input, News, Outcome, Report, Why};
-use yard_core::part::Held;
 use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::clock::Stopwatch;
+use super::hosts::GroupMask;
 use super::jobs::devices;
+use crate::exec::Directive;
 use crate::planner::Verdict;
 use crate::store::EndedJob;
 
@@ -137,7 +137,7 @@ impl Driver {
             }
             Event::Planned { certificate, .. } => self.prices.clone_from(&certificate.prices),
             Event::Node { node, .. } => {
-                self.changed_agents.extend(self.agents.of_node(*node));
+                self.changed_hosts.extend(self.hosts.of_node(*node));
             }
             Event::Freed { placement, .. } => {
                 self.devices_held = self.devices_held.saturating_sub(placement.devices() as u64);
@@ -160,9 +160,9 @@ impl Driver {
         self.records.holding.insert(job);
         self.changed_jobs.insert(job);
         for slice in &placement.0 {
-            let Some((agent, Held { group, mask })) = self.agents.holder_of(slice) else { continue };
-            devices(mask).for_each(|device| self.agents.get_mut(agent).hold(group, device, job));
-            self.changed_agents.insert(agent);
+            let Some((host, GroupMask { group, mask })) = self.hosts.holder_of(slice) else { continue };
+            devices(mask).for_each(|device| self.hosts.get_mut(host).hold(group, device, job));
+            self.changed_hosts.insert(host);
         }
     }
 
@@ -171,9 +171,9 @@ impl Driver {
         self.records.holding.remove(&job);
         let held = self.records.all.get_mut(&job).and_then(|record| record.held.take());
         for slice in held.into_iter().flat_map(|(_, placement)| placement.0) {
-            let Some((agent, Held { group, mask })) = self.agents.holder_of(&slice) else { continue };
-            devices(mask).for_each(|device| self.agents.get_mut(agent).put_down(group, device, job));
-            self.changed_agents.insert(agent);
+            let Some((host, GroupMask { group, mask })) = self.hosts.holder_of(&slice) else { continue };
+            devices(mask).for_each(|device| self.hosts.get_mut(host).put_down(group, device, job));
+            self.changed_hosts.insert(host);
         }
     }
 
@@ -190,9 +190,7 @@ impl Driver {
             self.config.meter.ended(&record.view.state);
             self.derived.ended.push(EndedJob { ended: now, view: record.view });
         }
-        let mut out = Vec::new();
-        self.gangs.step(ToGang::JobOver { job }, &mut out);
-        self.heed_gangs(now, out);
+        self.direct(now, Directive::Over { job });
     }
 }
 

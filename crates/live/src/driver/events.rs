@@ -134,8 +134,8 @@ impl Driver {
         node: NodeId,
         change: NodeNews,
     ) -> (&'static str, Option<JobId>, Option<String>, Value) {
-        let agent = self.agents.of_node(node).map(|agent| self.agents.get(agent));
-        let reason = agent.and_then(|agent| agent.state_now().1);
+        let host = self.hosts.of_node(node).map(|host| self.hosts.get(host));
+        let reason = host.and_then(|host| host.state_now().1);
         let name = self.engine.nodes().get(node).spec.name.clone();
         ("node", None, Some(name), json!({ "change": change, "reason": reason }))
     }

@@ -1,26 +1,29 @@
-//! The driver's memory of living jobs: what was asked for, what agents said of them, and how people see them. What
+//! The driver's memory of living jobs: what was asked for, what was heard of them, and how people see them. What
 //! the engine knows is not kept twice: a view is made anew from it whenever something happens to the job.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod records;
+mod words;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use yard_core::Engine;
-use yard_core::cluster::{Mask, NODE_DEVICES_MAX, Placement};
+use yard_core::cluster::Placement;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::job::{JobRun, JobSpec, JobState};
-use yard_core::lengths::{Alike, Predicted};
 use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
+pub(super) use self::records::{Records, Sum};
+use self::words::{because, kind, length_of, places};
+pub(super) use self::words::{devices, state_name};
 use super::cards::idle_reason;
-use super::machines::{kind_of, named};
 use super::waiting;
 use crate::explain;
 use crate::request::JobRequest;
 use crate::store::{Facts, HeldBy, JobRow};
 use crate::translate;
-use crate::views::{JobView, LengthView};
+use crate::views::JobView;
 
 /// Time to save and stop where the user says nothing.
 const GRACE: Span = Span::from_whole_secs(30);
@@ -46,7 +49,7 @@ pub(super) struct Record {
     heard: Option<Time>,
     /// It was edited, and what it asks for now is not in its request yet.
     pub(super) edited: bool,
-    /// Its agent has stopped it for a moment.
+    /// It is stopped for a moment, because it slows another.
     pub(super) hushed: bool,
     /// When the engine was last told.
     pub(super) reported: Option<Time>,
@@ -334,137 +337,5 @@ impl Record {
     /// How a run under a lease ended, before the engine hears of it.
     pub(super) fn ended_run(&mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
-    }
-}
-
-/// All living jobs.
-#[derive(Debug, Default)]
-pub(super) struct Records {
-    pub(super) all: BTreeMap<JobId, Record>,
-    /// Those that hold devices.
-    pub(super) holding: BTreeSet<JobId>,
-    by_user: BTreeMap<String, Sum>,
-    bytes: usize,
-}
-
-/// How much somebody has that is not over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum {
-    pub(super) jobs: usize,
-    /// Of what was submitted.
-    pub(super) bytes: usize,
-}
-
-impl Records {
-    pub(super) fn insert(&mut self, id: JobId, record: Record) {
-        let (own, bytes) =
-            (self.by_user.entry(record.view.user.clone()).or_default(), record.request.footprint());
-        (own.jobs, own.bytes) = (own.jobs + 1, own.bytes + bytes);
-        self.bytes += bytes;
-        self.all.insert(id, record);
-    }
-
-    pub(super) fn remove(&mut self, id: JobId) -> Option<Record> {
-        let record = self.all.remove(&id)?;
-        self.holding.remove(&id);
-        let bytes = record.request.footprint();
-        self.bytes -= bytes;
-        if let Some(own) = self.by_user.get_mut(&record.view.user) {
-            (own.jobs, own.bytes) = (own.jobs - 1, own.bytes - bytes);
-            if own.jobs == 0 {
-                self.by_user.remove(&record.view.user);
-            }
-        }
-        Some(record)
-    }
-
-    /// A job asks for something else from now on.
-    pub(super) fn rewrite(&mut self, id: JobId, request: Arc<JobRequest>) {
-        let Some(mut record) = self.remove(id) else { return };
-        record.view.name = translate::name(&request).unwrap_or_default();
-        (record.view.priority, record.view.deadline) = (request.priority, request.deadline);
-        record.request = request;
-        let holds = record.held.is_some();
-        self.insert(id, record);
-        if holds {
-            self.holding.insert(id);
-        }
-    }
-
-    /// How much a user has that is not over.
-    pub(super) fn of_user(&self, user: &str) -> Sum {
-        self.by_user.get(user).copied().unwrap_or_default()
-    }
-
-    /// Bytes of what was submitted, of all.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-/// A length that was predicted, as people see it.
-fn length_of(told: &Predicted) -> LengthView {
-    let alike = match told.alike {
-        Alike::Name => "name",
-        Alike::User => "user",
-        Alike::Size => "size",
-        Alike::All => "all",
-    };
-    LengthView { seconds: told.seconds, alike: alike.to_owned(), jobs: told.ended }
-}
-
-/// A state by the name that the API gives it.
-pub(super) fn state_name(state: JobState) -> String {
-    let name = match state {
-        JobState::Pending => "pending",
-        JobState::Starting => "starting",
-        JobState::Running => "running",
-        JobState::Suspending => "suspending",
-        JobState::Suspended => "suspended",
-        JobState::Succeeded => "succeeded",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-        JobState::Rejected => "rejected",
-    };
-    name.to_owned()
-}
-
-/// The devices of a set, in order.
-pub(super) fn devices(mask: Mask) -> impl Iterator<Item = u32> {
-    (0..NODE_DEVICES_MAX).filter(move |device| mask >> device & 1 == 1)
-}
-
-/// `node[device,…]` for each node.
-fn places(engine: &Engine, placement: &Placement) -> Vec<String> {
-    let place = |slice: &yard_core::cluster::Slice| {
-        let (name, mask) = named(engine.nodes(), engine.kinds(), slice);
-        let list: Vec<_> = devices(mask).map(|device| device.to_string()).collect();
-        format!("{name}[{}]", list.join(","))
-    };
-    placement.0.iter().map(place).collect()
-}
-
-fn kind(engine: &Engine, placement: &Placement) -> Option<String> {
-    kind_of(engine.nodes(), engine.kinds(), placement).map(str::to_owned)
-}
-
-fn because(why: Why, to: &[JobId]) -> String {
-    let gets = match to {
-        [] => None,
-        [one] => Some(format!("job {one}")),
-        [one, rest @ ..] => Some(format!("job {one} and {} others", rest.len())),
-    };
-    match (why, gets) {
-        (Why::Preempted, Some(gets)) if to.len() == 1 => format!("{gets} is using its devices"),
-        (Why::Preempted, Some(gets)) => format!("{gets} are using its devices"),
-        (Why::Preempted, None) => "another job is using its devices".into(),
-        (Why::Moved, Some(gets)) => format!("it goes on elsewhere, and {gets} gets its devices"),
-        (Why::Moved, None) => "it goes on elsewhere".into(),
-        (Why::Cancelled, _) => "it was cancelled".into(),
-        (Why::Killed, _) => "it was cancelled with --force".into(),
-        (Why::Held, _) => "it is held".into(),
-        (Why::Requeued, _) => "it starts again from its last checkpoint".into(),
-        (Why::Drained, _) => "its devices are taken out of service".into(),
-        (Why::Lost, _) => "its node was lost".into(),
     }
 }

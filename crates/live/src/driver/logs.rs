@@ -1,40 +1,40 @@
-//! Jobs' logs lie with the agents that ran them; this passes requests on and hands the pieces back. Nothing of it
+//! Jobs' logs lie on the hosts that ran them; this passes requests on and hands the pieces back. Nothing of it
 //! is durable: who still wants a log after a restart asks again.
 //!
-//! A log is sent no faster than it is read: an agent has credit for a few pieces and gets more as the reader takes
+//! A log is sent no faster than it is read: a host has credit for a few pieces and gets more as the reader takes
 //! them. So a reader who stands still costs those few pieces, however large the log is.
 
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
-use yard_core::ids::AgentId;
+use yard_core::units::Time;
 
 use super::Driver;
 use super::clients::no_job;
 use crate::clock::now_us;
-use crate::handle::{LogOf, LogRequest, LogStream, Refusal, Reply, Who};
+use crate::exec::{Directive, HostId, LOG_CREDIT, LOG_PIECE};
+use crate::handle::{LogRequest, LogStream, Refusal, Reply, Who};
 use crate::store::Ran;
-use crate::wire::{LOG_CREDIT, LOG_PIECE, ToAgent};
 
 /// Bytes of text in one piece, at most.
 const TEXT_MAX: usize = 3 * LOG_PIECE + 16;
 
-/// Requests that agents are answering.
+/// Requests that hosts are answering.
 #[derive(Debug)]
 pub(super) struct Logs {
     open: BTreeMap<u64, OpenLog>,
-    /// The last number that was given. It grows over restarts, so that what an agent still sends to an older request
+    /// The last number that was given. It grows over restarts, so that what a host still sends to an older request
     /// never reaches the reader of another log.
     requests: u64,
     /// Requests whose asker is gone, to be called off.
-    unwanted: Vec<(AgentId, u64)>,
+    unwanted: Vec<(HostId, u64)>,
 }
 
-/// A request that an agent is answering.
+/// A request that a host is answering.
 #[derive(Debug)]
 struct OpenLog {
-    agent: AgentId,
-    /// Pieces that the agent may still send.
+    host: HostId,
+    /// Pieces that the host may still send.
     credit: u32,
     /// Has room for as many, and for the reason why it ends.
     asker: mpsc::Sender<Result<String, String>>,
@@ -47,56 +47,56 @@ impl Default for Logs {
 }
 
 impl Logs {
-    fn begin(&mut self, agent: AgentId) -> LogStream {
+    fn begin(&mut self, host: HostId) -> LogStream {
         let (asker, pieces) = mpsc::channel(LOG_CREDIT as usize + 1);
         self.requests += 1;
-        self.open.insert(self.requests, OpenLog { agent, credit: LOG_CREDIT, asker });
+        self.open.insert(self.requests, OpenLog { host, credit: LOG_CREDIT, asker });
         LogStream { request: self.requests, pieces }
     }
 
-    /// An agent sent a piece.
+    /// A host sent a piece.
     pub(super) fn piece(
         &mut self,
-        agent: AgentId,
+        host: HostId,
         request: u64,
         text: String,
         end: bool,
         error: Option<String>,
     ) {
-        let Some(open) = self.open.get_mut(&request).filter(|open| open.agent == agent) else { return };
+        let Some(open) = self.open.get_mut(&request).filter(|open| open.host == host) else { return };
         let goes_on = open.take(text, error);
         if end || !goes_on {
             self.open.remove(&request);
         }
         if !end && !goes_on {
-            self.unwanted.push((agent, request));
+            self.unwanted.push((host, request));
         }
     }
 
-    /// The reader took pieces: whose agent may send as many more, if any.
-    fn grant(&mut self, request: u64, pieces: u32) -> Option<(AgentId, u32)> {
+    /// The reader took pieces: whose host may send as many more, if any.
+    fn grant(&mut self, request: u64, pieces: u32) -> Option<(HostId, u32)> {
         let open = self.open.get_mut(&request)?;
         let pieces = pieces.min(LOG_CREDIT - open.credit);
         open.credit += pieces;
-        (pieces > 0).then_some((open.agent, pieces))
+        (pieces > 0).then_some((open.host, pieces))
     }
 
-    /// An agent is gone with all it was sending.
-    pub(super) fn lost(&mut self, agent: AgentId, reason: &str) {
+    /// A host is gone with all it was sending.
+    pub(super) fn lost(&mut self, host: HostId, reason: &str) {
         self.open.retain(|_, open| {
-            if open.agent == agent {
+            if open.host == host {
                 let _ = open.asker.try_send(Err(reason.to_owned()));
             }
-            open.agent != agent
+            open.host != host
         });
     }
 
     /// Notes who does not listen any more, and returns what to call off.
-    pub(super) fn call_off(&mut self) -> Vec<(AgentId, u64)> {
+    pub(super) fn call_off(&mut self) -> Vec<(HostId, u64)> {
         let mut unwanted = std::mem::take(&mut self.unwanted);
         self.open.retain(|request, open| {
             if open.asker.is_closed() {
-                unwanted.push((open.agent, *request));
+                unwanted.push((open.host, *request));
             }
             !open.asker.is_closed()
         });
@@ -105,7 +105,7 @@ impl Logs {
 }
 
 impl OpenLog {
-    /// Hands a piece on; whether the request goes on. An agent that sends more than it may is cut off.
+    /// Hands a piece on; whether the request goes on. A host that sends more than it may is cut off.
     fn take(&mut self, text: String, error: Option<String>) -> bool {
         if let Some(error) = error {
             return self.asker.try_send(Err(error)).is_ok();
@@ -124,12 +124,12 @@ impl OpenLog {
 }
 
 impl Driver {
-    pub(super) fn take_logs(&mut self, who: &Who, log: LogRequest, reply: Reply<LogStream>) {
-        let _ = reply.send(self.open_log(who, log));
+    pub(super) fn take_logs(&mut self, now: Time, who: &Who, log: LogRequest, reply: Reply<LogStream>) {
+        let _ = reply.send(self.open_log(now, who, log));
     }
 
-    fn open_log(&mut self, who: &Who, log: LogRequest) -> Result<LogStream, Refusal> {
-        let LogRequest { job, rank, of, tail, follow } = log;
+    fn open_log(&mut self, now: Time, who: &Who, log: LogRequest) -> Result<LogStream, Refusal> {
+        let LogRequest { job, rank, .. } = log;
         self.look_up_for(who, job)?;
         let ran = self.ran(job)?;
         let has = |ran: &&Ran| (ran.first..ran.first.saturating_add(ran.count)).contains(&rank);
@@ -142,22 +142,21 @@ impl Driver {
             };
             return Err(Refusal::NotFound(message));
         };
-        let there = self.agents.named(&ran.node).filter(|agent| self.agents.get(*agent).is_there());
-        let Some(agent) = there else {
+        let there = self.hosts.named(&ran.node).filter(|host| self.hosts.get(*host).is_there());
+        let Some(host) = there else {
             let message = format!("the output of job {job} is on node {}, which cannot be reached", ran.node);
             return Err(Refusal::Unavailable(message));
         };
-        let stream = self.logs.begin(agent);
+        let stream = self.logs.begin(host);
         let request = stream.request;
-        let (stderr, both) = (of == LogOf::Stderr, of == LogOf::Both);
-        self.agents.get(agent).send(ToAgent::Logs { request, job, rank, stderr, both, tail, follow });
+        self.direct(now, Directive::ReadLog { host, request, log });
         Ok(stream)
     }
 
     /// The reader of a log wants more of it.
-    pub(super) fn grant_log(&mut self, request: u64, pieces: u32) {
-        if let Some((agent, pieces)) = self.logs.grant(request, pieces) {
-            self.agents.get(agent).send(ToAgent::LogsMore { request, pieces });
+    pub(super) fn grant_log(&mut self, now: Time, request: u64, pieces: u32) {
+        if let Some((host, pieces)) = self.logs.grant(request, pieces) {
+            self.direct(now, Directive::ReadMore { host, request, pieces });
         }
     }
 
@@ -170,10 +169,10 @@ impl Driver {
         row.map(|row| row.facts.ran).ok_or_else(|| no_job(job))
     }
 
-    /// Tells agents about askers that are gone.
-    pub(super) fn call_off_logs(&mut self) {
-        for (agent, request) in self.logs.call_off() {
-            self.agents.get(agent).send(ToAgent::LogsEnd { request });
+    /// Tells hosts about askers that are gone.
+    pub(super) fn call_off_logs(&mut self, now: Time) {
+        for (host, request) in self.logs.call_off() {
+            self.direct(now, Directive::StopReading { host, request });
         }
     }
 }
@@ -182,7 +181,7 @@ impl Driver {
 mod tests {
     use super::*;
 
-    const NODE: AgentId = AgentId(3);
+    const NODE: HostId = HostId(3);
 
     fn send(logs: &mut Logs, request: u64) {
         logs.piece(NODE, request, "x".repeat(LOG_PIECE), false, None);
@@ -228,7 +227,7 @@ mod tests {
         logs.piece(NODE, stream.request, "x".repeat(TEXT_MAX + 1), false, None);
         assert_eq!(taken(&mut stream), [false]);
         let mut stream = logs.begin(NODE);
-        logs.piece(AgentId(4), stream.request, "another node's".into(), false, None);
+        logs.piece(HostId(4), stream.request, "another node's".into(), false, None);
         assert_eq!(taken(&mut stream), [true; 0], "only the node that was asked answers");
     }
 

@@ -1,5 +1,5 @@
-//! What an agent says of its machine becomes a node of the engine: a pool for each kind of devices, and what there is of the
-//! host, of which a part belongs to each device.
+//! What a host offers becomes a node of the engine: a pool for each kind of devices, and what there is of the host, of
+//! which a part belongs to each device.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use yard_core::ids::NodeId;
 use yard_core::message::{Input, NodeChange};
 
 use super::Driver;
+use crate::exec::{Group, HostOffer};
 use crate::translate::CPU;
 use crate::views::ResourceView;
-use crate::wire::{Group, Hello};
 
 /// What a processor slot beside cards comes with, in thousandths of a core.
 const SLOT: u32 = 1000;
 
 impl Driver {
-    /// Refuses an agent that counts more things than can be counted.
-    pub(super) fn check_resources(&self, hello: &Hello) -> Result<(), String> {
+    /// Refuses a host that counts more things than can be counted.
+    pub(super) fn check_resources(&self, offer: &HostOffer) -> Result<(), String> {
         let mut known = self.resources().clone();
-        match hello.resources.keys().find(|name| known.intern(name).is_none()) {
+        match offer.resources.keys().find(|name| known.intern(name).is_none()) {
             None => Ok(()),
             Some(name) => Err(format!(
                 "node {} counts {name}, and {AMOUNTS_MAX} resources are counted already, cores and memory among them; \
                  leave it out (--resource)",
-                hello.name
+                offer.name
             )),
         }
     }
 
-    /// A new agent joins as one node.
-    pub(super) fn join_machine(&mut self, hello: &Hello) -> Vec<NodeId> {
+    /// A new host joins as one node.
+    pub(super) fn join_machine(&mut self, offer: &HostOffer) -> Vec<NodeId> {
         let known = self.kinds().len();
-        let host = self.amounts(&hello.resources);
-        let pools = hello.groups.iter().map(|group| self.pool(group)).collect();
-        let plain = NodeSpec { name: hello.name.clone(), pools, host: Amounts::NONE, rack: 0 };
+        let host = self.amounts(&offer.resources);
+        let pools = offer.groups.iter().map(|group| self.pool(group)).collect();
+        let plain = NodeSpec { name: offer.name.clone(), pools, host: Amounts::NONE, rack: 0 };
         let spec = with_parts(plain, host, self.kinds());
         let node = self.join(spec);
         if self.kinds().len() > known {
@@ -45,12 +45,12 @@ impl Driver {
         vec![node]
     }
 
-    /// Tells the engine what there is of an agent's host now. Of one that is still several nodes nothing is counted.
-    pub(super) fn tell_resources(&mut self, nodes: &[NodeId], hello: &Hello) {
+    /// Tells the engine what there is of a host now. Of one that is still several nodes nothing is counted.
+    pub(super) fn tell_resources(&mut self, nodes: &[NodeId], offer: &HostOffer) {
         let [node] = *nodes else { return };
-        let host = self.amounts(&hello.resources);
-        let pools = hello.groups.iter().map(|group| self.pool(group)).collect();
-        let plain = NodeSpec { name: hello.name.clone(), pools, host: Amounts::NONE, rack: 0 };
+        let host = self.amounts(&offer.resources);
+        let pools = offer.groups.iter().map(|group| self.pool(group)).collect();
+        let plain = NodeSpec { name: offer.name.clone(), pools, host: Amounts::NONE, rack: 0 };
         let parts: SmallVec<[Amounts; 1]> =
             with_parts(plain, host, self.kinds()).pools.iter().map(|pool| pool.part).collect();
         self.staged.keep(Input::Node(NodeChange::Counted { node, host, parts }));

@@ -1,10 +1,9 @@
 //! The driver: one thread that owns the engine and its journal. It takes whatever waits, makes it durable in one
 //! transaction, and only then steps the engine and answers. If it cannot be made durable, nothing is stepped:
-//! clients are refused with the cause, what agents said is kept and tried again, and jobs run on.
+//! clients are refused with the cause, what was heard is kept and tried again, and jobs run on.
 //!
-//! What is absent: decisions. Who runs where is the engine's matter, what agents do next is `Gangs`'.
+//! What is absent: decisions, which are the engine's, and how processes are run, which is a backend's (`exec`).
 
-mod agents;
 mod allowance;
 mod aside;
 mod audience;
@@ -15,13 +14,12 @@ mod config;
 mod effects;
 mod events;
 mod explain;
-mod hellos;
+mod hosts;
 mod idling;
 mod jobs;
-mod limits;
-mod links;
 mod logs;
 pub(crate) mod machines;
+mod nodes;
 mod publish;
 mod recovery;
 mod removal;
@@ -41,24 +39,23 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{broadcast, mpsc};
 use yard_core::forecast::record::Record as Estimates;
-use yard_core::gang::Gangs;
-use yard_core::ids::{AgentId, JobId};
+use yard_core::ids::JobId;
 use yard_core::units::Span;
 use yard_core::{Engine, State};
 
-use self::agents::Agents;
 use self::clock::Clock;
-pub use self::config::{CardSharing, Config, Limits, Meter, NoMeter};
+pub use self::config::{Config, Limits, Meter, NoMeter};
+use self::hosts::Hosts;
 use self::idling::Idling;
 use self::jobs::Records;
 use self::logs::Logs;
 use self::staging::{Failing, Staged};
 use self::waiting::Waiting;
 use crate::board::Board;
+use crate::exec::{Backend, HostId};
 use crate::forecaster::{Forecaster, MakePlacer};
 use crate::handle::{Ask, Handle, Reply};
 use crate::planner::{Answer, MakePolicy, Planner};
-use crate::secrets::Secrets;
 use crate::store::{Derived, Store, StoreError, pack};
 
 /// Asks that may wait before who asks has to.
@@ -72,8 +69,8 @@ pub struct Driver {
     config: Config,
     store: Store,
     engine: Engine,
-    gangs: Gangs,
-    agents: Agents,
+    backend: Box<dyn Backend>,
+    hosts: Hosts,
     records: Records,
     planner: Planner,
     clock: Clock,
@@ -92,14 +89,14 @@ pub struct Driver {
     board: Arc<RwLock<Board>>,
     events: broadcast::Sender<Arc<crate::views::EventView>>,
     changed_jobs: BTreeSet<JobId>,
-    changed_agents: BTreeSet<AgentId>,
+    changed_hosts: BTreeSet<HostId>,
     /// Nodes that were removed in this turn.
     forgotten: Vec<String>,
     /// Jobs on the board that are over, oldest first.
     ended: VecDeque<u64>,
     prices: Vec<f64>,
     devices_held: u64,
-    /// When silent agents were last looked for, and jobs' times brought up to date.
+    /// When everything that is due was last looked after.
     looked: Span,
     waiting: Waiting,
     idling: Idling,
@@ -110,8 +107,6 @@ pub struct Driver {
     forecaster: Forecaster,
     /// Inputs of the journal that made the scheduler fail and were set aside.
     set_aside: u64,
-    /// What jobs are given when they start.
-    secrets: Secrets,
     /// Asked to end: when, and who waits for it.
     ending: Option<(Span, Vec<Reply<()>>)>,
 }

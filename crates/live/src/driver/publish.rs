@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use yard_core::ids::JobId;
-use yard_core::units::Time;
+use yard_core::units::{Span, Time};
 
 use super::Driver;
-use super::agents::Agent;
+use super::hosts::Host;
+use crate::exec::HostId;
 use crate::store::Derived;
 use crate::views::{NodeView, StatusView};
 
@@ -23,10 +24,13 @@ impl Driver {
         }
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
         let (elapsed, idle) = (self.clock.elapsed(), self.config.idle);
-        let agents = std::mem::take(&mut self.changed_agents);
-        let nodes = agents.iter().map(|agent| self.agents.get(*agent)).filter(|agent| !agent.gone);
-        let view =
-            |agent: &Agent| NodeView { resources: self.counted(&agent.nodes), ..agent.view(elapsed, idle) };
+        let hosts = std::mem::take(&mut self.changed_hosts);
+        let nodes = hosts.iter().filter(|host| !self.hosts.get(**host).gone);
+        let view = |host: &HostId| NodeView {
+            resources: self.counted(&self.hosts.get(*host).nodes),
+            heard_s: self.heard_s(*host, elapsed),
+            ..self.hosts.get(*host).view(elapsed, idle)
+        };
         let nodes: Vec<_> = nodes.map(view).collect();
         let status = self.status();
         let mut board = self.board.write().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -82,17 +86,22 @@ impl Driver {
                 Arc::make_mut(view).executed_s = run.executed_at(now).secs();
             }
         }
-        for agent in self.agents.list.iter().filter(|agent| !agent.gone) {
-            if let Some(view) = board.nodes.get_mut(&agent.name) {
-                Arc::make_mut(view).heard_s = Some((elapsed.0.saturating_sub(agent.heard.0)) as f64 / 1e6);
+        for (id, host) in self.hosts.ids().zip(&self.hosts.list).filter(|(_, host)| !host.gone) {
+            if let Some(view) = board.nodes.get_mut(&host.name) {
+                Arc::make_mut(view).heard_s = self.heard_s(id, elapsed);
             }
         }
         board.alive = now.0;
     }
 
+    /// How long ago a host was heard of.
+    fn heard_s(&self, host: HostId, elapsed: Span) -> Option<f64> {
+        self.backend.heard(host).map(|heard| Span(elapsed.0.saturating_sub(heard.0)).secs())
+    }
+
     fn status(&self) -> StatusView {
         let (ledger, nodes, kinds) = (self.engine.ledger(), self.engine.nodes(), self.engine.kinds());
-        let up = |agent: &&super::agents::Agent| agent.state == yard_core::cluster::NodeState::Up;
+        let up = |host: &&Host| host.state == yard_core::cluster::NodeState::Up;
         let running = self.records.holding.len() as u64;
         let prices = kinds.ids().zip(&self.prices).map(|(kind, price)| (kinds.name(kind).to_owned(), *price));
         StatusView {
@@ -102,7 +111,7 @@ impl Driver {
             pending: self.records.all.len() as u64 - running,
             running,
             ended: ledger.ended,
-            nodes_up: self.agents.list.iter().filter(up).count() as u64,
+            nodes_up: self.hosts.list.iter().filter(up).count() as u64,
             devices: kinds.ids().map(|kind| nodes.up(kind) as u64).sum(),
             devices_held: self.devices_held,
             prices: prices.collect(),

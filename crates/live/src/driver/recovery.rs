@@ -1,5 +1,5 @@
 //! From the store to a driver that goes on: the newest snapshot, and every input after it, stepped again. What those
-//! wanted done is dropped: agents say what they run, and `Gangs` compares it with what the engine believes. Facts
+//! wanted done is dropped: the backend finds out what runs, and is told what the engine believes. Facts
 //! that were not written before the server went down are made again on the way.
 
 use std::sync::{Arc, RwLock};
@@ -7,21 +7,19 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{broadcast, mpsc};
 use yard_core::Engine;
 use yard_core::cluster::{Kinds, NodeState};
-use yard_core::gang::Gangs;
 use yard_core::ids::NodeId;
 use yard_core::job::{JobSpec, Shape};
 use yard_core::message::Input;
 use yard_core::policy::Placer;
 use yard_core::units::Time;
 
-use super::agents::{Agent, former_name};
 use super::aside::Replaying;
 use super::clock::Clock;
+use super::hosts::{Host, former_name};
 use super::jobs::Record;
 use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
 use crate::forecaster::PAST_MAX;
 use crate::planner::Planner;
-use crate::secrets::Secrets;
 use crate::store::{Derived, NodeRow, Store, StoreError};
 use crate::translate::translate;
 use crate::views::JobView;
@@ -36,13 +34,13 @@ pub(super) fn recover(
     replaying: &Replaying,
 ) -> Result<Driver, StoreError> {
     let (seq, engine) = restore(&config, &store, placer)?;
-    let secrets = Secrets::open(&config.data)?;
+    let backend = (config.backend.make)(&config)?;
     let derived = Derived { seq: store.derived()?, ..Derived::default() };
     let mut driver = Driver {
         config,
         engine,
-        gangs: Gangs::default(),
-        agents: Default::default(),
+        backend,
+        hosts: Default::default(),
         records: Default::default(),
         planner,
         clock: Clock::new(Time::ZERO),
@@ -55,7 +53,7 @@ pub(super) fn recover(
         board: Arc::new(RwLock::default()),
         events: broadcast::channel(EVENTS_BEHIND_MAX).0,
         changed_jobs: Default::default(),
-        changed_agents: Default::default(),
+        changed_hosts: Default::default(),
         forgotten: Vec::new(),
         ended: Default::default(),
         prices: Vec::new(),
@@ -68,13 +66,12 @@ pub(super) fn recover(
         forecaster: Default::default(),
         packed,
         set_aside: replaying.count() as u64,
-        secrets,
         ending: None,
         store,
     };
     driver.load_jobs()?;
     driver.replay(replaying)?;
-    driver.load_agents()?;
+    driver.load_hosts()?;
     driver.load_past()?;
     driver.load_estimates()?;
     Ok(driver)
@@ -93,11 +90,11 @@ fn restore(config: &Config, store: &Store, placer: Box<dyn Placer>) -> Result<(u
 }
 
 impl Driver {
-    /// The first inputs of every start. No agent is connected yet, so no node may be given anything.
+    /// The first inputs of every start. No host can be reached yet, so no node may be given anything.
     pub(super) fn begin(&mut self) -> Result<(), StoreError> {
         self.staged.keep(Input::Begin(Box::new(self.config.settings.clone())));
         self.believe();
-        self.agents.ids().for_each(|agent| self.settle(agent));
+        self.hosts.ids().for_each(|host| self.settle(host));
         let now = self.clock.now();
         self.commit_after(None, now);
         if let Some(failing) = self.failing.take() {
@@ -149,16 +146,16 @@ impl Driver {
         Ok(())
     }
 
-    /// The agents that ever joined, none of them connected; and who holds their devices.
-    fn load_agents(&mut self) -> Result<(), StoreError> {
+    /// The hosts that ever joined, none of them within reach; and who holds their devices.
+    fn load_hosts(&mut self) -> Result<(), StoreError> {
         let now = self.clock.elapsed();
         for row in self.store.nodes()? {
             let nodes = self.nodes_of(&row);
-            let mut agent = Agent::new(row, nodes, now);
+            let mut host = Host::new(row, nodes);
             let down = |node: &NodeId| self.engine.nodes().get(*node).state == NodeState::Down;
-            agent.state = if agent.nodes.iter().all(down) { NodeState::Down } else { NodeState::Up };
-            let id = self.agents.add(agent);
-            self.changed_agents.insert(id);
+            host.state = if host.nodes.iter().all(down) { NodeState::Down } else { NodeState::Up };
+            let id = self.hosts.add(host);
+            self.changed_hosts.insert(id);
         }
         self.retire_former();
         self.devices_held = 0;
@@ -168,15 +165,15 @@ impl Driver {
             held.jobs.iter().for_each(|job| self.take_up(job.job, held.lease, &held.placement));
         }
         self.changed_jobs.extend(self.records.all.keys());
-        let restored = self.restored();
-        self.gangs = Gangs::restore(restored);
+        let survived = self.survived();
+        self.backend.restore(now, survived);
         Ok(())
     }
 
     /// Who came and how long they took, for forecasts. Jobs that no kind of today could serve say nothing.
     fn load_past(&mut self) -> Result<(), StoreError> {
         self.forecaster.forget();
-        let offers = self.agents.offers().counting(self.resources());
+        let offers = self.hosts.offers().counting(self.resources());
         for row in self.store.newest_jobs(PAST_MAX)? {
             let spec = translate(&row.user, &row.request, self.kinds(), &*self.config.catalog, &offers);
             let Ok(spec) = spec else { continue };
@@ -207,7 +204,7 @@ impl Driver {
         view.step.filter(|_| spec.training.is_some()).map_or(view.executed_s * speed, |step| step as f64)
     }
 
-    /// The newest node of the agent's name with all its kinds, else of each group's name.
+    /// The newest node of the host's name with all its kinds, else of each group's name.
     fn nodes_of(&self, row: &NodeRow) -> Vec<NodeId> {
         let newest = |name: String| {
             let named = self.engine.nodes().iter().filter(|(_, node)| node.spec.name == name);
@@ -222,17 +219,17 @@ impl Driver {
         (0..row.groups.len()).filter_map(|at| newest(former_name(&row.name, &row.groups, at))).collect()
     }
 
-    /// Nodes that agents were before their devices changed, and that jobs still hold.
+    /// Nodes that hosts were before their devices changed, and that jobs still hold.
     fn retire_former(&mut self) {
         let held: Vec<_> = self.engine.leases().flat_map(|held| held.placement.0).collect();
         for node in held.into_iter().map(|slice| slice.node) {
-            if self.agents.of_node(node).is_some() {
+            if self.hosts.of_node(node).is_some() {
                 continue;
             }
             let name = &self.engine.nodes().get(node).spec.name;
-            let owner = self.agents.named(name.split('/').next().unwrap_or(name));
+            let owner = self.hosts.named(name.split('/').next().unwrap_or(name));
             if let Some(owner) = owner {
-                self.agents.retire(owner, node);
+                self.hosts.retire(owner, node);
             }
         }
     }

@@ -11,9 +11,9 @@ impl Driver {
         let none = "this server foretells nothing; start it with estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
         let mut nodes = Vec::new();
-        for agent in self.agents.list.iter().filter(|agent| !agent.gone) {
-            for node in agent.nodes.iter().map(|node| self.engine.nodes().get(*node)) {
-                nodes.push((agent.name.clone(), node.spec.clone(), node.state == NodeState::Down));
+        for host in self.hosts.list.iter().filter(|host| !host.gone) {
+            for node in host.nodes.iter().map(|node| self.engine.nodes().get(*node)) {
+                nodes.push((host.name.clone(), node.spec.clone(), node.state == NodeState::Down));
             }
         }
         Ok(Present {
@@ -26,7 +26,7 @@ impl Driver {
             placer: how.placer,
             catalog: self.config.catalog.clone(),
             belief: self.engine.view().belief,
-            offers: self.agents.offers().counting(self.resources()),
+            offers: self.hosts.offers().counting(self.resources()),
         })
     }
 }

@@ -1,29 +1,23 @@
-//! What waits to be made durable, and what happens once it is. Two halves: what agents said is kept until it can be
-//! written; what clients ask is refused where it cannot be.
+//! What waits to be made durable, and what happens once it is. Two halves: what was heard of hosts and jobs is kept until
+//! it can be written; what clients ask is refused where it cannot be.
+
+mod commit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
 use yard_core::cluster::{Kinds, NodeSpec, Resources};
-use yard_core::ids::{AgentId, JobId, KindId, LeaseId, NodeId};
+use yard_core::ids::{JobId, KindId, LeaseId, NodeId};
 use yard_core::message::{Input, NodeChange};
-use yard_core::units::{Span, Time};
+use yard_core::units::Span;
 
 use super::Driver;
-use super::clock::Stopwatch;
-use super::jobs::{Record, Sum};
-use crate::handle::{Refusal, Reply};
+use super::jobs::Sum;
+use crate::exec::{HostAbilities, HostId};
+use crate::handle::Reply;
 use crate::request::JobRequest;
-use crate::store::{AuditRow, Facts, NewJob, NodeRow, StoreError, Write};
+use crate::store::{AuditRow, Facts, NewJob, NodeRow, StoreError};
 use crate::views::JobView;
-use crate::wire::{Hello, ToAgent};
-
-/// Longest time from one try to write to the next.
-const RETRY_MAX: Span = Span::from_whole_secs(10);
-
-/// `Input::Tick` in the journal.
-const TICK: &str = "\"Tick\"";
 
 /// Rows to be written together.
 #[derive(Default)]
@@ -81,21 +75,21 @@ pub(super) enum After {
     /// A job was held, released, started again or edited; with what it asked for before, where that changed.
     Steered(JobId, Option<Edited>, Vec<String>, Reply<JobView>),
     /// A node was drained or resumed.
-    Drained(AgentId, Option<(String, Option<String>)>, bool, Reply<()>),
+    Drained(HostId, Option<(String, Option<String>)>, bool, Reply<()>),
     /// A node is to be removed.
-    Removed(AgentId, Reply<()>),
-    /// An agent is connected.
-    Connected(AgentId, Box<Hello>, mpsc::Sender<ToAgent>, Reply<u64>),
-    /// Agents may forget how a job ended.
+    Removed(HostId, Reply<()>),
+    /// A host that offered itself, by the number of its offer.
+    Admitted(HostId, u64, HostAbilities),
+    /// How a job ended need not be remembered elsewhere.
     Durable(LeaseId, JobId),
 }
 
 /// What waits to be made durable.
 #[derive(Default)]
 pub(super) struct Staged {
-    agents: Half,
+    heard: Half,
     clients: Half,
-    /// Jobs of which agents told something that should be written with whatever is written next.
+    /// Jobs of which something was heard that should be written with whatever is written next.
     pub(super) facts: BTreeSet<JobId>,
     keys: BTreeMap<(String, String), (JobId, Arc<JobRequest>)>,
     kinds: Option<Kinds>,
@@ -115,38 +109,38 @@ pub(super) struct Failing {
 impl Staged {
     /// Whether something waits that should not wait longer.
     pub(super) fn is_waiting(&self) -> bool {
-        self.tick || !self.agents.is_empty() || !self.clients.is_empty()
+        self.tick || !self.heard.is_empty() || !self.clients.is_empty()
     }
 
     pub(super) fn tick(&mut self) {
         self.tick = true;
     }
 
-    /// Something that agents caused, or the driver itself: it is kept until it is durable.
+    /// Something that was heard, or that the driver itself caused: it is kept until it is durable.
     pub(super) fn keep(&mut self, input: Input) {
-        self.agents.input(input);
+        self.heard.input(input);
     }
 
     /// The same, with its JSON at hand.
     pub(super) fn keep_text(&mut self, input: Input, text: String) {
-        self.agents.inputs.push((input, text));
+        self.heard.inputs.push((input, text));
     }
 
     /// What a node is now. Only the last row of a node is written.
     pub(super) fn keep_node(&mut self, row: NodeRow) {
-        match self.agents.nodes.iter_mut().find(|known| known.name == row.name) {
+        match self.heard.nodes.iter_mut().find(|known| known.name == row.name) {
             Some(known) => *known = row,
-            None => self.agents.nodes.push(row),
+            None => self.heard.nodes.push(row),
         }
     }
 
     pub(super) fn forget_node(&mut self, name: String) {
-        self.agents.nodes.retain(|row| row.name != name);
-        self.agents.forgotten.push(name);
+        self.heard.nodes.retain(|row| row.name != name);
+        self.heard.forgotten.push(name);
     }
 
     pub(super) fn keep_after(&mut self, after: After) {
-        self.agents.after.push(after);
+        self.heard.after.push(after);
     }
 
     pub(super) fn cancel(&mut self, job: JobId, input: Input, facts: Facts, reply: Reply<JobView>) {
@@ -171,7 +165,7 @@ impl Staged {
 
     /// What a job asks for after all.
     pub(super) fn keep_request(&mut self, job: JobId, request: Arc<JobRequest>) {
-        self.agents.requests.push((job, request));
+        self.heard.requests.push((job, request));
     }
 
     /// Whether a job will ask for something else once all that waits is durable.
@@ -184,13 +178,13 @@ impl Staged {
         self.clients.facts.iter().rfind(|(other, _)| *other == job).map(|(_, facts)| facts)
     }
 
-    pub(super) fn drain(&mut self, agent: AgentId, row: NodeRow, evict: bool, reply: Reply<()>) {
-        self.clients.after.push(After::Drained(agent, row.drain.clone(), evict, reply));
+    pub(super) fn drain(&mut self, host: HostId, row: NodeRow, evict: bool, reply: Reply<()>) {
+        self.clients.after.push(After::Drained(host, row.drain.clone(), evict, reply));
         self.clients.nodes.push(row);
     }
 
-    pub(super) fn remove(&mut self, agent: AgentId, reply: Reply<()>) {
-        self.clients.after.push(After::Removed(agent, reply));
+    pub(super) fn remove(&mut self, host: HostId, reply: Reply<()>) {
+        self.clients.after.push(After::Removed(host, reply));
     }
 
     pub(super) fn audit(&mut self, user: &str, what: &'static str, target: String, outcome: &str) {
@@ -276,223 +270,6 @@ impl Driver {
     pub(super) fn next_job(&self) -> JobId {
         JobId(self.engine.next_job().0 + self.staged.clients.jobs.len() as u64)
     }
-
-    /// Makes everything staged durable, steps the engine and answers. A beat is taken at its own time, however late it
-    /// is noticed, and before whatever happened since.
-    pub(super) fn commit(&mut self, now: Time) {
-        let beat = self.engine.deadline().filter(|time| *time < now);
-        self.commit_after(beat, now);
-    }
-
-    /// The same without a look at the clock's beats, or with one that is due.
-    pub(super) fn commit_after(&mut self, beat: Option<Time>, now: Time) {
-        if !self.staged.is_waiting() {
-            return;
-        }
-        let elapsed = self.clock.elapsed();
-        if self.failing.as_ref().is_some_and(|failing| elapsed < failing.retry_at) {
-            return self.refuse_clients();
-        }
-        let mut batch = Half::default();
-        batch.absorb(std::mem::take(&mut self.staged.agents));
-        let agents = Counts::of(&batch);
-        batch.absorb(std::mem::take(&mut self.staged.clients));
-        batch.input(Input::Tick);
-        let watch = Stopwatch::start();
-        match self.write(now, beat, &batch) {
-            Ok(()) => {
-                self.config.meter.commit(watch.took());
-                self.config.meter.submitted(batch.jobs.len() as u64);
-                self.committed(now, beat, batch);
-            }
-            Err(error) => {
-                let clients = agents.split(&mut batch);
-                (self.staged.agents, self.staged.clients) = (batch, clients);
-                self.failed(error);
-            }
-        }
-    }
-
-    fn write(&mut self, now: Time, beat: Option<Time>, batch: &Half) -> Result<(), StoreError> {
-        let told = self.staged.facts.iter().filter_map(|id| Some((*id, self.records.all.get(id)?)));
-        // What a client changes of a job's facts goes on top of what agents told.
-        let mut facts: BTreeMap<JobId, Facts> = told.map(|(id, record)| (id, record.facts.clone())).collect();
-        facts.extend(batch.facts.iter().cloned());
-        let facts: Vec<_> = facts.into_iter().collect();
-        let tick = beat.map(|_| TICK);
-        let texts = batch.inputs.iter().map(|(_, text)| text.as_str());
-        let inputs: Vec<&str> = tick.into_iter().chain(texts).collect();
-        let (jobs, nodes, audit) = (&batch.jobs, &batch.nodes, &batch.audit);
-        let (forgotten, requests) = (&batch.forgotten, &batch.requests);
-        let first = self.seq + 1;
-        let inputs = &inputs;
-        let write = Write {
-            first,
-            time: now,
-            first_time: beat,
-            inputs,
-            jobs,
-            facts: &facts,
-            requests,
-            nodes,
-            forgotten,
-            audit,
-        };
-        self.store.write(&write, &self.derived)
-    }
-
-    fn committed(&mut self, now: Time, beat: Option<Time>, batch: Half) {
-        if self.failing.take().is_some() {
-            tracing::info!(file = %self.store.path().display(), "changes can be written again");
-        }
-        self.tell_derived();
-        self.staged.facts.clear();
-        self.staged.keys.clear();
-        (self.staged.kinds, self.staged.resources) = (None, None);
-        (self.staged.joins, self.staged.tick) = (0, false);
-        for job in batch.jobs {
-            self.records.insert(job.id, Record::new(job.id, &job.user, job.request, now));
-        }
-        for (job, facts) in batch.facts {
-            if let Some(record) = self.records.all.get_mut(&job) {
-                (record.facts.cancelled, record.facts.held) = (facts.cancelled, facts.held);
-            }
-        }
-        if let Some(beat) = beat {
-            self.step(beat, Input::Tick);
-        }
-        for (input, _) in batch.inputs {
-            self.step(now, input);
-        }
-        for after in batch.after {
-            self.after(now, after);
-        }
-    }
-
-    fn after(&mut self, now: Time, after: After) {
-        match after {
-            After::Submitted(job, warnings, reply) => {
-                self.refresh(now, job);
-                self.answers.push((job, warnings, reply));
-            }
-            After::Cancelled(job, reply) => {
-                self.refresh(now, job);
-                self.answers.push((job, Vec::new(), reply));
-            }
-            After::Steered(job, edited, warnings, reply) => {
-                if let Some(edited) = edited
-                    && !self.rewrite(job, edited)
-                {
-                    return drop(reply.send(Err(just_started(job))));
-                }
-                // Who holds it is not the engine's to say.
-                self.changed_jobs.insert(job);
-                self.refresh(now, job);
-                self.answers.push((job, warnings, reply));
-            }
-            After::Drained(agent, drain, evict, reply) => {
-                self.agents.get_mut(agent).drain = drain;
-                if evict {
-                    self.evict(agent);
-                }
-                self.settle(agent);
-                let _ = reply.send(Ok(()));
-            }
-            After::Removed(agent, reply) => self.removed(now, agent, reply),
-            After::Connected(agent, hello, link, reply) => self.connected(now, agent, *hello, link, reply),
-            After::Durable(lease, job) => self.durable(now, lease, job),
-        }
-    }
-
-    /// A job asks for something else now, unless it got devices with the same batch: then what was written is taken back.
-    fn rewrite(&mut self, job: JobId, edited: Edited) -> bool {
-        let changed = self.records.all.get_mut(&job).is_some_and(|record| std::mem::take(&mut record.edited));
-        if changed {
-            self.records.rewrite(job, edited.after);
-        } else {
-            self.staged.keep_request(job, edited.before);
-        }
-        changed
-    }
-
-    /// Answers who submitted or cancelled, once the board shows it: who asks next must find it there.
-    pub(super) fn answer(&mut self) {
-        for (job, warnings, reply) in std::mem::take(&mut self.answers) {
-            // Who asked may have gone.
-            let _ = reply.send(self.look_up(job).map(|view| JobView { warnings, ..view }));
-        }
-    }
-
-    fn failed(&mut self, error: StoreError) {
-        let delay = self.failing.as_ref().map_or(self.config.retry, |failing| Span(failing.delay.0 * 2));
-        let delay = delay.min(RETRY_MAX.max(self.config.retry));
-        if self.failing.is_none() {
-            tracing::error!(%error, "nothing can be written; clients are refused and jobs run on until it can");
-        }
-        let retry_at = self.clock.elapsed() + delay;
-        self.failing = Some(Failing { error, retry_at, delay });
-        self.refuse_clients();
-    }
-
-    fn refuse_clients(&mut self) {
-        let cause = self.failing.as_ref().map(|failing| failing.error.to_string()).unwrap_or_default();
-        let reason = format!("this cannot be made durable now: {cause}");
-        self.staged.keys.clear();
-        self.staged.tick = false;
-        for after in std::mem::take(&mut self.staged.clients).after {
-            let refusal = Refusal::Unavailable(reason.clone());
-            match after {
-                After::Submitted(_, _, reply)
-                | After::Cancelled(_, reply)
-                | After::Steered(_, _, _, reply) => {
-                    let _ = reply.send(Err(refusal));
-                }
-                After::Drained(_, _, _, reply) | After::Removed(_, reply) => {
-                    let _ = reply.send(Err(refusal));
-                }
-                After::Connected(..) | After::Durable(..) => {}
-            }
-        }
-    }
-}
-
-fn just_started(job: JobId) -> Refusal {
-    Refusal::Conflict(format!("job {job} has just got devices; yard hold {job} first, then edit it"))
-}
-
-/// How much of a batch is the agents'.
-struct Counts {
-    inputs: usize,
-    requests: usize,
-    nodes: usize,
-    after: usize,
-}
-
-impl Counts {
-    fn of(half: &Half) -> Counts {
-        Counts {
-            inputs: half.inputs.len(),
-            requests: half.requests.len(),
-            nodes: half.nodes.len(),
-            after: half.after.len(),
-        }
-    }
-
-    /// Takes out again what is the clients'.
-    fn split(&self, batch: &mut Half) -> Half {
-        Half {
-            inputs: batch.inputs.split_off(self.inputs),
-            jobs: std::mem::take(&mut batch.jobs),
-            bytes: std::mem::take(&mut batch.bytes),
-            facts: std::mem::take(&mut batch.facts),
-            requests: batch.requests.split_off(self.requests),
-            nodes: batch.nodes.split_off(self.nodes),
-            // Only what agents and the driver itself cause forgets a node.
-            forgotten: Vec::new(),
-            audit: std::mem::take(&mut batch.audit),
-            after: batch.after.split_off(self.after),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -512,6 +289,6 @@ mod tests {
         [("n1", "a"), ("n2", "b"), ("n1", "c")]
             .into_iter()
             .for_each(|(name, address)| staged.keep_node(row(name, address)));
-        assert_eq!(staged.agents.nodes, [row("n1", "c"), row("n2", "b")]);
+        assert_eq!(staged.heard.nodes, [row("n1", "c"), row("n2", "b")]);
     }
 }

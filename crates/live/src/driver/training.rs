@@ -1,22 +1,16 @@
-//! Jobs that train: what they say of their steps goes to the engine, and another batch size goes to them.
+//! Jobs that train: what they say of their steps goes to the engine.
 
-use yard_core::ids::{AgentId, JobId, LeaseId};
+use yard_core::ids::{JobId, LeaseId};
 use yard_core::message::{Input, News, Report};
-use yard_core::part::PartId;
-use yard_core::training::{Batch, Noise, Timing};
+use yard_core::training::{Noise, Timing};
 use yard_core::units::Time;
 
 use super::Driver;
-use crate::wire::{ToAgent, Trained};
+use crate::exec::Trained;
 
 impl Driver {
-    /// A job says how long its steps take, if it is this agent that runs it. What is no number must not get into the
-    /// journal, nor more than is of use.
-    pub(super) fn trained(&mut self, now: Time, agent: AgentId, part: PartId, said: Trained) {
-        let PartId { lease, job, .. } = part;
-        if !self.gangs.agents(lease, job).any(|known| known == agent) {
-            return;
-        }
+    /// A job says how long its steps take. What is no number must not get into the journal, nor more than is of use.
+    pub(super) fn trained(&mut self, now: Time, lease: LeaseId, job: JobId, said: Trained) {
         let regime = self.regime_news(now, job, said);
         let news = [regime, self.trained_news(now, job, said), self.loss_news(now, job, said)];
         let Some(record) = self.records.all.get_mut(&job) else { return };
@@ -56,15 +50,6 @@ impl Driver {
         let noise = said.noise.map(|(sqr, var)| Noise { sqr, var }).filter(Noise::is_sound);
         let news = News::Trained { steps: run.done_at(now), timing, noise };
         (timing.is_some() || noise.is_some()).then_some(news)
-    }
-
-    /// Has all parts of a job make steps of another size. Should one not hear of it, it is told at its next start.
-    pub(super) fn tune(&mut self, lease: LeaseId, job: JobId, batch: Batch) {
-        let Some(run) = self.engine.job(job) else { return };
-        let part = PartId { lease, job, instance: run.starts };
-        for agent in self.gangs.agents(lease, job) {
-            self.agents.get(agent).send(ToAgent::Tune { part, batch });
-        }
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use yard_core::cluster::NodeState;
+use yard_core::cluster::{NodeState, Placement, Slice};
 use yard_core::message::{Input, NodeChange};
 use yard_core::units::{Span, Time};
 
 use super::{Driver, Packed, Sources};
+use crate::exec::HostId;
 use crate::handle::{Ask, Refusal, Reply};
 use crate::planner::Answer;
 
@@ -83,7 +84,7 @@ impl Driver {
     }
 
     fn look_every(&self) -> Span {
-        Span(self.config.beat.0 / 2).min(SLEEP_MAX)
+        self.backend.abilities().look_every.min(SLEEP_MAX)
     }
 
     pub(super) fn turn(&mut self, asks: &mut Vec<Ask>, backlog: bool) {
@@ -129,16 +130,15 @@ impl Driver {
             Ask::WhatIf { who, asked, reply } => self.take_what_if(&who, &asked, reply),
             Ask::Present { reply } => drop(reply.send(self.present())),
             Ask::View { reply } => drop(reply.send(Ok(self.engine.view()))),
-            Ask::Connect { hello, link, reply } => self.take_connect(*hello, link, reply),
-            Ask::From { connection, message, room } => {
-                self.take_from(now, connection, message);
-                drop(room);
+            Ask::Exec(incoming) => {
+                let mut notices = Vec::new();
+                self.backend.hear(self.clock.elapsed(), incoming, &mut notices);
+                self.heed(now, notices);
             }
-            Ask::Sever { node, reply } => self.take_sever(&node, reply),
+            Ask::Sever { node, reply } => self.take_sever(now, &node, reply),
             Ask::Remove { who, node, reply } => self.take_remove(&who, &node, reply),
-            Ask::Disconnect { connection } => self.take_disconnect(connection),
-            Ask::Logs { who, log, reply } => self.take_logs(&who, log, reply),
-            Ask::LogsMore { request, pieces } => self.grant_log(request, pieces),
+            Ask::Logs { who, log, reply } => self.take_logs(now, &who, log, reply),
+            Ask::LogsMore { request, pieces } => self.grant_log(now, request, pieces),
             Ask::Shutdown { leave, reply } => self.end_soon(leave, Some(reply)),
         }
     }
@@ -149,7 +149,7 @@ impl Driver {
         self.act_on(verdict);
     }
 
-    /// What is due though nobody asked. Silence is judged only once everything that was said has been heard.
+    /// What is due though nobody asked. Silence is judged only once everything that came in was heard.
     fn look_after(&mut self, now: Time, backlog: bool) {
         let elapsed = self.clock.elapsed();
         if let Some(verdict) = self.planner.overdue(elapsed) {
@@ -163,9 +163,11 @@ impl Driver {
             return;
         }
         self.looked = elapsed;
-        self.look_for_full();
-        self.look_for_silent(now);
-        self.call_off_logs();
+        let mut notices = Vec::new();
+        self.backend.look(elapsed, &mut notices);
+        self.heed(now, notices);
+        self.look_for_gone(now);
+        self.call_off_logs(now);
         self.show_times(now);
         self.look_for_idle();
         self.look_for_waiting();
@@ -203,24 +205,34 @@ impl Driver {
 
     /// Begins to end: jobs on nodes that go away with this process save first.
     fn end_soon(&mut self, leave: Vec<String>, reply: Option<Reply<()>>) {
-        let leaving: Vec<_> = leave.iter().filter_map(|name| self.agents.named(name)).collect();
-        let grace = leaving.iter().map(|agent| self.gangs.grace(*agent)).max().unwrap_or_default();
-        let room = if leaving.is_empty() { Span::ZERO } else { self.config.margin };
+        let leaving: Vec<_> = leave.iter().filter_map(|name| self.hosts.named(name)).collect();
+        let grace = self.longest_grace(&leaving);
+        let room = if leaving.is_empty() { Span::ZERO } else { self.backend.abilities().margin };
         let until = self.clock.elapsed() + grace + room;
-        for agent in leaving {
-            let agent = self.agents.get_mut(agent);
-            (agent.leaving, agent.state) = (true, NodeState::Down);
-            let nodes = agent.nodes.clone();
+        for host in leaving {
+            let host = self.hosts.get_mut(host);
+            (host.leaving, host.state) = (true, NodeState::Down);
+            let nodes = host.nodes.clone();
             nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Leave(*node))));
         }
         let (_, replies) = self.ending.get_or_insert_with(|| (until, Vec::new()));
         replies.extend(reply);
     }
 
+    /// The longest time that a job on these hosts has to save and stop.
+    fn longest_grace(&self, hosts: &[HostId]) -> Span {
+        let owner = |slice: &Slice| self.hosts.of_node(slice.node);
+        let there =
+            |placement: &Placement| placement.0.iter().filter_map(owner).any(|host| hosts.contains(&host));
+        let holding = self.records.holding.iter().filter_map(|job| self.records.all.get(job));
+        let there = holding.filter(|record| record.held.as_ref().is_some_and(|(_, at)| there(at)));
+        there.map(|record| record.grace(self.config.grace_max)).max().unwrap_or_default()
+    }
+
     /// Whether nothing is left to wait for.
     fn is_ended(&self) -> bool {
         let Some((until, _)) = &self.ending else { return false };
-        let leaving = |node| self.agents.of_node(node).is_some_and(|agent| self.agents.get(agent).leaving);
+        let leaving = |node| self.hosts.of_node(node).is_some_and(|host| self.hosts.get(host).leaving);
         let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| leaving(slice.node));
         let waits = self.staged.is_waiting() && self.failing.is_none();
         self.clock.elapsed() >= *until || !waits && !held()

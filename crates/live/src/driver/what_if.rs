@@ -56,12 +56,12 @@ impl Driver {
         self.priority(request)?;
         self.deadline(request)?;
         self.predecessors(who, request)?;
-        let offers = if Offers::matter(request) { self.agents.offers() } else { Offers::default() }
+        let offers = if Offers::matter(request) { self.hosts.offers() } else { Offers::default() }
             .counting(self.resources());
         ways(&who.user, request, self.kinds(), &*self.config.catalog, &offers, others)
     }
 
-    /// Something happens to all that an agent offers.
+    /// Something happens to all that a host offers.
     fn node_way(
         &self,
         name: &str,
@@ -69,7 +69,7 @@ impl Driver {
         at: Option<f64>,
         change: fn(yard_core::ids::NodeId) -> NodeChange,
     ) -> Result<Vec<Way>, Refusal> {
-        let Some(agent) = self.agents.named(name) else {
+        let Some(host) = self.hosts.named(name) else {
             return Err(Refusal::NotFound(format!("there is no node {name:?}; `yard nodes` lists them")));
         };
         if at.is_some_and(|at| !at.is_finite() || at < 0.0) {
@@ -77,7 +77,7 @@ impl Driver {
             return Err(Refusal::Invalid { field: Some("at".into()), message });
         }
         let at = at.map_or(Time::ZERO, Time::from_secs);
-        let nodes = self.agents.get(agent).nodes.iter().map(|node| (at, change(*node))).collect();
+        let nodes = self.hosts.get(host).nodes.iter().map(|node| (at, change(*node))).collect();
         Ok(vec![Way { label: format!("{name} {what}"), change: Change::Nodes(nodes) }])
     }
 }

@@ -3,14 +3,15 @@
 use tokio::sync::mpsc;
 
 use super::Ends;
-use crate::handle::{Ask, Handle};
+use crate::exec::agents::Call;
+use crate::handle::Handle;
 use crate::wire::{FromAgent, ORDERS_MAX};
 
 /// Connects, and passes on what either side says until the server closes.
 pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result<()> {
     let FromAgent::Hello(hello) = ends.hello().await? else { anyhow::bail!("an agent begins with hello") };
     let (link, mut said) = mpsc::channel(ORDERS_MAX);
-    let connection = handle.ask(|reply| Ask::Connect { hello: Box::new(hello), link, reply }).await?;
+    let connection = handle.ask(|reply| Call::Connect { hello: Box::new(hello), link, reply }.into()).await?;
     loop {
         tokio::select! {
             said = said.recv() => match said {
@@ -19,12 +20,12 @@ pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result
             },
             message = ends.next() => {
                 let Some(message) = message else { break };
-                if handle.asks.send(Ask::From { connection, message, room: None }).await.is_err() {
+                if handle.asks.send(Call::From { connection, message, room: None }.into()).await.is_err() {
                     break;
                 }
             }
         }
     }
-    let _gone = handle.asks.send(Ask::Disconnect { connection }).await;
+    let _gone = handle.asks.send(Call::Disconnect { connection }.into()).await;
     Ok(())
 }

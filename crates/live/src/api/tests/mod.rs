@@ -41,6 +41,8 @@ use crate::board::Board;
 use crate::ca::Authority;
 use crate::changes::Changes;
 use crate::clock::now_us;
+use crate::exec::Incoming;
+use crate::exec::agents::Call;
 use crate::handle::{Ask, Handle, LogStream, Refusal};
 use crate::listen::Peer;
 use crate::metrics::Metrics;
@@ -391,13 +393,13 @@ fn answer(
             pieces.into_iter().for_each(|piece| to.try_send(piece).unwrap());
             let _ = reply.send(Ok(LogStream { request: 1, pieces: pieces_end }));
         }
-        Ask::Connect { hello, link, reply } => {
+        Ask::Exec(Incoming::Agents(Call::Connect { hello, link, reply })) => {
             say(format!("connect {}", hello.name));
             link.try_send(ToAgent::Welcome { lease_s: 60.0, beat_s: 2.0 }).unwrap();
             links.push(link);
             let _ = reply.send(Ok(links.len() as u64 - 1));
         }
-        Ask::From { connection, message: FromAgent::Beat { seq }, .. } => {
+        Ask::Exec(Incoming::Agents(Call::From { connection, message: FromAgent::Beat { seq }, .. })) => {
             links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
         }
         Ask::Sever { node, reply } => {
@@ -410,9 +412,11 @@ fn answer(
             let found = board.nodes.remove(&node).map(drop);
             let _ = reply.send(found.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
-        Ask::Disconnect { connection } => say(format!("disconnect {connection}")),
+        Ask::Exec(Incoming::Agents(Call::Disconnect { connection })) => {
+            say(format!("disconnect {connection}"))
+        }
         Ask::LogsMore { pieces, .. } => say(format!("more {pieces}")),
-        Ask::View { .. } | Ask::From { .. } | Ask::Shutdown { .. } => {}
+        Ask::View { .. } | Ask::Exec(_) | Ask::Shutdown { .. } => {}
     }
 }
 

@@ -9,8 +9,9 @@ use yard_core::part::{Ending, How, Order, PartId, Start, Told};
 
 use super::PATIENCE;
 use crate::driver::clock::Stopwatch;
-use crate::handle::{Ask, Handle, Refusal};
-use crate::wire::{Abilities, Device, FromAgent, Group, Hello, Task, ToAgent, WIRE_VERSION};
+use crate::exec::agents::Call;
+use crate::handle::{Handle, Refusal};
+use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 
 pub(super) struct Agent {
     pub(super) hello: Hello,
@@ -30,7 +31,7 @@ impl Agent {
             version: WIRE_VERSION,
             name: name.into(),
             address: format!("{name}.test"),
-            groups: self::groups(groups),
+            groups: crate::exec::host::groups(groups),
             parts: vec![],
             paused: vec![],
             abilities: Abilities::default(),
@@ -52,20 +53,20 @@ impl Agent {
         let (link, inbox) = mpsc::channel(crate::wire::ORDERS_MAX);
         let parts = self.parts.iter().map(|(part, told)| (*part, told.clone())).collect();
         let hello = Box::new(Hello { parts, ..self.hello.clone() });
-        self.connection = handle.ask(|reply| Ask::Connect { hello, link, reply }).await?;
+        self.connection = handle.ask(|reply| Call::Connect { hello, link, reply }.into()).await?;
         (self.handle, self.inbox) = (Some(handle.clone()), Some(inbox));
         assert!(matches!(self.receive().await, Some(ToAgent::Welcome { .. })));
         Ok(())
     }
 
     pub(super) async fn disconnect(&mut self) {
-        let ask = Ask::Disconnect { connection: self.connection };
+        let ask = Call::Disconnect { connection: self.connection }.into();
         self.inbox = None;
         let _ = self.handle.take().unwrap().asks.send(ask).await;
     }
 
     pub(super) async fn say(&self, message: FromAgent) {
-        let ask = Ask::From { connection: self.connection, message, room: None };
+        let ask = Call::From { connection: self.connection, message, room: None }.into();
         let _ = self.handle.as_ref().unwrap().asks.send(ask).await;
     }
 
@@ -214,20 +215,4 @@ impl Agent {
 
 fn is_end(told: &Told) -> bool {
     matches!(told, Told::Ended(_))
-}
-
-pub(in crate::driver) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
-    let device = |at: usize| Device {
-        name: format!("d{at}"),
-        uuid: None,
-        memory_mib: None,
-        problem: None,
-        split: false,
-        links: Vec::new(),
-    };
-    let group = |(kind, count): &(&str, usize)| Group {
-        kind: (*kind).to_owned(),
-        devices: (0..*count).map(device).collect(),
-    };
-    groups.iter().map(group).collect()
 }

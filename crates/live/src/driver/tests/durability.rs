@@ -5,6 +5,7 @@ use yard_core::part::{How, Order, PartId, Told};
 
 use super::*;
 use crate::driver::{Sources, recovery};
+use crate::exec::agents::Call;
 use crate::planner::Planner;
 use crate::store::Store;
 use crate::views::JobView;
@@ -63,7 +64,7 @@ impl Hand {
             version: WIRE_VERSION,
             name: "n1".into(),
             address: String::new(),
-            groups: super::agent::groups(&[("a100", 1)]),
+            groups: crate::exec::host::groups(&[("a100", 1)]),
             parts: vec![],
             paused: vec![],
             abilities: Abilities::default(),
@@ -71,7 +72,7 @@ impl Hand {
             resources: std::collections::BTreeMap::new(),
         };
         self.inbox = inbox;
-        self.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
+        self.turn(vec![Call::Connect { hello: Box::new(hello), link, reply }.into()]);
         let mut connection = None;
         self.until(|_| {
             connection = answer.try_recv().ok();
@@ -88,11 +89,10 @@ impl Hand {
     }
 
     fn tell(&mut self, part: PartId, told: Told) {
-        self.turn(vec![Ask::From {
-            connection: self.connection,
-            message: FromAgent::Told { part, told },
-            room: None,
-        }]);
+        self.turn(vec![
+            Call::From { connection: self.connection, message: FromAgent::Told { part, told }, room: None }
+                .into(),
+        ]);
     }
 
     fn started(&mut self) -> PartId {
@@ -198,14 +198,14 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         version: WIRE_VERSION,
         name: "n1".into(),
         address: String::new(),
-        groups: super::agent::groups(&[("a100", 1)]),
+        groups: crate::exec::host::groups(&[("a100", 1)]),
         parts: vec![],
         paused: vec![],
         abilities: Abilities::default(),
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
     };
-    hand.turn(vec![Ask::Connect { hello: Box::new(hello), link, reply }]);
+    hand.turn(vec![Call::Connect { hello: Box::new(hello), link, reply }.into()]);
     assert!(answer.try_recv().is_err());
     hand.driver.store.connection().pragma_update(None, "query_only", false).unwrap();
     hand.until(|_| answer.try_recv().is_ok());

@@ -1,7 +1,6 @@
 //! Who may be a node: two machines under one name, nodes that are cut off, and nodes that are removed.
 
 use yard_core::part::How;
-use yard_core::units::Span;
 
 use super::*;
 
@@ -12,7 +11,7 @@ fn machine(name: &str, host: &str) -> Agent {
 }
 
 fn quick(config: &mut Config) {
-    (config.lease, config.beat, config.margin) = (Span(300_000), Span(40_000), Span(50_000));
+    config.terms = terms(300_000, 40_000, 50_000);
 }
 
 #[tokio::test]

@@ -39,10 +39,10 @@ use yard_core::ids::JobId;
 use yard_core::units::Span;
 
 use self::agent::Agent;
-pub(in crate::driver) use self::agent::groups;
 use super::{Config, Driver};
 use crate::api::EventFilter;
 use crate::board::Board;
+use crate::exec::Terms;
 use crate::handle::{Ask, Handle, Refusal, Who};
 use crate::history::History;
 use crate::planner::MakePolicy;
@@ -64,9 +64,14 @@ fn config(dir: &Path) -> Config {
     let mut config = Config::new(dir);
     config.settings = Settings { round: Span::ZERO, backoff: Span(20_000), ..config.settings };
     config.policy = "fifo-fit".into();
-    (config.lease, config.beat, config.margin) = (Span(30_000_000), Span(1_000_000), Span(100_000));
+    config.terms = terms(30_000_000, 1_000_000, 100_000);
     (config.progress, config.retry) = (Span::ZERO, Span(20_000));
     config
+}
+
+/// How agents are dealt with: lease, beat and margin in microseconds.
+fn terms(lease: u64, beat: u64, margin: u64) -> Terms {
+    Terms { lease: Span(lease), beat: Span(beat), margin: Span(margin), ..Terms::default() }
 }
 
 fn packs() -> crate::MakePlacer {

@@ -50,7 +50,7 @@ async fn orders_that_got_lost_are_sent_again() {
 #[tokio::test]
 async fn a_node_that_stays_silent_is_given_up_after_its_lease() {
     let rig = Rig::with(|config| {
-        (config.lease, config.beat, config.margin) = (Span(300_000), Span(40_000), Span(50_000));
+        config.terms = terms(300_000, 40_000, 50_000);
     });
     let mut dying = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     let request = JobRequest {
@@ -79,7 +79,7 @@ async fn a_node_that_stays_silent_is_given_up_after_its_lease() {
 
 #[tokio::test]
 async fn beats_are_answered_and_keep_a_node_alive() {
-    let rig = Rig::with(|config| config.beat = Span(300_000));
+    let rig = Rig::with(|config| config.terms.beat = Span(300_000));
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     agent.say(FromAgent::Beat { seq: 7 }).await;
     assert_eq!(agent.receive().await, Some(ToAgent::Beat { seq: 7 }));
@@ -155,7 +155,7 @@ async fn an_agent_with_two_kinds_is_two_nodes_and_may_change() {
     assert_eq!(view.nodes, ["n1/cpu[0]"]);
     // A card more, and no processor slots: the job there has to stop before anything else starts.
     agent.disconnect().await;
-    agent.hello.groups = super::agent::groups(&[("a100", 2)]);
+    agent.hello.groups = crate::exec::host::groups(&[("a100", 2)]);
     agent.connect(&rig.handle).await.unwrap();
     agent.stop_of(part).await;
     let waiting = rig.submit(wide(2)).await.id;

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use yard_core::part::Pause;
 
 use super::*;
-use crate::driver::CardSharing;
+use crate::exec::agents::CardSharing;
 use crate::wire::Limits as CardLimits;
 
 /// A node with one card of so much memory that can, or cannot, freeze and limit.
@@ -88,7 +88,7 @@ async fn nothing_is_refused_of_nodes_that_may_come_back() {
 
 #[tokio::test]
 async fn all_jobs_share_through_mps_where_the_operator_wants_it_and_the_node_can() {
-    let rig = Rig::with(|config| config.sharing = CardSharing::Mps);
+    let rig = Rig::with(|config| config.terms.sharing = CardSharing::Mps);
     let mut agents =
         [node(&rig, "new", "h200", 143_771, true).await, node(&rig, "old", "v100", 16_384, false).await];
     for (agent, kind, limits) in

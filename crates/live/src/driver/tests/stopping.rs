@@ -75,7 +75,7 @@ async fn a_job_that_is_being_stopped_can_be_killed_also_by_the_next_server() {
 #[tokio::test]
 async fn a_silent_node_is_given_up_in_time_whatever_grace_its_jobs_have() {
     let rig = Rig::with(|config| {
-        (config.lease, config.beat, config.margin) = (Span(300_000), Span(40_000), Span(50_000));
+        config.terms = terms(300_000, 40_000, 50_000);
     });
     let mut dying = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     let id = rig.submit(with_grace(600.0)).await.id;

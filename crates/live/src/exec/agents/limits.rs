@@ -4,7 +4,7 @@
 use yard_core::job::Claim;
 use yard_core::part::{Pause, Start};
 
-use super::config::CardSharing;
+use super::CardSharing;
 use crate::request::JobRequest;
 use crate::translate::CPU;
 use crate::wire::{Abilities, Limits};
