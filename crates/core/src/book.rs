@@ -4,7 +4,6 @@
 //! Where jobs take turns the order is new in each round (`turns`), so that none is kept.
 
 mod accounts;
-mod check;
 mod heirs;
 mod key;
 mod order;
@@ -16,19 +15,14 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 pub(crate) use self::accounts::Jobs;
-pub(crate) use self::check::check;
 pub(crate) use self::key::Key;
 use crate::allocation::{Allocation, Mode, Share, Shares};
 use crate::bits::Bits;
-use crate::ids::{JobId, JobIdx, LeaseId};
+use crate::ids::{JobId, JobIdx, LeaseId, ShareId};
 use crate::job::{JobRun, JobSpec, Rank, Shape};
 use crate::leases::own_way;
 use crate::turns::Turns;
 use crate::units::{Span, Time};
-
-/// A share's row in the book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ShareId(pub(crate) u32);
 
 /// A demand's row in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -53,6 +53,10 @@ id!(
     /// A lease's number: only growing, so that an old holder is recognised and refused.
     LeaseId(u64)
 );
+/// A share's row in the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ShareId(pub(crate) u32);
+
 id!(
     /// A request for a plan; only the answer to the newest one counts.
     PlanId(u64)

@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::book::ShareId;
 use crate::cluster::{Amounts, Mask, Nodes, Slice};
-use crate::engine::{Gate, check_promises};
-use crate::ids::{JobId, JobIdx, LeaseId};
+use crate::gate::Gate;
+use crate::ids::{JobId, JobIdx, LeaseId, ShareId};
 use crate::job::{JobState, Shape};
 use crate::leases::{Lease, LeaseState};
 use crate::policy::Placer;
@@ -24,7 +23,6 @@ pub(crate) fn check(state: &State) {
     followers_wait(state);
     work_conserved(state);
     homes_known(state);
-    check_promises(state);
 }
 
 /// No device is held twice or promised twice, and the nodes' account is the leases' account.

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{HostNeed, Placement};
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
-use crate::message::Why;
 use crate::training::{Batch, Losses, Regime, Training};
 use crate::units::{Span, Time};
 
@@ -335,6 +334,28 @@ impl Rank {
     pub(crate) fn finite(self) -> Rank {
         Rank(self.0.clamp(f64::MIN, f64::MAX), self.1.clamp(f64::MIN, f64::MAX))
     }
+}
+
+/// What a job is stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Why {
+    /// Another job goes first.
+    Preempted,
+    /// It goes on elsewhere.
+    Moved,
+    /// Its user withdrew it.
+    Cancelled,
+    /// Its user withdrew it and it has no time to save.
+    Killed,
+    /// It is held.
+    Held,
+    /// It is to start again from its last checkpoint.
+    Requeued,
+    /// Its node leaves, or its devices are out of service.
+    Drained,
+    /// Its node failed.
+    Lost,
 }
 
 /// How a job is doing: the row of a `View` that changes.

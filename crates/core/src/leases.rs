@@ -7,9 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use crate::book::ShareId;
 use crate::cluster::Placement;
-use crate::ids::{JobIdx, LeaseId, NodeId};
+use crate::ids::{JobIdx, LeaseId, NodeId, ShareId};
 use crate::job::JobSpec;
 use crate::rising::{Rising, as_set};
 use crate::table::Table;

@@ -16,10 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::forecast::Scenario;
-use crate::forecast::past::Draw;
 use crate::job::{JobRun, JobSpec, Length};
-use crate::state::State;
 use crate::units::Time;
 
 /// Jobs that are remembered; older ones are forgotten.
@@ -336,23 +333,6 @@ impl Told {
         let (rates, _) = self.of_job(spec);
         let speed = spec.slowest().map(|(speed, _)| speed).filter(|_| rates.ended > 0);
         speed.map_or(spec.steps, |speed| rates.left(0.0, 0.5) * speed)
-    }
-}
-
-impl State {
-    /// Draws the lengths that nobody stated, of jobs that are here and of jobs that come: each as long as one like it.
-    pub(crate) fn draw_lengths(&self, scenario: &mut Scenario, draw: Draw<'_>) {
-        let told = self.lengths.told();
-        let mut drawn = |spec: &JobSpec, done| told.drawn(spec, done, (draw(999) + 1) as f64 / 1_000.0);
-        let open = |spec: &JobSpec| self.settings.learns_lengths && spec.length != Length::Stated;
-        for (job, row) in self.rows.iter() {
-            let spec = &self.specs[row.index()];
-            if open(spec) {
-                scenario.steps.insert(*job, drawn(spec, self.run(*row).done_at(self.now)));
-            }
-        }
-        let coming = scenario.arrivals.iter_mut().filter(|(_, spec, _)| open(spec));
-        coming.for_each(|(_, spec, steps)| *steps = drawn(spec, 0.0));
     }
 }
 

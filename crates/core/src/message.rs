@@ -8,8 +8,9 @@ use crate::allocation::{Allocation, Certificate};
 use crate::belief::Belief;
 use crate::cluster::{Amounts, Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
+pub use crate::job::Why;
 use crate::job::{Costs, JobSpec, JobState, Length, Usage};
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::training::{Batch, Noise, Timing};
 use crate::units::Time;
 use crate::view::View;
@@ -248,28 +249,6 @@ pub enum Command {
         /// What for.
         why: Why,
     },
-}
-
-/// What a job is stopped for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Why {
-    /// Another job goes first.
-    Preempted,
-    /// It goes on elsewhere.
-    Moved,
-    /// Its user withdrew it.
-    Cancelled,
-    /// Its user withdrew it and it has no time to save.
-    Killed,
-    /// It is held.
-    Held,
-    /// It is to start again from its last checkpoint.
-    Requeued,
-    /// Its node leaves, or its devices are out of service.
-    Drained,
-    /// Its node failed.
-    Lost,
 }
 
 /// What became of a node.

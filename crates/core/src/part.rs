@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::cluster::Mask;
 use crate::ids::{JobId, LeaseId};
 use crate::job::Claim;
-use crate::message::Why;
+use crate::job::Why;
 use crate::units::Span;
 
 /// The most time that a job has to stop once its node's lease has lapsed, whatever its grace. Agents keep to it and the

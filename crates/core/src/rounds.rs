@@ -6,21 +6,22 @@
 mod apart;
 mod seating;
 mod sharing;
+mod turning;
 
 pub(crate) use self::seating::{Seat, seat};
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
+pub(crate) use self::turning::Turning;
 use crate::allocation::Mode;
-use crate::book::{Book, Key, ShareId};
+use crate::book::{Book, Key};
 use crate::cluster::{NodeState, Nodes, Placement, Slice};
-use crate::engine::Gate;
-use crate::ids::{JobIdx, KindId, LeaseId};
+use crate::gate::Gate;
+use crate::ids::{JobIdx, KindId, LeaseId, ShareId};
 use crate::job::{JobRun, Need, Shape};
 use crate::leases::{Lease, LeaseState, Leases};
 use crate::policy::Placer;
-use crate::turns::Turning;
 use crate::units::Time;
 
 /// Times that another place is looked for where a share would be in the way of who was promised its devices.

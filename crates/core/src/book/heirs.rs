@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Book, Entry, Held, ShareId};
+use super::{Book, Entry, Held};
 use crate::allocation::Share;
-use crate::ids::JobIdx;
+use crate::ids::{JobIdx, ShareId};
 use crate::job::JobSpec;
 use crate::leases::own_way;
 

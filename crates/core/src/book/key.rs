@@ -5,9 +5,8 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::ShareId;
 use crate::allocation::Share;
-use crate::ids::JobId;
+use crate::ids::{JobId, ShareId};
 use crate::turns::ordered;
 
 /// A share's place in the order: priority, then rank, then the older job, then the row.

@@ -2,9 +2,10 @@
 
 use std::ops::Bound::{Excluded, Unbounded};
 
-use super::{Book, Key, ShareId};
+use super::{Book, Key};
 use crate::allocation::Mode;
 use crate::bits::Bits;
+use crate::ids::ShareId;
 
 impl Book {
     /// The rows of chosen shares.

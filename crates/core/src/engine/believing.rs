@@ -4,27 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::Engine;
 use crate::belief::Belief;
 use crate::ids::{JobIdx, LeaseId, ProfileId};
 use crate::job::{JobSpec, JobState, Length, Shape, Usage, lying};
-use crate::state::State;
-use crate::units::{Span, Time};
-
-/// A stretch of work in the same company, from one report to the next.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stint {
-    since: Time,
-    /// Steps done by then.
-    steps: f64,
-    /// Who else worked on the devices.
-    company: SmallVec<[ProfileId; 1]>,
-    /// When it was told to stop.
-    pub(super) until: Option<Time>,
-}
+use crate::state::{State, Stint};
+use crate::units::Span;
 
 /// Shapes, and a speed for each.
 type Ways = (Arc<[Shape]>, Arc<[f64]>);

@@ -20,11 +20,7 @@ mod reports;
 mod takers;
 mod training;
 
-pub(crate) use after::After;
-pub(crate) use believing::Stint;
 pub use held::{Held, HeldJob};
-pub(crate) use promises::{Gate, check as check_promises};
-pub(crate) use training::{FirstFits, Trainee};
 
 use crate::cluster::{Kinds, Nodes, Resources};
 use crate::ids::{JobId, JobIdx};
@@ -33,7 +29,8 @@ use crate::job::{JobRun, JobSpec, Length};
 use crate::lengths::Predicted;
 use crate::message::{Effect, Input, Why};
 use crate::policy::Placer;
-use crate::state::{Ledger, RestoreError, Settings, State};
+use crate::settings::Settings;
+use crate::state::{Ledger, RestoreError, State};
 use crate::units::Time;
 
 /// The scheduler.
@@ -60,7 +57,7 @@ impl Engine {
     pub fn restore(state: State, placer: Box<dyn Placer>) -> Result<Engine, RestoreError> {
         let mut engine = Engine { state: state.upgraded()?, placer, unchecked: 0 };
         engine.state.book.line_up();
-        invariants::check(&engine.state);
+        check(&engine.state);
         Ok(engine)
     }
 
@@ -138,7 +135,7 @@ impl Engine {
 
     /// Checks every invariant. Cheap ones are asserted on the way, always.
     pub fn check(&self) {
-        invariants::check(&self.state);
+        check(&self.state);
     }
 
     /// When it next wants `Input::Tick`, if nothing else happens before.
@@ -182,7 +179,13 @@ impl Engine {
         self.unchecked += 1;
         if self.unchecked > 4096.max(4 * (self.state.runs.len() + self.state.nodes.len())) {
             self.unchecked = 0;
-            invariants::check(&self.state);
+            check(&self.state);
         }
     }
+}
+
+/// Checks everything that can be read off a state, promises among it.
+fn check(state: &State) {
+    invariants::check(state);
+    promises::check(state);
 }

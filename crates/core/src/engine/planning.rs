@@ -6,7 +6,7 @@ use super::Engine;
 use super::fallback;
 use super::leasing::Stop;
 use super::takers::Takers;
-use crate::allocation::{Allocation, Mode};
+use crate::allocation::{self, Allocation, Mode};
 use crate::book::{self, Jobs};
 use crate::cluster::{NodeState, Slice};
 use crate::ids::{LeaseId, PlanId};
@@ -14,9 +14,10 @@ use crate::invariants;
 use crate::job::JobSpec;
 use crate::leases::{Lease, LeaseState};
 use crate::message::{Command, Effect, Event, Why};
-use crate::rounds::{self, Decision};
-use crate::state::{Settings, State};
-use crate::turns::{GavelTurns, Turning, Turns};
+use crate::rounds::{self, Decision, Turning};
+use crate::settings::Settings;
+use crate::state::State;
+use crate::turns::{GavelTurns, Turns};
 use crate::units::{Span, Time};
 use crate::view::{Changed, View};
 
@@ -124,7 +125,8 @@ impl Engine {
         }
         let state = &mut self.state;
         state.plan = None;
-        let checked = answer.and_then(|plan| book::check(&plan, &state.specs, &state.runs).map(|()| plan));
+        let checked =
+            answer.and_then(|plan| allocation::check(&plan, &state.specs, &state.runs).map(|()| plan));
         match checked {
             Ok(mut allocation) => {
                 fallback::make_room(&mut allocation.shares, &state.nodes, &state.specs, &state.runs);

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::Engine;
 use crate::cluster::Placement;
-use crate::goodput::Goodput;
 use crate::goodput::learned::limits;
 use crate::ids::{JobIdx, KindId, LeaseId};
 use crate::job::{JobSpec, JobState, Shape};
 use crate::message::{Command, Effect};
-use crate::state::State;
+use crate::state::{State, Trainee};
 use crate::training::{Batch, Noise, Timing, Training};
 
 /// How much better another batch must be before a running job changes to it.
@@ -22,45 +19,6 @@ const SPEED_DRIFT_MAX: f64 = 0.01;
 
 /// Speeds that moved more are a reason to plan anew.
 const SPEED_NEWS: f64 = 0.1;
-
-/// Lists of profiles whose fits are remembered for the next job that brings the same.
-const FITS_MAX: usize = 64;
-
-/// What a job that trains is known by.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Trainee {
-    /// Shared between like jobs until they report.
-    goodput: Arc<Goodput>,
-    /// The speeds it was submitted with.
-    guesses: Arc<[f64]>,
-}
-
-/// The first beliefs of jobs that came lately, so that like jobs are not fitted one by one. An index for speed: what
-/// it says can always be worked out anew, so it is neither saved nor compared.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FirstFits(Vec<(Arc<Training>, Arc<Goodput>)>);
-
-impl PartialEq for FirstFits {
-    fn eq(&self, _: &FirstFits) -> bool {
-        true
-    }
-}
-
-impl FirstFits {
-    fn of(&mut self, training: &Arc<Training>) -> Arc<Goodput> {
-        let same = self.0.iter().position(|(known, _)| Arc::ptr_eq(known, training));
-        let like = || self.0.iter().position(|(known, _)| known == training);
-        if let Some(at) = same.or_else(like) {
-            return self.0[at].1.clone();
-        }
-        let goodput = Arc::new(Goodput::new(training));
-        if self.0.len() >= FITS_MAX {
-            self.0.remove(0);
-        }
-        self.0.push((training.clone(), goodput.clone()));
-        goodput
-    }
-}
 
 impl Engine {
     /// A job says how long its steps take and how noisy its gradients are.

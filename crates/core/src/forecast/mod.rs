@@ -12,6 +12,7 @@
 //! jobs take turns (`yard validate` has the figures).
 
 pub mod interval;
+mod lengths;
 pub mod past;
 pub mod record;
 mod rough;

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Round;
-use crate::book::ShareId;
 use crate::cluster::{Placement, Slice};
-use crate::ids::NodeId;
+use crate::ids::{NodeId, ShareId};
 use crate::job::Shape;
 
 impl Round<'_> {

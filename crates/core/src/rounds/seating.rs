@@ -2,8 +2,8 @@
 //! the way there is stopped; nobody else is, and nobody who was promised something moves.
 
 use super::{Decision, Parts, Round};
-use crate::book::ShareId;
 use crate::cluster::{Piece, Placement, Slice};
+use crate::ids::ShareId;
 use crate::promise::{Spot, host_on, spot_of};
 
 /// A share that must have devices now, and where.

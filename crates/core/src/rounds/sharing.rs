@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use super::Round;
-use crate::book::{Class, Entry, ShareId};
+use super::turning::Order;
+use crate::book::{Class, Entry};
 use crate::cluster::{Mask, NodeState, Placement, Slice};
-use crate::ids::{JobIdx, KindId, NodeId};
+use crate::ids::{JobIdx, KindId, NodeId, ShareId};
 use crate::job::{Need, Shape};
 use crate::promise::spot_of;
-use crate::turns::Order;
 
 /// A share that should have devices, and the shape it should have them in.
 struct Pick {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::admission::Others;
 use super::asks::Free;
-use super::gate::SLIP;
+use crate::gate::SLIP;
 use crate::ids::JobIdx;
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event};

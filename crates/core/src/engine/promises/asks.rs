@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::gate::{left, starting};
 use crate::ids::{JobIdx, KindId, LeaseId, NodeId};
-use crate::job::{JobRun, JobSpec, JobState};
+use crate::job::{JobSpec, JobState};
 use crate::leases::{Lease, LeaseState};
 use crate::promise::{Ask, Grid, Ground, Plan, Room, Timeline, earliest, satisfy, spot_of};
 use crate::state::State;
@@ -155,19 +156,4 @@ impl State {
         });
         wherever.or_else(|| free.ground.on_one_node(&self.nodes, spec, ask, grid))
     }
-}
-
-/// What a job that holds devices still needs before its next step.
-pub(super) fn starting(spec: &JobSpec, run: &JobRun, now: Time) -> Span {
-    let whole = spec.costs.start + spec.costs.load;
-    match run.state {
-        JobState::Running => Span::ZERO,
-        _ if !run.holds() => whole,
-        _ => Span(whole.0.saturating_sub((now - run.held_since).0)),
-    }
-}
-
-/// Steps left, as believed.
-pub(super) fn left(spec: &JobSpec, run: &JobRun, now: Time) -> f64 {
-    (spec.steps - run.done_at(now)).max(0.0)
 }

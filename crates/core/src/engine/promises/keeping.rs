@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Gate;
-use crate::book::ShareId;
 use crate::engine::Engine;
-use crate::ids::{JobIdx, LeaseId};
+use crate::gate::Gate;
+use crate::ids::{JobIdx, LeaseId, ShareId};
 use crate::leases::{Lease, LeaseState};
 use crate::message::{Effect, Why};
 use crate::promise::spot_of;

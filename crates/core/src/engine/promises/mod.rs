@@ -36,7 +36,6 @@ mod gate;
 mod keeping;
 
 pub(super) use admission::Answer;
-pub(crate) use gate::Gate;
 pub(crate) use keeping::check;
 
 use crate::ids::{JobIdx, LeaseId};

@@ -1,8 +1,11 @@
 //! A policy's answer: who should hold what, for how much of the time, in which order.
 
+mod check;
+
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
+pub(crate) use self::check::check;
 use crate::ids::JobIdx;
 use crate::job::Rank;
 use crate::units::Time;
@@ -123,7 +126,7 @@ impl Certificate {
 impl Allocation {
     /// Whether it can be an answer to this view, and what is wrong where not. The engine asks the same of every plan.
     pub fn check(&self, view: &View) -> Result<(), String> {
-        crate::book::check(self, &view.specs, &view.runs)
+        check(self, &view.specs, &view.runs)
     }
 
     /// Whole shares by rank, passing what does not fit, stopping jobs for better ones.

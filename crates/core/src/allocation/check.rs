@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::allocation::{Allocation, Share, Shares};
+use super::{Allocation, Share, Shares};
 use crate::ids::JobIdx;
 use crate::job::{JobRun, JobSpec};
 
