@@ -16,8 +16,6 @@ const REPEATED_PERCENT_MAX: f64 = 8.5;
 const LINES_P99_MAX: usize = 36;
 /// Structs with more than fifteen fields which are not what is written down for others to read. Wanted: none.
 const WIDE_MAX: usize = 25;
-/// Modules of the core that use each other in a circle. Wanted: none.
-const CIRCLE_MAX: usize = 19;
 
 /// Folders and files whose structs are formats: what is sent, stored, printed or given as flags has as many fields as it has.
 const FORMATS: &[&str] = &[
@@ -50,7 +48,7 @@ fn the_house_is_no_worse_than_it_was() {
     assert!(percent <= REPEATED_PERCENT_MAX, "more type names repeat than before: {percent:.1} %");
     assert!(p99 <= LINES_P99_MAX, "functions have become longer: {p99} lines");
     assert!(wide.len() <= WIDE_MAX, "another struct has more than 15 fields");
-    assert!(circle.len() <= CIRCLE_MAX, "more modules of the core use each other in a circle");
+    assert!(circle.is_empty(), "modules of the core use each other in a circle: {}", circle.join(", "));
 }
 
 /// What is counted of all crates, their tests left out.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{HostNeed, Placement};
+use crate::amounts::HostNeed;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
+use crate::placement::Placement;
 use crate::training::{Batch, Losses, Regime, Training};
 use crate::units::{Span, Time};
 

@@ -3,6 +3,7 @@
 //! an effect and gets the answer as an input. The simulator and the live server are two loops around it.
 
 pub mod allocation;
+pub mod amounts;
 pub mod beat;
 pub mod belief;
 mod bits;
@@ -23,6 +24,7 @@ mod leases;
 pub mod lengths;
 pub mod message;
 pub mod part;
+pub mod placement;
 pub mod policy;
 pub mod promise;
 pub mod reach;

@@ -3,16 +3,14 @@
 //! checkpoint on devices that are already promised to the next. Cores, memory and other amounts of a host are accounted
 //! for in the same two ways. Whether something fits is asked of `Nodes` and of nobody else.
 
-mod amounts;
 mod kinds;
 mod node;
 mod nodes;
 mod piece;
-mod placement;
 
-pub use self::amounts::{AMOUNTS_MAX, Amounts, HostNeed, ResourceId, Resources, Shortage};
 pub use self::kinds::{KINDS_MAX, Kinds};
-pub use self::node::{Mask, NODE_DEVICES_MAX, Node, NodeSpec, NodeState, Pool, kind_of};
+pub use self::node::{NODE_DEVICES_MAX, Node, NodeSpec, NodeState, Pool, kind_of};
 pub use self::nodes::Nodes;
 pub use self::piece::Piece;
-pub use self::placement::{Placement, Slice};
+pub use crate::amounts::{AMOUNTS_MAX, Amounts, HostNeed, ResourceId, Resources, Shortage};
+pub use crate::placement::{Mask, Placement, Slice};

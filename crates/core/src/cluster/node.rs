@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::amounts::{Amounts, HostNeed, ResourceId};
+use crate::amounts::{Amounts, HostNeed, ResourceId};
 use crate::ids::KindId;
-
-/// A set of devices of one node, bit by bit: first those of its first pool.
-pub type Mask = u128;
+use crate::placement::Mask;
 
 /// Most devices one node may have.
 pub const NODE_DEVICES_MAX: u32 = Mask::BITS;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::amounts::{Amounts, HostNeed, Shortage};
-use super::node::{Mask, Node, NodeSpec, NodeState};
+use super::node::{Node, NodeSpec, NodeState};
 use super::piece::Piece;
-use super::placement::{Placement, Slice};
+use crate::amounts::{Amounts, HostNeed, Shortage};
 use crate::bits::Bits;
 use crate::ids::{KindId, NodeId};
 use crate::job::{Need, Shape, Spread};
+use crate::placement::{Mask, Placement, Slice};
 
 /// All nodes, indexed so that a placement costs a few look-ups whatever the size of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::amounts::Amounts;
+use crate::amounts::Amounts;
 use crate::ids::{KindId, NodeId};
 
 /// So many devices of a kind on a node, and what comes with them of its host.

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::amounts::Amounts;
-use super::node::Mask;
+use crate::amounts::Amounts;
 use crate::ids::NodeId;
+
+/// A set of devices of one node, bit by bit: first those of its first pool.
+pub type Mask = u128;
 
 /// Some devices of one kind of one node, and what comes with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
