@@ -11,6 +11,8 @@ pub mod directive;
 pub mod host;
 pub mod launch;
 pub mod notice;
+#[cfg(test)]
+pub(crate) mod scripted;
 
 use yard_core::units::Span;
 
@@ -67,7 +69,9 @@ pub struct Entry {
 
 /// All of them.
 pub const BACKENDS: &[Entry] = &[
-    agents::ENTRY, //
+    agents::ENTRY,
+    #[cfg(test)]
+    scripted::ENTRY,
 ];
 
 /// The backend of this name.

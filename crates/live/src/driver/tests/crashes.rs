@@ -22,7 +22,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
 }
 
 /// The store as it was at some commit: what is left when the server dies.
-fn copy(from: &Scratch) -> Arc<Scratch> {
+pub(super) fn copy(from: &Scratch) -> Arc<Scratch> {
     let to = Arc::new(Scratch::new());
     let db = Connection::open(from.path().join("yard.db")).unwrap();
     let file = to.path().join("yard.db");

@@ -21,6 +21,7 @@ mod policies;
 mod priorities;
 mod promises;
 mod replay;
+mod scripted;
 mod secrets;
 mod speed;
 mod steering;
