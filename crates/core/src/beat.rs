@@ -30,35 +30,14 @@ pub fn round_for<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::ids::KindId;
-    use crate::job::{Costs, Late, Shape};
+    use crate::job::{Costs, Shape};
 
     fn job(seconds: f64, restart: f64) -> JobSpec {
         JobSpec {
-            name: "job".into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
-            deadline: None,
-            steps: seconds * 2.0,
-            length: Default::default(),
-            shapes: Arc::from([Shape::of(KindId(0), 1)]),
-            speeds: Arc::from([2.0]),
-            profile: Default::default(),
             costs: Costs { start: Span::from_secs(restart), ..Costs::default() },
-            failures_max: 0,
-            pausable: true,
-            not_before: None,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
-            after: Box::default(),
+            ..JobSpec::new("job", [Shape::of(KindId(0), 1)], [2.0], seconds * 2.0)
         }
     }
 

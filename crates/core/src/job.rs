@@ -244,6 +244,38 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// A job of which nothing is said but how it may run, how fast that is, and how much it has to do.
+    pub fn new(
+        name: impl Into<Box<str>>,
+        shapes: impl Into<Arc<[Shape]>>,
+        speeds: impl Into<Arc<[f64]>>,
+        steps: f64,
+    ) -> JobSpec {
+        JobSpec {
+            name: name.into(),
+            user: None,
+            tenant: None,
+            weight: 1.0,
+            priority: 0,
+            deadline: None,
+            steps,
+            length: Length::Stated,
+            shapes: shapes.into(),
+            speeds: speeds.into(),
+            profile: ProfileId::default(),
+            costs: Costs::default(),
+            failures_max: 0,
+            pausable: true,
+            not_before: None,
+            sharing: None,
+            training: None,
+            regimes: None,
+            rewards: None,
+            late: Late::Try,
+            after: Box::default(),
+        }
+    }
+
     /// What it says of sharing its devices.
     pub fn sharing(&self) -> &Sharing {
         const PLAIN: &Sharing = &Sharing::PLAIN;

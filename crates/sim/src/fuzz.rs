@@ -9,6 +9,7 @@ mod holding;
 mod idle;
 mod machines;
 mod parts;
+mod priorities;
 mod promises;
 mod rumours;
 mod sharing;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::NodeSpec;
 use yard_core::ids::{JobId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, JobState, Late, Length, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Length, Need, Shape, Spread};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
 use yard_core::turns::{GavelTurns, Turns};
@@ -137,6 +138,7 @@ impl Scenario {
         let (upsets, upsetting) = Upsets::new(seed, &cluster, &mut jobs);
         sharing::add(seed, &mut cluster, &mut jobs);
         after::add(seed, &mut jobs);
+        priorities::add(seed, &mut jobs);
         script.extend(training::add(seed, &cluster, &mut jobs));
         script.extend(courses::lent(seed, &cluster));
         script.extend(upsetting);
@@ -342,32 +344,18 @@ fn jobs(random: &mut Random, cluster: &ClusterSpec, costly: bool) -> Vec<(Time, 
         // Whole seconds make ties, and ties find bugs.
         now += if mean > 0.0 { random.exponential(mean).floor() } else { 0.0 };
         let shapes = random.pick(&lists).clone();
-        let speeds = shapes.iter().map(|_| 0.5 + random.unit()).collect();
+        let speeds: Vec<f64> = shapes.iter().map(|_| 0.5 + random.unit()).collect();
         let cost =
             |random: &mut Random| if costly { Span::from_secs(random.unit() * 30.0) } else { Span::ZERO };
         let costs = Costs { save: cost(random), load: cost(random), start: cost(random) };
+        let deadline = random.chance(0.3).then(|| Time::from_secs(now + random.unit() * 5_000.0));
+        let steps = 1.0 + (random.unit() * 1_500.0).floor();
         let spec = JobSpec {
-            name: at.to_string().into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
-            deadline: random.chance(0.3).then(|| Time::from_secs(now + random.unit() * 5_000.0)),
-            steps: 1.0 + (random.unit() * 1_500.0).floor(),
-            length: Length::Stated,
-            shapes,
-            speeds,
+            deadline,
             costs,
             profile: ProfileId(at as u32 % PROFILES),
             failures_max: 1_000,
-            pausable: true,
-            not_before: None,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
-            after: Box::default(),
+            ..JobSpec::new(at.to_string(), shapes, speeds, steps)
         };
         jobs.push((Time::from_secs(now), spec));
     }

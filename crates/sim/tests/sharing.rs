@@ -7,7 +7,7 @@ use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
 use yard_core::cluster::{Nodes, Placement, Slice};
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Claim, Costs, JobSpec, Late, Rank, Shape, Sharing, Spread, Usage};
+use yard_core::job::{Claim, Costs, JobSpec, Rank, Shape, Sharing, Spread, Usage};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
@@ -50,28 +50,12 @@ impl Placer for First {
 
 fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f64) -> JobSpec {
     let shape = |spread| Shape { spread, ..Shape::of(KindId(0), devices) };
+    let (shapes, speeds): (Vec<_>, Vec<_>) =
+        ways.iter().map(|(spread, speed)| (shape(*spread), *speed)).unzip();
     JobSpec {
-        name: "j".into(),
-        user: None,
-        tenant: None,
-        weight: 1.0,
-        priority: 0,
-        deadline: None,
-        steps,
-        length: Default::default(),
-        shapes: ways.iter().map(|way| shape(way.0)).collect::<Vec<_>>().into(),
-        speeds: Arc::from(ways.iter().map(|way| way.1).collect::<Vec<_>>()),
         profile: ProfileId(profile),
         costs: Costs { start: Span::from_secs(start), ..Costs::default() },
-        failures_max: 0,
-        pausable: true,
-        not_before: None,
-        sharing: None,
-        training: None,
-        regimes: None,
-        rewards: None,
-        late: Late::Try,
-        after: Box::default(),
+        ..JobSpec::new("j", shapes, speeds, steps)
     }
 }
 

@@ -295,8 +295,8 @@ mod tests {
     use yard_core::Settings;
     use yard_core::cluster::Resources;
     use yard_core::cluster::{Kinds, NodeSpec};
-    use yard_core::ids::{KindId, ProfileId};
-    use yard_core::job::{Late, Shape};
+    use yard_core::ids::KindId;
+    use yard_core::job::Shape;
 
     use super::*;
     use crate::policy::ProgramUses;
@@ -317,27 +317,8 @@ mod tests {
     fn spec(seconds: f64, kinds: &[u16], after: &[u64]) -> JobSpec {
         let shapes: Vec<_> = kinds.iter().map(|kind| Shape::of(KindId(*kind), 1)).collect();
         JobSpec {
-            name: "job".into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
-            deadline: None,
-            steps: seconds,
-            length: Default::default(),
-            speeds: vec![1.0; shapes.len()].into(),
-            shapes: shapes.into(),
-            profile: ProfileId::default(),
-            costs: Costs::default(),
-            failures_max: 0,
-            pausable: true,
-            not_before: None,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
             after: after.iter().copied().map(JobId).collect(),
+            ..JobSpec::new("job", shapes, vec![1.0; kinds.len()], seconds)
         }
     }
 

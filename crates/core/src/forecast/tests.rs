@@ -6,7 +6,7 @@ use crate::Settings;
 use crate::allocation::{Allocation, Share, Shares};
 use crate::cluster::{Kinds, NodeSpec, Nodes, Placement, Slice};
 use crate::ids::KindId;
-use crate::job::{Costs, Late, Rank, Shape};
+use crate::job::{Costs, Rank, Shape};
 use crate::message::NodeChange;
 use crate::policy::PolicyError;
 use crate::view::View;
@@ -39,31 +39,12 @@ impl Placer for First {
 
 fn job(devices: u32, steps: f64) -> JobSpec {
     JobSpec {
-        name: "job".into(),
-        user: None,
-        tenant: None,
-        weight: 1.0,
-        priority: 0,
-        deadline: None,
-        steps,
-        length: Default::default(),
-        shapes: Arc::from([Shape::of(KindId(0), devices)]),
-        speeds: Arc::from([2.0]),
         costs: Costs {
             save: Span::from_whole_secs(3),
             load: Span::from_whole_secs(2),
             start: Span::from_whole_secs(1),
         },
-        profile: Default::default(),
-        failures_max: 0,
-        pausable: true,
-        not_before: None,
-        sharing: None,
-        training: None,
-        regimes: None,
-        rewards: None,
-        late: Late::Try,
-        after: Box::default(),
+        ..JobSpec::new("job", [Shape::of(KindId(0), devices)], [2.0], steps)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::cluster::{Kinds, NodeSpec, Nodes, Placement, Slice};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Late, Need, Rank, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
 use yard_core::message::{Command, Effect, Event, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::policy::Placer;
 use yard_core::view::View;
@@ -316,28 +316,14 @@ impl World {
 
     pub(crate) fn spec(&self, shapes: &str) -> JobSpec {
         let shapes: Vec<_> = shapes.split('|').map(|shape| parse_shape(shape, self.engine.kinds())).collect();
+        let speeds = vec![1.0; shapes.len()];
         JobSpec {
-            name: "job".into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
-            deadline: None,
-            steps: 100.0,
-            length: Default::default(),
-            speeds: vec![1.0; shapes.len()].into(),
-            shapes: shapes.into(),
             costs: self.costs,
-            profile: Default::default(),
             failures_max: self.failures_max,
             pausable: self.pausable,
             not_before: self.not_before,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
             after: self.after.iter().copied().map(JobId).collect(),
+            ..JobSpec::new("job", shapes, speeds, 100.0)
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use yard_core::cluster::Nodes;
 use yard_core::ids::KindId;
-use yard_core::job::{Costs, JobSpec, Late, Shape};
+use yard_core::job::{JobSpec, Shape};
 use yard_core::policy::Policy;
 
 pub(crate) use cases::{cases, elastic, mixed, speeds_of, stored};
@@ -89,27 +89,5 @@ pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
 }
 
 pub(crate) fn job(devices: u32, seconds: f64) -> JobSpec {
-    JobSpec {
-        name: "job".into(),
-        user: None,
-        tenant: None,
-        weight: 1.0,
-        priority: 0,
-        deadline: None,
-        steps: seconds,
-        length: Default::default(),
-        shapes: Arc::from([Shape::of(KindId(0), devices)]),
-        speeds: Arc::from([1.0]),
-        costs: Costs::default(),
-        profile: Default::default(),
-        failures_max: 0,
-        pausable: true,
-        not_before: None,
-        sharing: None,
-        training: None,
-        regimes: None,
-        rewards: None,
-        late: Late::Try,
-        after: Box::default(),
-    }
+    JobSpec::new("job", [Shape::of(KindId(0), devices)], [1.0], seconds)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use yard_core::allocation::Shares;
 use yard_core::ids::{JobId, KindId};
-use yard_core::job::{Costs, JobSpec, Late, Shape};
+use yard_core::job::{JobSpec, Shape};
 use yard_core::policy::Policy;
 use yard_core::{Settings, Span, Time};
 use yard_sim::cluster::ClusterSpec;
@@ -29,29 +29,7 @@ type Times = BTreeMap<(JobId, u16), f64>;
 
 /// A job with these shapes and steps per second.
 fn job(shapes: Vec<Shape>, speeds: &[f64], steps: f64) -> JobSpec {
-    JobSpec {
-        name: "job".into(),
-        user: None,
-        tenant: None,
-        weight: 1.0,
-        priority: 0,
-        deadline: None,
-        steps,
-        length: Default::default(),
-        shapes: shapes.into(),
-        speeds: speeds.into(),
-        costs: Costs::default(),
-        profile: Default::default(),
-        failures_max: 0,
-        pausable: true,
-        not_before: None,
-        sharing: None,
-        training: None,
-        regimes: None,
-        rewards: None,
-        late: Late::Try,
-        after: Box::default(),
-    }
+    JobSpec::new("job", shapes, speeds, steps)
 }
 
 /// So many devices of the first kind for so many seconds.

@@ -76,6 +76,7 @@ words! {
     Detail {
         After = "after",
         Deadline = "deadline",
+        Priority = "priority",
         Training = "training",
         Regimes = "regimes",
         Sharing = "sharing",
@@ -165,6 +166,7 @@ impl Scenario {
         match detail {
             Detail::After => !spec.after.is_empty(),
             Detail::Deadline => spec.deadline.is_some() || spec.rewards.is_some(),
+            Detail::Priority => spec.priority != 0,
             Detail::Training => spec.training.is_some(),
             Detail::Regimes => spec.regimes.is_some(),
             Detail::Sharing => spec.sharing.is_some() || spec.tenant.is_some(),
@@ -188,6 +190,7 @@ impl Scenario {
         match detail {
             Detail::After => spec.after = Box::default(),
             Detail::Deadline => (spec.deadline, spec.rewards) = (None, None),
+            Detail::Priority => spec.priority = 0,
             Detail::Training => spec.training = None,
             Detail::Regimes => {
                 spec.regimes = None;

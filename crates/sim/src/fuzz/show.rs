@@ -75,6 +75,7 @@ fn job(spec: &JobSpec, kinds: &Kinds) -> String {
     let said = [
         Some(format!("{} steps on {}", spec.steps, shapes.join(" or "))),
         spec.deadline.map(by),
+        (spec.priority != 0).then(|| format!("priority {}", spec.priority)),
         spec.rewards.as_ref().map(|rewards| format!("rewards {rewards:?}")),
         (!spec.after.is_empty()).then(|| format!("after {:?}", spec.after)),
         spec.not_before.map(|time| format!("not before {time}")),

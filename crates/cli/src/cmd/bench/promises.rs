@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde_json::json;
 use yard_core::cluster::{Kinds, NodeSpec};
-use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Late, Shape, Spread};
+use yard_core::ids::KindId;
+use yard_core::job::{Costs, JobSpec, Shape, Spread};
 use yard_core::message::{Effect, Event, Input, NodeChange};
 use yard_core::policy::Policy;
 use yard_core::{Engine, Settings, Span, Time};
@@ -138,27 +138,9 @@ impl BenchCluster {
         let by = deadline.map(|range| self.now + Span::from_secs(seconds * factor(range, &mut self.random)));
         let cost = Span::from_whole_secs(10);
         let spec = JobSpec {
-            name: "bench".into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
             deadline: by,
-            steps: seconds,
-            length: Default::default(),
-            shapes: [shape(devices), shape(NODE_DEVICES)].into(),
-            speeds: [1.0, 1.5].into(),
             costs: Costs { save: cost, load: cost, start: cost },
-            profile: ProfileId::default(),
-            failures_max: 0,
-            pausable: true,
-            not_before: None,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
-            after: Box::default(),
+            ..JobSpec::new("bench", [shape(devices), shape(NODE_DEVICES)], [1.0, 1.5], seconds)
         };
         self.step(Input::Submit(Box::new(spec)))
     }

@@ -23,7 +23,6 @@ mod promises;
 mod replay;
 mod scripted;
 mod secrets;
-mod speed;
 mod steering;
 mod stopping;
 mod training;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use yard_core::cluster::{Kinds, NodeSpec, Nodes};
 use yard_core::goodput::{Limits, Model};
 use yard_core::ids::{JobId, KindId, LeaseId};
-use yard_core::job::{Costs, JobRun, JobSpec, Late, Shape, Spread};
+use yard_core::job::{JobRun, JobSpec, Shape, Spread};
 use yard_core::training::Noise;
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
@@ -103,29 +103,8 @@ impl PolluxInstance {
     }
 
     fn spec(&self, job: &PolluxJob, shapes: &Arc<[Shape]>) -> JobSpec {
-        JobSpec {
-            name: "job".into(),
-            user: None,
-            tenant: None,
-            weight: 1.0,
-            priority: 0,
-            deadline: None,
-            steps: 1e9,
-            length: Default::default(),
-            shapes: shapes.clone(),
-            speeds: self.sizes().into_iter().map(|devices| job.goodput(lying(devices))).collect(),
-            profile: Default::default(),
-            costs: Costs::default(),
-            failures_max: 0,
-            pausable: true,
-            not_before: None,
-            sharing: None,
-            training: None,
-            regimes: None,
-            rewards: None,
-            late: Late::Try,
-            after: Box::default(),
-        }
+        let speeds: Vec<f64> = self.sizes().into_iter().map(|devices| job.goodput(lying(devices))).collect();
+        JobSpec::new("job", shapes.clone(), speeds, 1e9)
     }
 
     fn run(&self, at: u64, job: &PolluxJob) -> JobRun {
