@@ -8,7 +8,7 @@ use yard_core::cluster::{HostNeed, Kinds, ResourceId, Resources};
 use yard_core::ids::KindId;
 use yard_core::part::Pause;
 
-use crate::exec::{Group, HostAbilities};
+use crate::exec::{Abilities, Group, HostAbilities};
 use crate::handle::Refusal;
 use crate::request::JobRequest;
 
@@ -29,6 +29,17 @@ pub struct Offers {
     kinds: BTreeMap<String, Offer>,
     /// What is counted of hosts.
     resources: Resources,
+    /// What whoever runs jobs can do, where that is known.
+    backend: Option<BackendOffer>,
+}
+
+/// What whoever runs jobs can do, whatever the host.
+#[derive(Clone, Copy, Debug)]
+struct BackendOffer {
+    name: &'static str,
+    pauses: &'static [Pause],
+    shares: bool,
+    signals: bool,
 }
 
 impl Offers {
@@ -47,6 +58,17 @@ impl Offers {
             limits: abilities.map_or(Ok(()), |can| cannot(&can.no_limits)),
         };
         self.kinds.entry(group.kind.clone()).and_modify(|known| known.better(&here)).or_insert(here);
+    }
+
+    /// The same with what whoever runs jobs can do.
+    pub fn run_by(self, can: &Abilities) -> Offers {
+        let Abilities { name, pauses, shares, signals, .. } = *can;
+        Offers { backend: Some(BackendOffer { name, pauses, shares, signals }), ..self }
+    }
+
+    /// Whether several jobs can be on one device.
+    pub fn shares(&self) -> bool {
+        self.backend.is_none_or(|can| can.shares)
     }
 
     /// The same with what is counted of hosts.
@@ -91,6 +113,7 @@ impl Offers {
         allowed: Vec<KindId>,
         kinds: &Kinds,
     ) -> Result<Vec<KindId>, Refusal> {
+        self.backend.map_or(Ok(()), |can| can.serves(request))?;
         let mut left = allowed;
         if let Some(mib) = request.gpu_memory_mib {
             left = self.with_memory(mib, &left, kinds)?;
@@ -134,6 +157,44 @@ impl Offers {
             Some(why) if can.is_empty() => Err(why),
             _ => Ok(can),
         }
+    }
+}
+
+impl BackendOffer {
+    /// Refuses what cannot be had on any host.
+    fn serves(&self, request: &JobRequest) -> Result<(), Refusal> {
+        let name = self.name;
+        if !self.pauses.contains(&request.pause) {
+            let ways: Vec<_> = self.pauses.iter().map(|way| pause_name(*way)).collect();
+            let (wanted, ways) = (pause_name(request.pause), ways.join(", "));
+            let message = format!(
+                "pause: {wanted} cannot be had here: jobs are run by {name}, which can pause them in these ways: {ways}"
+            );
+            return Err(invalid("pause", message));
+        }
+        if let Some(field) = request.limited_by().filter(|_| !self.shares) {
+            let message = format!(
+                "{field}: jobs are run by {name}, which gives each device to one job alone; ask for whole ones with gpus: 1"
+            );
+            return Err(invalid(field, message));
+        }
+        if request.checkpoint.signal.is_some() && !self.signals {
+            let message = format!(
+                "checkpoint: jobs are run by {name}, which stops them in its own way; leave the signal out"
+            );
+            return Err(invalid("checkpoint", message));
+        }
+        Ok(())
+    }
+}
+
+fn pause_name(pause: Pause) -> &'static str {
+    match pause {
+        Pause::Auto => "auto",
+        Pause::Checkpoint => "checkpoint",
+        Pause::Stop => "stop",
+        Pause::Freeze => "freeze",
+        Pause::Never => "never",
     }
 }
 

@@ -85,14 +85,14 @@ pub fn translate(
         deadline: deadline.map(Time::from_secs),
         steps: said.unwrap_or(DURATION_S),
         length: if said.is_some() { Length::Stated } else { Length::Predicted },
-        profile: profile(user, request, &sizes, catalog),
+        profile: profile(user, request, &sizes, catalog, offers),
         shapes: shapes.into(),
         speeds: speeds.into(),
         costs: Costs::default(),
         failures_max: request.max_restarts.unwrap_or(0),
         pausable: request.pause != Pause::Never,
         not_before: not_before.map(Time::from_secs),
-        sharing: sharing(request),
+        sharing: sharing(request, offers),
         training: request.training.as_ref().map(|training| Arc::new(training.on(&allowed))),
         regimes: regimes::regimes(request),
         rewards: unknown.or_else(|| rewards::rewards(request, weight)),
@@ -224,8 +224,14 @@ fn ways(
 
 /// What it has in common with others: by the table, else by what it runs. A job that shares its devices with nobody
 /// is one of which nothing is known: no policy packs those.
-fn profile(user: &str, request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalog) -> ProfileId {
-    if request.exclusive {
+fn profile(
+    user: &str,
+    request: &JobRequest,
+    sizes: &Sizes,
+    catalog: &dyn Catalog,
+    offers: &Offers,
+) -> ProfileId {
+    if is_alone(request, offers) {
         return ProfileId::default();
     }
     let model = request.model.as_deref();
@@ -233,8 +239,13 @@ fn profile(user: &str, request: &JobRequest, sizes: &Sizes, catalog: &dyn Catalo
     known.filter(|known| *known != ProfileId::default()).unwrap_or_else(|| likeness(user, request))
 }
 
+/// Whether it shares its devices with nobody: it says so, or whoever runs it cannot do otherwise.
+fn is_alone(request: &JobRequest, offers: &Offers) -> bool {
+    request.exclusive || !offers.shares()
+}
+
 /// What it says of sharing its devices, where it says anything.
-fn sharing(request: &JobRequest) -> Option<Arc<Sharing>> {
+fn sharing(request: &JobRequest, offers: &Offers) -> Option<Arc<Sharing>> {
     let word = |word: &Option<String>| word.as_deref().map(Arc::from);
     let sharing = Sharing {
         claim: request.class,
@@ -243,7 +254,7 @@ fn sharing(request: &JobRequest) -> Option<Arc<Sharing>> {
         limit: request.card_limit(),
         memory_mib: request.gpu_memory_mib.map(|mib| u32::try_from(mib).unwrap_or(u32::MAX)),
         usage: None,
-        alone: request.exclusive,
+        alone: is_alone(request, offers),
         affinity: word(&request.affinity),
         anti_affinity: word(&request.anti_affinity),
         exclusion: word(&request.exclusion),

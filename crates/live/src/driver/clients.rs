@@ -33,8 +33,7 @@ impl Driver {
             Ok(None) => {}
             Err(refusal) => return drop(reply.send(Err(refusal))),
         }
-        let offers = if Offers::matter(&request) { self.hosts.offers() } else { Offers::default() }
-            .counting(self.resources());
+        let offers = self.offers_for(&request);
         let spec = self
             .serves(&who.user)
             .and_then(|()| self.room_for(&who.user, &request))
@@ -52,6 +51,17 @@ impl Driver {
             }
             Err(refusal) => drop(reply.send(Err(refusal))),
         }
+    }
+
+    /// What a request can be served with; no more is gathered than it asks for.
+    pub(super) fn offers_for(&self, request: &JobRequest) -> Offers {
+        let known = if Offers::matter(request) { self.hosts.offers() } else { Offers::default() };
+        known.counting(self.resources()).run_by(self.backend.abilities())
+    }
+
+    /// The same for all requests.
+    pub(super) fn offers(&self) -> Offers {
+        self.hosts.offers().counting(self.resources()).run_by(self.backend.abilities())
     }
 
     /// The job that was submitted under a key, if it was the same.

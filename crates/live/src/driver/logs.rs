@@ -132,6 +132,13 @@ impl Driver {
         let LogRequest { job, rank, .. } = log;
         self.look_up_for(who, job)?;
         let ran = self.ran(job)?;
+        let can = self.backend.abilities();
+        if !can.logs {
+            return Err(Refusal::NotFound(format!(
+                "the output of job {job} is not kept: jobs are run by {}, which has no logs to show; have the job write to a file",
+                can.name
+            )));
+        }
         let has = |ran: &&Ran| (ran.first..ran.first.saturating_add(ran.count)).contains(&rank);
         let Some(ran) = ran.iter().find(has) else {
             let world: u32 = ran.iter().map(|ran| ran.count).sum();

@@ -173,7 +173,7 @@ impl Driver {
     /// Who came and how long they took, for forecasts. Jobs that no kind of today could serve say nothing.
     fn load_past(&mut self) -> Result<(), StoreError> {
         self.forecaster.forget();
-        let offers = self.hosts.offers().counting(self.resources());
+        let offers = self.offers();
         for row in self.store.newest_jobs(PAST_MAX)? {
             let spec = translate(&row.user, &row.request, self.kinds(), &*self.config.catalog, &offers);
             let Ok(spec) = spec else { continue };

@@ -26,7 +26,7 @@ impl Driver {
             placer: how.placer,
             catalog: self.config.catalog.clone(),
             belief: self.engine.view().belief,
-            offers: self.hosts.offers().counting(self.resources()),
+            offers: self.offers(),
         })
     }
 }

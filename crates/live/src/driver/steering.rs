@@ -133,7 +133,7 @@ impl Driver {
 
     /// What the engine is told. Its beliefs about the job stay.
     fn edit(&self, job: JobId, user: &str, before: &JobRequest, after: &JobRequest) -> Result<Edit, Refusal> {
-        let offers = self.hosts.offers();
+        let offers = self.offers();
         let spec = |request| translate(user, request, self.kinds(), &*self.config.catalog, &offers);
         let (old, new) = (spec(before)?, spec(after)?);
         let length = |spec: &yard_core::job::JobSpec| (spec.steps, spec.length);

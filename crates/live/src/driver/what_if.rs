@@ -6,7 +6,6 @@ use yard_core::units::Time;
 
 use super::Driver;
 use crate::handle::{Refusal, Reply, Who};
-use crate::offers::Offers;
 use crate::request::JobRequest;
 use crate::what_if::{Change, Question, Way, WhatIf, ways};
 
@@ -56,8 +55,7 @@ impl Driver {
         self.priority(request)?;
         self.deadline(request)?;
         self.predecessors(who, request)?;
-        let offers = if Offers::matter(request) { self.hosts.offers() } else { Offers::default() }
-            .counting(self.resources());
+        let offers = self.offers_for(request);
         ways(&who.user, request, self.kinds(), &*self.config.catalog, &offers, others)
     }
 

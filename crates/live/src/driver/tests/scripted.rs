@@ -1,9 +1,13 @@
 //! The driver on a backend that is no agents: jobs run to their end, crash and start again, and go on over a restart of the
 //! server. It chooses devices itself and asserts that it is never given more than it has, and nothing twice.
 
+use expect_test::expect;
+use yard_core::part::Pause;
+
 use super::*;
 use crate::exec;
 use crate::exec::scripted::SCRIPT;
+use crate::handle::{LogOf, LogRequest};
 
 fn folder(script: &str) -> Arc<Scratch> {
     let dir = Arc::new(Scratch::new());
@@ -71,4 +75,39 @@ async fn jobs_outlive_the_server() {
     assert_eq!(second.until_state(waiting, "succeeded").await.starts, 1);
     first.stop(&[]).await;
     second.stop(&[]).await;
+}
+
+#[tokio::test]
+async fn what_the_backend_cannot_do_is_refused_with_the_reason() {
+    let rig = rig(folder("n1 a100 2"));
+    rig.until_node("n1", "up").await;
+    let refused = async |change: fn(&mut JobRequest)| {
+        let mut request = job(0.0, 0);
+        change(&mut request);
+        match rig.try_submit("ann", request, None).await {
+            Err(Refusal::Invalid { field, message }) => (field.unwrap_or_default(), message),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (field, message) = refused(|job| job.pause = Pause::Freeze).await;
+    assert_eq!(field, "pause");
+    expect![[r#"pause: freeze cannot be had here: jobs are run by scripted, which can pause them in these ways: auto, checkpoint, never"#]]
+        .assert_eq(&message);
+    let (field, message) = refused(|job| job.gpu_fraction = Some(0.5)).await;
+    assert_eq!(field, "gpu_fraction");
+    expect![[r#"gpu_fraction: jobs are run by scripted, which gives each device to one job alone; ask for whole ones with gpus: 1"#]]
+        .assert_eq(&message);
+    let (field, message) = refused(|job| job.checkpoint.signal = Some("USR1".into())).await;
+    assert_eq!(field, "checkpoint");
+    expect![[
+        r#"checkpoint: jobs are run by scripted, which stops them in its own way; leave the signal out"#
+    ]]
+    .assert_eq(&message);
+    let id = rig.submit(job(0.0, 0)).await.id;
+    rig.until_state(id, "succeeded").await;
+    let log = LogRequest { job: JobId(id), rank: 0, of: LogOf::Both, tail: None, follow: false };
+    let asked = rig.handle.ask(|reply| Ask::Logs { who: who("ann"), log, reply }).await;
+    let Err(Refusal::NotFound(message)) = asked else { panic!("{asked:?}") };
+    assert!(message.contains("scripted"), "{message}");
+    rig.stop(&[]).await;
 }
