@@ -10,8 +10,11 @@ use yard_core::ids::JobId;
 use yard_core::part::{Order, PartId, Told};
 use yard_core::training::Batch;
 
-/// The version of this protocol; both ends must agree.
+/// The version of this protocol.
 pub const WIRE_VERSION: u32 = 5;
+
+/// The versions of agents that a server takes: its own and the one before.
+pub const WIRE_VERSIONS: std::ops::RangeInclusive<u32> = WIRE_VERSION - 1..=WIRE_VERSION;
 
 /// Largest frame either end accepts.
 pub const FRAME_MAX: usize = 4 << 20;

@@ -21,7 +21,7 @@ use crate::listen::Peer;
 use crate::store::certificates::{Barred, Issued};
 use crate::store::tokens::TokenStore;
 use crate::views::ErrorView;
-use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION};
+use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION, WIRE_VERSIONS};
 
 /// How long the first frame may take, and how long a frame may take to be sent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -126,9 +126,11 @@ async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
             "the hello is not understood; this server speaks version {WIRE_VERSION}, update the agent"
         ));
     };
-    if hello.version != WIRE_VERSION {
-        let (theirs, ours) = (hello.version, WIRE_VERSION);
-        return Err(format!("the agent speaks version {theirs} and the server {ours}; update the older one"));
+    if !WIRE_VERSIONS.contains(&hello.version) {
+        let (theirs, before) = (hello.version, WIRE_VERSIONS.start());
+        return Err(format!(
+            "the agent speaks version {theirs} and the server {before} and {WIRE_VERSION}; update the older one"
+        ));
     }
     if hello.name != node {
         return Err(format!(

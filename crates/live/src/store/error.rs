@@ -16,7 +16,9 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A newer program wrote it.
-    #[error("{path}: written by a newer version (schema {found}, this one knows {known}); use that version")]
+    #[error(
+        "{path}: a newer version of yard wrote this data folder (tables of version {found}; this yard reads up to {known}). Nothing was changed. Start the newer version again, or restore the backup from before the upgrade"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -26,9 +28,7 @@ pub enum StoreError {
         known: u32,
     },
     /// What an older or newer scheduler wrote into it.
-    #[error(
-        "{path}: the journal was written by another version of the scheduler ({found}, this one is {known}); finish its jobs with that version, or name another folder with --data"
-    )]
+    #[error("{path}: {}", other_scheduler(*found, *known))]
     OtherScheduler {
         /// The file.
         path: PathBuf,
@@ -72,6 +72,19 @@ impl StoreError {
     pub(crate) fn sql(path: &Path, source: rusqlite::Error) -> StoreError {
         StoreError::Sql { path: path.to_owned(), source }
     }
+}
+
+/// What to do about a folder of another version, which depends on which of the two is newer.
+fn other_scheduler(found: u32, known: u32) -> String {
+    let reads = format!("this yard reads versions {} and {known}", known - 1);
+    if found > known {
+        return format!(
+            "a newer version of yard wrote this data folder (jobs of version {found}; {reads}). Nothing was changed. Start the newer version again, or restore the backup from before the upgrade"
+        );
+    }
+    format!(
+        "a much older version of yard wrote this data folder (jobs of version {found}; {reads}). Upgrade one version at a time, or name another folder with --data"
+    )
 }
 
 /// What to do about the errors that people can do something about.

@@ -30,7 +30,7 @@ fn a_newer_file_is_refused_and_an_older_one_is_brought_up_to_date() {
     store.db.pragma_update(None, "user_version", 99).unwrap();
     drop(store);
     let error = Store::open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("yard.db") && error.contains("schema 99"), "{error}");
+    assert!(error.contains("yard.db") && error.contains("version 99"), "{error}");
     let old = Scratch::new();
     Connection::open(old.path().join("yard.db")).unwrap().execute_batch("VACUUM").unwrap();
     Store::open(old.path()).unwrap().nodes().unwrap();

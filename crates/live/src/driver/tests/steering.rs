@@ -18,11 +18,11 @@ impl Rig {
         (agent, self.submit(job(0.0, 0)).await.id)
     }
 
-    async fn hold(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
+    pub(super) async fn hold(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
         self.steer(who(user), job, Steering::Hold { reason: Some("bad data".into()) }).await
     }
 
-    async fn release(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
+    pub(super) async fn release(&self, user: &str, job: u64) -> Result<JobView, Refusal> {
         self.steer(who(user), job, Steering::Release).await
     }
 

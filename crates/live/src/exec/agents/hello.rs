@@ -15,7 +15,7 @@ use super::{Agents, agent, audience};
 use crate::exec::notice::shortened;
 use crate::exec::{Audience, HostAbilities, HostId, HostOffer, Notice};
 use crate::handle::{Refusal, Reply};
-use crate::wire::{Device, Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Device, Group, Hello, ToAgent, WIRE_VERSION, WIRE_VERSIONS};
 
 /// Longest name of a node.
 const NAME_MAX: usize = 128;
@@ -153,11 +153,12 @@ fn check(hello: &Hello) -> Result<(), String> {
 }
 
 fn check_version(found: u32) -> Result<(), String> {
-    if found == WIRE_VERSION {
+    if WIRE_VERSIONS.contains(&found) {
         return Ok(());
     }
+    let before = WIRE_VERSIONS.start();
     Err(format!(
-        "this server speaks version {WIRE_VERSION} with agents, not {found}; install the same version of yard on both"
+        "this server speaks versions {before} and {WIRE_VERSION} with agents, not {found}; install the same version of yard on both"
     ))
 }
 
@@ -334,6 +335,8 @@ mod tests {
             let resources = [(name.to_owned(), 1)].into();
             assert!(check(&Hello { resources, ..node("n", &[("a100", 1)]) }).is_err(), "{name:?}");
         }
-        assert!(check(&Hello { version: 0, ..node("n", &[("a100", 1)]) }).is_err());
+        let before = Hello { version: WIRE_VERSION - 1, ..node("n", &[("a100", 1)]) };
+        assert_eq!(check(&before), Ok(()), "it is brought up to date after the server");
+        assert!(check(&Hello { version: WIRE_VERSION - 2, ..node("n", &[("a100", 1)]) }).is_err());
     }
 }

@@ -7,6 +7,7 @@
 mod audience;
 mod hello;
 mod limits;
+mod older;
 mod orders;
 mod peers;
 mod post;

@@ -8,9 +8,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use yard_core::ids::AgentId;
 use yard_core::units::Span;
 
+use super::older::for_version;
 use crate::exec::SurvivedHost;
 use crate::handle::Reply;
-use crate::wire::{Abilities, Audience, Group, Hello, ToAgent};
+use crate::wire::{Abilities, Audience, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// An agent on record.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Peer {
     pub(super) audience: Option<Audience>,
     /// The machine that is connected, as it told itself apart.
     pub(super) machine: String,
+    /// The version of the protocol that it speaks.
+    version: u32,
     pub(super) link: Option<Link>,
     /// When a beat of it was last answered.
     pub(super) heard: Span,
@@ -63,6 +66,7 @@ impl Peer {
             abilities: Abilities::default(),
             audience: None,
             machine: String::new(),
+            version: WIRE_VERSION,
             link: None,
             heard: now,
             silent: false,
@@ -75,7 +79,7 @@ impl Peer {
     fn send(&self, message: ToAgent) {
         let Some(link) = self.link.as_ref().filter(|link| !link.full.get()) else { return };
         // A closed link is told apart by `Call::Disconnect`, and what matters is said again after it.
-        if let Err(TrySendError::Full(_)) = link.sender.try_send(message) {
+        if let Err(TrySendError::Full(_)) = link.sender.try_send(for_version(self.version, message)) {
             link.full.set(true);
         }
     }
@@ -147,6 +151,7 @@ impl Peers {
             abilities: hello.abilities.clone(),
             audience: Some(Audience::of(hello)),
             machine: hello.host.clone(),
+            version: hello.version,
             link: Some(Link { connection, sender, full: Cell::new(false) }),
             removing,
             ..peer
