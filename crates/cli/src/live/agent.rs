@@ -4,7 +4,9 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use yard_live::agent::{AgentConfig, Confinement, Dial, Fakes, LOOK, Offer, Server, resources};
+use yard_live::agent::{
+    AgentCommands, AgentConfig, Confinement, Dial, Fakes, Guests, LOOK, Offer, Server, resources,
+};
 
 use crate::cmd::agent::{AgentArgs, ConfinementOptions, DeviceOptions, Enforced, JobOptions};
 
@@ -36,14 +38,14 @@ pub(super) fn config(
         resources: resources(&offer, &devices.resource),
         offer,
         server,
-        keeper,
-        launcher,
-        freezer,
+        commands: AgentCommands { keeper, launcher, freezer },
         freeze_room_mib,
         cgroups,
-        min_uid: jobs.min_uid,
-        own_user_too: with_server,
-        job_env: job_env.map_err(anyhow::Error::msg)?,
+        guests: Guests {
+            min_uid: jobs.min_uid,
+            own_user_too: with_server,
+            job_env: job_env.map_err(anyhow::Error::msg)?,
+        },
         take_jobs_along: with_server,
         confinement: confinement(&devices.confinement),
         look: LOOK,

@@ -25,8 +25,8 @@ const NOT_BEGUN: [i32; 2] = [126, 127];
 impl Agent {
     /// Acts until there is nothing left to do.
     pub(super) fn settle(&mut self) {
-        while !self.acts.is_empty() {
-            let acts = std::mem::take(&mut self.acts);
+        while !self.parts.acts.is_empty() {
+            let acts = std::mem::take(&mut self.parts.acts);
             let saved = if acts.iter().any(matters) { self.save_before(&acts) } else { Ok(()) };
             if let Err(error) = &saved {
                 tracing::error!(%error, "the agent's state cannot be written; nothing new is started");
@@ -52,12 +52,12 @@ impl Agent {
     /// names already; should they not get them, nobody misses an entry without processes.
     fn save_before(&mut self, acts: &[Act]) -> io::Result<()> {
         self.state.last = self.now();
-        let folder = |part: &PartId| self.sockets.get(part).map(|(_, socket)| socket.folder());
+        let folder = |part: &PartId| self.sockets.of_parts.get(part).map(|(_, socket)| socket.folder());
         let thawed = acts.iter().filter_map(|act| match act {
             Act::Thaw { part, as_part, .. } => Some((*as_part, folder(part)?)),
             _ => None,
         });
-        let known = self.sockets.iter().map(|(part, (_, socket))| (*part, socket.folder()));
+        let known = self.sockets.of_parts.iter().map(|(part, (_, socket))| (*part, socket.folder()));
         self.state.sockets = known.chain(thawed).collect();
         self.state.save(&self.spawner.layout.state())
     }
@@ -128,7 +128,7 @@ impl Agent {
         let lost = |what: &str| Unspawned { code: None, message: format!("this node has lost {what}") };
         let start = self.state.holder.start(part).cloned().ok_or_else(|| lost("the order"))?;
         let task = self.task(part).ok_or_else(|| lost("what to run"))?;
-        if !task.secrets.is_empty() && !self.tasks.contains_key(&part) {
+        if !task.secrets.is_empty() && !self.parts.tasks.contains_key(&part) {
             return Err(lost("the job's secrets, because its agent was restarted"));
         }
         let account = self.spawner.account(&task)?;
@@ -148,10 +148,10 @@ impl Agent {
         folder: PathBuf,
         owner: Option<Owner>,
     ) -> io::Result<()> {
-        let number = self.next_socket();
+        let number = self.sockets.next();
         let ranks = self.state.holder.start(part).map_or(1, |start| start.ranks.count);
-        let socket = Socket::open(&folder, Users { owner, ranks }, number, self.socket_news.clone())?;
-        self.sockets.insert(part, (number, socket));
+        let socket = Socket::open(&folder, Users { owner, ranks }, number, self.sockets.news.clone())?;
+        self.sockets.of_parts.insert(part, (number, socket));
         Ok(())
     }
 
@@ -163,15 +163,15 @@ impl Agent {
     }
 
     fn tell_ranks(&mut self, part: PartId, ranks: &[u32], telling: &Telling) {
-        if let Some((_, socket)) = self.sockets.get_mut(&part) {
+        if let Some((_, socket)) = self.sockets.of_parts.get_mut(&part) {
             socket.tell(ranks, telling);
         }
     }
 
     /// Processes that were stopped go on under another name, with the socket they know.
     fn thaw(&mut self, part: PartId, as_part: PartId) {
-        if let Some(socket) = self.sockets.remove(&part) {
-            self.sockets.insert(as_part, socket);
+        if let Some(socket) = self.sockets.of_parts.remove(&part) {
+            self.sockets.of_parts.insert(as_part, socket);
         }
         self.mps.rename(part, as_part);
         self.reads.live(as_part.job, true);
@@ -182,7 +182,7 @@ impl Agent {
         match &told {
             Told::Started => {
                 let now = self.now();
-                self.started.insert(part, now);
+                self.parts.started.insert(part, now);
                 self.reads.live(part.job, true);
                 self.watch_part(part);
             }
@@ -195,7 +195,7 @@ impl Agent {
     fn ended(&mut self, part: PartId, ending: &Ending) {
         self.unwatch(part);
         self.reads.live(part.job, false);
-        if let Some(started) = self.started.remove(&part) {
+        if let Some(started) = self.parts.started.remove(&part) {
             self.judge_devices(part, ending, self.now() - started);
         }
         if ending.how != How::Paused {
@@ -234,14 +234,14 @@ impl Agent {
 
     /// Nobody talks for this part any more, and its processes are gone or about to be.
     fn close(&mut self, part: PartId) {
-        self.sockets.remove(&part);
+        self.sockets.of_parts.remove(&part);
         self.mps.leave(part, self.now());
         self.spawner.cgroups.iter().for_each(|groups| groups.remove(part));
     }
 
     fn forget(&mut self, part: PartId) {
         self.keeper.ask(&Ask::Forget { part });
-        self.tasks.remove(&part);
+        self.parts.tasks.remove(&part);
         let path = self.spawner.layout.task(part);
         if let Err(error) = std::fs::remove_file(&path)
             && error.kind() != io::ErrorKind::NotFound
@@ -260,13 +260,13 @@ impl Agent {
         if let Err(error) = written {
             tracing::error!(%error, path = %path.display(), "what a job runs is not on file");
         }
-        self.tasks.insert(part, task);
+        self.parts.tasks.insert(part, task);
     }
 
     /// What a part runs.
     pub(super) fn task(&self, part: PartId) -> Option<Task> {
         let on_file = || serde_json::from_slice(&std::fs::read(self.spawner.layout.task(part)).ok()?).ok();
-        self.tasks.get(&part).cloned().or_else(on_file)
+        self.parts.tasks.get(&part).cloned().or_else(on_file)
     }
 }
 

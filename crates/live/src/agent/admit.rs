@@ -51,9 +51,9 @@ impl Admission {
             node: config.name.clone(),
             own_uid: geteuid().as_raw(),
             only: only(geteuid().is_root(), data),
-            min_uid: config.min_uid,
-            own_user_too: config.own_user_too,
-            job_env: config.job_env.clone(),
+            min_uid: config.guests.min_uid,
+            own_user_too: config.guests.own_user_too,
+            job_env: config.guests.job_env.clone(),
         }
     }
 

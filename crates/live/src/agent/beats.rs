@@ -10,7 +10,7 @@ use yard_core::{Span, Time};
 const BEAT: Duration = Duration::from_secs(2);
 
 /// Beats that were not answered yet, and what an answer is worth.
-pub(super) struct Beats {
+pub(crate) struct Beats {
     pub(super) every: Interval,
     pub(super) lease: Span,
     pub(super) seq: u64,

@@ -25,7 +25,7 @@ impl Agent {
     pub(super) fn cards_read(&mut self, found: Found) {
         let whole = self.cards.take(found);
         self.examine();
-        if whole && self.up {
+        if whole && self.link.up {
             let live = self.live();
             for news in self.cards.news(&live) {
                 if let FromAgent::Looked { cards } = &news {

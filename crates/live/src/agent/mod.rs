@@ -78,22 +78,14 @@ pub struct AgentConfig {
     pub resources: BTreeMap<String, u32>,
     /// Where the server is.
     pub server: Server,
-    /// The command that runs `keeper_main`; `--dir DIR` is added to it.
-    pub keeper: Vec<String>,
-    /// The command that runs `launch_main`, which becomes a job.
-    pub launcher: Vec<String>,
-    /// The command that runs `freezer_main`; `--dir DIR` is added to it, and `--fake` for pretend devices.
-    pub freezer: Vec<String>,
+    /// What it starts beside itself.
+    pub commands: AgentCommands,
     /// Host memory that frozen jobs may hold, in MiB; half of what is free at the start where nothing is said.
     pub freeze_room_mib: Option<u64>,
     /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
     pub cgroups: Option<PathBuf>,
-    /// The lowest number of a user whose jobs a root agent runs.
-    pub min_uid: u32,
-    /// Whether it runs jobs of its own user too, whatever their number.
-    pub own_user_too: bool,
-    /// What jobs find in their environment besides what a login gives.
-    pub job_env: BTreeMap<String, String>,
+    /// Whose jobs it runs, and with what.
+    pub guests: Guests,
     /// How jobs are held in.
     pub confinement: Confinement,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
@@ -101,6 +93,28 @@ pub struct AgentConfig {
     pub take_jobs_along: bool,
     /// How often cards are looked at; `LOOK` as a rule.
     pub look: Duration,
+}
+
+/// Commands that start the processes beside an agent.
+#[derive(Clone, Debug)]
+pub struct AgentCommands {
+    /// Runs `keeper_main`; `--dir DIR` is added to it.
+    pub keeper: Vec<String>,
+    /// Runs `launch_main`, which becomes a job.
+    pub launcher: Vec<String>,
+    /// Runs `freezer_main`; `--dir DIR` is added to it, and `--fake` for pretend devices.
+    pub freezer: Vec<String>,
+}
+
+/// Whose jobs an agent runs, and what they find.
+#[derive(Clone, Debug, Default)]
+pub struct Guests {
+    /// The lowest number of a user whose jobs a root agent runs.
+    pub min_uid: u32,
+    /// Whether it runs jobs of its own user too, whatever their number.
+    pub own_user_too: bool,
+    /// What jobs find in their environment besides what a login gives.
+    pub job_env: BTreeMap<String, String>,
 }
 
 /// The lowest number of a user whose jobs are run, where the operator says nothing: below it are the system's accounts.

@@ -58,7 +58,7 @@ impl Moving {
         let cards = devices.groups().iter().any(|group| group.kind != CPU);
         let fake = matches!(config.offer, Offer::Fake(_));
         let freezer = match cards {
-            true => Freezer::new(&config.freezer, layout.freezer(), fake),
+            true => Freezer::new(&config.commands.freezer, layout.freezer(), fake),
             false => Freezer::idle(),
         };
         let no_freeze = freezer.probe().await.err().map(|failure| failure.reason);

@@ -21,7 +21,7 @@ impl Agent {
     /// Something happened to a part; whom it concerns is hushed or woken.
     pub(super) fn watch(&mut self, what: Watch) {
         let (now, mut out) = (self.now(), Vec::new());
-        self.guard.step(now, what, &mut out);
+        self.parts.guard.step(now, what, &mut out);
         for quiet in out {
             let (part, hushed) = match quiet {
                 Quiet::Hush(part) => (part, true),
@@ -43,7 +43,7 @@ impl Agent {
 
     /// A part is over or told to stop, which it cannot do in its sleep.
     pub(super) fn unwatch(&mut self, part: PartId) {
-        self.computed.remove(&part);
+        self.parts.computed.remove(&part);
         self.watch(Watch::Gone { part });
     }
 
@@ -54,7 +54,7 @@ impl Agent {
             let silent = !self.state.holder.speaks(*part);
             let Some(busy) = busy.filter(|busy| silent && busy.is_finite()) else { continue };
             let fresh = Computed { seconds: 0.0, until: now };
-            let known = self.computed.entry(*part).or_insert(fresh);
+            let known = self.parts.computed.entry(*part).or_insert(fresh);
             known.seconds += busy * (now - known.until).secs();
             known.until = now;
             let (part, work) = (*part, known.seconds);

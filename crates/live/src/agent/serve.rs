@@ -17,7 +17,6 @@ use yard_core::{Span, Time};
 
 use super::AgentConfig;
 use super::admit::Admission;
-use super::beats::Beats;
 use super::cards::{Cards, Found};
 use super::cgroup::Cgroups;
 use super::devices::{Devices, Offer};
@@ -52,28 +51,44 @@ pub(super) struct Agent {
     pub(super) spawner: Spawner,
     pub(super) mps: Mps,
     pub(super) keeper: Keeper,
-    pub(super) guard: Guard,
-    /// Work of parts that do not say how far they are.
-    pub(super) computed: BTreeMap<PartId, Computed>,
     pub(super) moving: Moving,
     pub(super) link: Link,
-    /// Whether hello was said on the connection there is.
-    pub(super) up: bool,
     pub(super) reads: Reads,
-    /// What is to be done.
-    pub(super) acts: Vec<Act>,
-    /// What parts run, until they are forgotten.
-    pub(super) tasks: BTreeMap<PartId, Task>,
-    /// Sockets with their numbers, which stay when a part gets another name.
-    pub(super) sockets: BTreeMap<PartId, (u64, Socket)>,
-    sockets_made: u64,
-    pub(super) socket_news: NewsSender,
-    /// When parts started, for what fails too quickly.
-    pub(super) started: BTreeMap<PartId, Time>,
+    pub(super) parts: PartNotes,
+    pub(super) sockets: Sockets,
     inboxes: Inboxes,
-    beats: Beats,
     /// Held for as long as the agent is there.
     _lock: Flock<File>,
+}
+
+/// What is known of parts besides what their holder knows.
+#[derive(Default)]
+pub(super) struct PartNotes {
+    /// What is to be done with them.
+    pub(super) acts: Vec<Act>,
+    pub(super) guard: Guard,
+    /// Work of those that do not say how far they are.
+    pub(super) computed: BTreeMap<PartId, Computed>,
+    /// What they run, until they are forgotten.
+    pub(super) tasks: BTreeMap<PartId, Task>,
+    /// When they started, for what fails too quickly.
+    pub(super) started: BTreeMap<PartId, Time>,
+}
+
+/// Where jobs talk to the agent.
+pub(super) struct Sockets {
+    /// With their numbers, which stay when a part gets another name.
+    pub(super) of_parts: BTreeMap<PartId, (u64, Socket)>,
+    made: u64,
+    pub(super) news: NewsSender,
+}
+
+impl Sockets {
+    /// A number for another socket.
+    pub(super) fn next(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
 }
 
 /// Who may say something.
@@ -112,12 +127,12 @@ impl Agent {
         let cards = Cards::watch(devices.sensors(&layout.fake_cards()));
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
-        let keeper = Keeper::find(&layout.keeper(), &config.keeper, keeper_end.clone()).await?;
+        let keeper = Keeper::find(&layout.keeper(), &config.commands.keeper, keeper_end.clone()).await?;
         let (socket_news, sockets) = mpsc::channel(NEWS_MAX);
         let (moves, moved) = mpsc::unbounded_channel();
         let moving = Moving::prepare(&config, &layout, &devices, &state.holder, moves).await;
         let cgroups = Cgroups::find(&config, &devices)?;
-        let (node, launcher) = (config.name.clone(), config.launcher.clone());
+        let (node, launcher) = (config.name.clone(), config.commands.launcher.clone());
         let tool = Tool::find(&config.offer, devices.groups(), &node);
         let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
         let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
@@ -129,20 +144,12 @@ impl Agent {
             quarantine: Quarantine::default(),
             mps,
             keeper,
-            guard: Guard::default(),
-            computed: BTreeMap::new(),
             moving,
             reads: Reads::new(link.logs.clone()),
             link,
-            up: false,
-            acts: Vec::new(),
-            tasks: BTreeMap::new(),
-            sockets: BTreeMap::new(),
-            sockets_made: 0,
-            socket_news,
-            started: BTreeMap::new(),
+            parts: PartNotes::default(),
+            sockets: Sockets { of_parts: BTreeMap::new(), made: 0, news: socket_news },
             inboxes: Inboxes { keeper: keeper_inbox, keeper_end, moved, sockets },
-            beats: Beats::new(),
             _lock: lock,
             config,
         };
@@ -154,16 +161,10 @@ impl Agent {
         self.state.clock.now()
     }
 
-    /// A number for another socket.
-    pub(super) fn next_socket(&mut self) -> u64 {
-        self.sockets_made += 1;
-        self.sockets_made
-    }
-
     /// Something happened: what is to be done about it is in `acts`.
     pub(super) fn happen(&mut self, what: Happening) {
         let now = self.now();
-        self.state.holder.step(now, what, &mut self.acts);
+        self.state.holder.step(now, what, &mut self.parts.acts);
     }
 
     /// Compares what was decided with what the keeper has, at the start and after a keeper died.
@@ -210,7 +211,7 @@ impl Agent {
             .filter(|folder| !used.contains(folder))
             .for_each(|folder| remove(&folder));
         for part in parts {
-            if !self.sockets.contains_key(&part) {
+            if !self.sockets.of_parts.contains_key(&part) {
                 let folder = folder_of(self, part);
                 self.reopen_socket(part, folder);
             }
@@ -255,7 +256,7 @@ impl Agent {
                 Some(end) = self.inboxes.moved.recv() => Woken::Moved(end),
                 Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
                 Some(found) = self.cards.found.recv() => Woken::Cards(found),
-                _ = self.beats.every.tick() => Woken::Beat,
+                _ = self.link.beats.every.tick() => Woken::Beat,
                 _ = look.tick() => Woken::Look,
                 () = tokio::time::sleep(due) => Woken::Due,
                 () = stop.cancelled(), if !leaving => Woken::Stop,
@@ -271,7 +272,7 @@ impl Agent {
 
     /// How long the holder and the guard can wait.
     fn due(&self) -> Duration {
-        let deadlines = [self.state.holder.deadline(), self.guard.deadline()];
+        let deadlines = [self.state.holder.deadline(), self.parts.guard.deadline()];
         let deadline = deadlines.into_iter().flatten().min().unwrap_or(Time::NEVER);
         Duration::from_micros((deadline - self.now()).0).min(self.config.look)
     }
@@ -298,7 +299,7 @@ impl Agent {
         if self.state.holder.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.happen(Happening::Tick);
         }
-        if self.guard.deadline().is_some_and(|deadline| deadline <= self.now()) {
+        if self.parts.guard.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.watch(Watch::Tick);
         }
         Ok(())
@@ -310,7 +311,7 @@ impl Agent {
             Woken::Server(Some(Heard::Said(said))) => self.server_said(*said),
             Woken::Server(Some(Heard::Barred(reason))) => anyhow::bail!(reason),
             Woken::Server(Some(Heard::Down) | None) => {
-                self.up = false;
+                self.link.up = false;
                 self.reads.end_all();
             }
             Woken::Keeper(Some(said)) => self.keeper_said(said),
@@ -326,8 +327,8 @@ impl Agent {
     }
 
     fn hello(&mut self) {
-        self.beats.hello = self.now();
-        self.beats.sent.clear();
+        self.link.beats.hello = self.now();
+        self.link.beats.sent.clear();
         let hello = Hello {
             version: WIRE_VERSION,
             name: self.config.name.clone(),
@@ -344,39 +345,39 @@ impl Agent {
             host: host_id(self.spawner.layout.data()),
             resources: self.config.resources.clone(),
         };
-        self.up = true;
+        self.link.up = true;
         self.cards.tell_again();
         self.say(FromAgent::Hello(hello));
     }
 
     /// Says something, if there is a connection; what matters is in the next hello if there is none.
     pub(super) fn say(&self, message: FromAgent) {
-        if self.up {
+        if self.link.up {
             let _gone = self.link.news.send(message);
         }
     }
 
     fn beat(&mut self) {
-        if !self.up {
+        if !self.link.up {
             return;
         }
-        self.beats.seq += 1;
-        let (seq, now) = (self.beats.seq, self.now());
-        self.beats.sent.insert(seq, now);
+        self.link.beats.seq += 1;
+        let (seq, now) = (self.link.beats.seq, self.now());
+        self.link.beats.sent.insert(seq, now);
         self.say(FromAgent::Beat { seq });
     }
 
     fn server_said(&mut self, said: ToAgent) {
         match said {
             ToAgent::Welcome { lease_s, beat_s } => {
-                self.beats.welcome(lease_s, beat_s);
-                self.contact(self.beats.hello + self.beats.lease);
+                self.link.beats.welcome(lease_s, beat_s);
+                self.contact(self.link.beats.hello + self.link.beats.lease);
             }
             ToAgent::Refused { reason } => tracing::error!(%reason, "the server refuses this node"),
             ToAgent::Beat { seq } => {
-                let later = self.beats.sent.split_off(&(seq + 1));
-                let answered = std::mem::replace(&mut self.beats.sent, later).remove(&seq);
-                answered.into_iter().for_each(|sent| self.contact(sent + self.beats.lease));
+                let later = self.link.beats.sent.split_off(&(seq + 1));
+                let answered = std::mem::replace(&mut self.link.beats.sent, later).remove(&seq);
+                answered.into_iter().for_each(|sent| self.contact(sent + self.link.beats.lease));
             }
             ToAgent::Order { order, task } => self.order(order, task),
             ToAgent::Tune { part, batch } => self.tune(part, batch),
@@ -425,13 +426,14 @@ impl Agent {
     async fn keeper_died(&mut self) -> anyhow::Result<()> {
         tracing::error!("the keeper died, and with it all jobs here; it is started again");
         let (folder, end) = (self.spawner.layout.keeper(), self.inboxes.keeper_end.clone());
-        self.keeper = Keeper::find(&folder, &self.config.keeper, end).await?;
+        self.keeper = Keeper::find(&folder, &self.config.commands.keeper, end).await?;
         self.moving.forget_all();
         self.restart().await
     }
 
     fn job_said(&mut self, number: u64, news: SocketNews) {
-        let Some((part, socket)) = self.sockets.iter_mut().find(|(_, (known, _))| *known == number) else {
+        let Some((part, socket)) = self.sockets.of_parts.iter_mut().find(|(_, (known, _))| *known == number)
+        else {
             return;
         };
         let (part, (rank, saying)) = (*part, socket.1.take(news));

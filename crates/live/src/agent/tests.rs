@@ -17,7 +17,7 @@ use yard_core::part::{Ending, How, Order, PartId, Pause, Start, Told};
 use yard_core::training::Batch;
 
 use super::testing::{Folder, is_root, program, start, task};
-use super::{AgentConfig, Offer, Server, run};
+use super::{AgentCommands, AgentConfig, Guests, Offer, Server, run};
 use crate::board::Board;
 use crate::exec::Incoming;
 use crate::exec::agents::Call;
@@ -60,14 +60,14 @@ impl Stage {
             cpu_slots: None,
             resources: BTreeMap::new(),
             server: Server::Local(self.handle.clone()),
-            keeper: vec![program(), "keeper".into()],
-            launcher: vec![program(), "launch".into()],
-            freezer: vec![program(), "freezer".into()],
+            commands: AgentCommands {
+                keeper: vec![program(), "keeper".into()],
+                launcher: vec![program(), "launch".into()],
+                freezer: vec![program(), "freezer".into()],
+            },
             freeze_room_mib: None,
             cgroups: None,
-            min_uid: 0,
-            own_user_too: false,
-            job_env: BTreeMap::new(),
+            guests: Guests::default(),
             confinement: super::Confinement::default(),
             take_jobs_along: false,
             look: Duration::from_millis(100),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub use self::dial::Dial;
+use crate::agent::beats::Beats;
 use crate::handle::Handle;
 use crate::wire::{FromAgent, ToAgent};
 
@@ -53,6 +54,10 @@ pub(crate) struct Link {
     pub(crate) logs: mpsc::Sender<FromAgent>,
     /// What happens.
     pub(crate) heard: mpsc::UnboundedReceiver<Heard>,
+    /// Whether hello was said on the connection there is.
+    pub(crate) up: bool,
+    /// When the server was last spoken to, and when it is again.
+    pub(crate) beats: Beats,
     keeps: tokio::task::JoinHandle<()>,
 }
 
@@ -78,7 +83,7 @@ impl Link {
         let (heard_end, heard) = mpsc::unbounded_channel();
         let ends = Ends { news: news_end, logs: logs_end, heard: heard_end, welcomed: false };
         let keeps = tokio::spawn(keep(server, name, folder, ends));
-        Link { news, logs, heard, keeps }
+        Link { news, logs, heard, up: false, beats: Beats::new(), keeps }
     }
 }
 

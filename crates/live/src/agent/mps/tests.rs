@@ -14,7 +14,7 @@ use yard_core::part::Order;
 use super::*;
 use crate::agent::serve::Agent;
 use crate::agent::testing::{Folder, LinkAttack, NOBODY, is_root, other_user, owner_and_mode, program, task};
-use crate::agent::{AgentConfig, Offer, Server};
+use crate::agent::{AgentCommands, AgentConfig, Guests, Offer, Server};
 use crate::board::Board;
 use crate::handle::Handle;
 use crate::wire::Task;
@@ -366,14 +366,14 @@ async fn agent(folder: &Folder) -> Agent {
         cpu_slots: None,
         resources: std::collections::BTreeMap::new(),
         server: Server::Local(handle),
-        keeper: vec![program(), "keeper".into()],
-        launcher: vec![program(), "launch".into()],
-        freezer: vec![program(), "freezer".into()],
+        commands: AgentCommands {
+            keeper: vec![program(), "keeper".into()],
+            launcher: vec![program(), "launch".into()],
+            freezer: vec![program(), "freezer".into()],
+        },
         freeze_room_mib: None,
         cgroups: None,
-        min_uid: 0,
-        own_user_too: false,
-        job_env: BTreeMap::new(),
+        guests: Guests::default(),
         confinement: crate::agent::Confinement::default(),
         take_jobs_along: false,
         look: Duration::from_secs(5),
