@@ -15,16 +15,24 @@ const REPEATED_PERCENT_MAX: f64 = 8.5;
 /// Of a hundred functions, 99 have at most so many lines. Wanted: at most 40.
 const LINES_P99_MAX: usize = 36;
 /// Structs with more than fifteen fields which are not what is written down for others to read. Wanted: none.
-const WIDE_MAX: usize = 25;
+const WIDE_MAX: usize = 13;
 
 /// Folders and files whose structs are formats: what is sent, stored, printed or given as flags has as many fields as it has.
 const FORMATS: &[&str] = &[
-    "live/src/api/",
-    "live/src/request/",
-    "live/src/wire.rs",
-    "live/src/store/",
-    "cli/src/cmd/",
     "cli/src/client/",
+    "cli/src/cmd/",
+    "cli/src/policy/exec/words.rs",
+    "live/src/api/",
+    "live/src/driver/config.rs",
+    "live/src/replay/view.rs",
+    "live/src/request/",
+    "live/src/store/",
+    "live/src/views.rs",
+    "live/src/views/",
+    "live/src/wire.rs",
+    "planner/src/accelerator.rs",
+    "sim/src/record.rs::JobRecord",
+    "sim/src/summary.rs",
     "sim/src/trace/",
 ];
 
@@ -114,8 +122,9 @@ impl<'ast> Visit<'ast> for House {
 
     fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
         self.name(&item.ident);
-        if !FORMATS.iter().any(|format| self.file.starts_with(format)) {
-            self.fields.push((format!("{}::{}", self.file, item.ident), item.fields.len()));
+        let name = format!("{}::{}", self.file, item.ident);
+        if !FORMATS.iter().any(|format| name.starts_with(format)) {
+            self.fields.push((name, item.fields.len()));
         }
     }
 

@@ -34,13 +34,10 @@ struct Inner {
     reading: Mutex<()>,
     jobs: Family<State, Gauge>,
     nodes: Family<State, Gauge>,
-    devices: Family<Use, Gauge>,
+    cards: CardGauges,
     idle: Gauge<f64, AtomicU64>,
     set_aside: Gauge,
-    idle_held: Gauge,
     wasted: Gauge<f64, AtomicU64>,
-    busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
-    memory: Family<OfDevice, Gauge>,
     submissions: Counter,
     preemptions: Counter,
     ended: Family<State, Counter>,
@@ -48,6 +45,15 @@ struct Inner {
     plans: Histogram,
     commits: Histogram,
     requests: Family<Request, Histogram, fn() -> Histogram>,
+}
+
+/// How devices are doing.
+#[derive(Debug, Default)]
+struct CardGauges {
+    devices: Family<Use, Gauge>,
+    idle_held: Gauge,
+    busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
+    memory: Family<OfDevice, Gauge>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -118,13 +124,10 @@ impl Metrics {
             reading: Mutex::default(),
             jobs: Family::default(),
             nodes: Family::default(),
-            devices: Family::default(),
+            cards: CardGauges::default(),
             idle: Gauge::default(),
             set_aside: Gauge::default(),
-            idle_held: Gauge::default(),
             wasted: Gauge::default(),
-            busy: Family::default(),
-            memory: Family::default(),
             submissions: Counter::default(),
             preemptions: Counter::default(),
             ended: Family::default(),
@@ -158,14 +161,14 @@ impl Inner {
         let registry = &mut self.registry;
         registry.register("jobs", "Jobs that are not over", self.jobs.clone());
         registry.register("nodes", "Nodes", self.nodes.clone());
-        registry.register("devices", "Devices by kind: held, free or broken", self.devices.clone());
+        registry.register("devices", "Devices by kind: held, free or broken", self.cards.devices.clone());
         let help = "Devices that jobs hold and have not used for a while";
-        registry.register("devices_idle_held", help, self.idle_held.clone());
+        registry.register("devices_idle_held", help, self.cards.idle_held.clone());
         let help = "For so long no device has been held though a job that could run waits";
         registry.register_with_unit("idle_cluster", help, Unit::Seconds, self.wasted.clone());
         let help = "The part of the time in which a device computed of late";
-        registry.register("device_busy_ratio", help, self.busy.clone());
-        registry.register("device_memory_used_bytes", "Memory of a device in use", self.memory.clone());
+        registry.register("device_busy_ratio", help, self.cards.busy.clone());
+        registry.register("device_memory_used_bytes", "Memory of a device in use", self.cards.memory.clone());
         let help = "Since the scheduling loop last went round";
         registry.register("seconds_since_last_cycle", help, self.idle.clone());
         let help = "Inputs that made the scheduler fail and were set aside; see yard repair";
@@ -190,18 +193,18 @@ impl Inner {
         let open = board.jobs.iter().map(|job| job.state.as_str()).filter(|state| OPEN.contains(state));
         count(&self.jobs, &OPEN, open);
         count(&self.nodes, &NODE_STATES, board.nodes.iter().map(|node| node.state.as_str()));
-        self.devices.clear();
+        self.cards.devices.clear();
         for device in board.nodes.iter().flat_map(|node| &node.devices) {
             let state = use_of(device).to_owned();
-            self.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
+            self.cards.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
         }
         self.read_cards(board);
     }
 
     /// How cards are doing, as far as that is known.
     fn read_cards(&self, board: &Glance) {
-        self.busy.clear();
-        self.memory.clear();
+        self.cards.busy.clear();
+        self.cards.memory.clear();
         let nodes = board.nodes.iter();
         let all = nodes.flat_map(|node| node.devices.iter().map(move |device| (&node.name, device)));
         let mut idle = 0;
@@ -210,15 +213,16 @@ impl Inner {
             let of = OfDevice { node: node.clone(), device: name };
             idle += i64::from(!device.jobs.is_empty() && device.idle_jobs.len() == device.jobs.len());
             if let Some(busy) = device.busy {
-                self.busy.get_or_create(&of).set(busy);
+                self.cards.busy.get_or_create(&of).set(busy);
             }
             if let Some(mib) = device.memory_used_mib {
-                self.memory
+                self.cards
+                    .memory
                     .get_or_create(&of)
                     .set(i64::try_from(mib.saturating_mul(1 << 20)).unwrap_or(i64::MAX));
             }
         }
-        self.idle_held.set(idle);
+        self.cards.idle_held.set(idle);
     }
 }
 
