@@ -8,7 +8,7 @@ use yard_core::cluster::{HostNeed, Kinds, ResourceId, Resources};
 use yard_core::ids::KindId;
 use yard_core::part::Pause;
 
-use crate::exec::{Abilities, Group, HostAbilities};
+use crate::exec::{BackendAbilities, Group, HostAbilities};
 use crate::handle::Refusal;
 use crate::request::JobRequest;
 
@@ -61,8 +61,8 @@ impl Offers {
     }
 
     /// The same with what whoever runs jobs can do.
-    pub fn run_by(self, can: &Abilities) -> Offers {
-        let Abilities { name, pauses, shares, signals, .. } = *can;
+    pub fn run_by(self, can: &BackendAbilities) -> Offers {
+        let BackendAbilities { name, pauses, shares, signals, .. } = *can;
         Offers { backend: Some(BackendOffer { name, pauses, shares, signals }), ..self }
     }
 

@@ -20,7 +20,7 @@ use super::testing::{Folder, is_root, program, start, task};
 use super::{AgentCommands, AgentConfig, Guests, Offer, Server, run};
 use crate::board::Board;
 use crate::exec::Incoming;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::{Ask, Handle};
 use crate::wire::{FromAgent, Hello, Task, ToAgent, Trained};
 
@@ -92,13 +92,13 @@ impl Stage {
     async fn welcome(&mut self) -> Hello {
         loop {
             match self.ask().await {
-                Ask::Exec(Incoming::Agents(Call::Connect { hello, link, reply })) => {
+                Ask::Exec(Incoming::Agents(AgentCall::Connect { hello, link, reply })) => {
                     let _gone = reply.send(Ok(1));
                     link.try_send(ToAgent::Welcome { lease_s: self.lease_s, beat_s: 0.05 }).unwrap();
                     self.link = Some(link);
                     return *hello;
                 }
-                Ask::Exec(Incoming::Agents(Call::Disconnect { .. } | Call::From { .. })) => {}
+                Ask::Exec(Incoming::Agents(AgentCall::Disconnect { .. } | AgentCall::From { .. })) => {}
                 other => panic!("an agent asks for {other:?}"),
             }
         }
@@ -124,12 +124,12 @@ impl Stage {
     async fn hear(&mut self) -> FromAgent {
         loop {
             match self.ask().await {
-                Ask::Exec(Incoming::Agents(Call::From { message: FromAgent::Beat { seq }, .. })) => {
+                Ask::Exec(Incoming::Agents(AgentCall::From { message: FromAgent::Beat { seq }, .. })) => {
                     if self.answers_beats {
                         self.send(ToAgent::Beat { seq });
                     }
                 }
-                Ask::Exec(Incoming::Agents(Call::From { message, .. })) => return message,
+                Ask::Exec(Incoming::Agents(AgentCall::From { message, .. })) => return message,
                 other => panic!("an agent asks for {other:?}"),
             }
         }

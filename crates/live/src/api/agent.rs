@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::tokens::blocking;
 use super::{Problem, Site};
 use crate::clock::now_us;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::listen::Peer;
 use crate::store::certificates::{Barred, Issued};
 use crate::store::tokens::TokenStore;
@@ -99,7 +99,7 @@ async fn talk(site: Arc<Site>, shown: Shown, mut socket: WebSocket) {
     };
     let (link, orders) = mpsc::channel(ORDERS_MAX);
     let hello = Box::new(hello);
-    match site.handle.ask(|reply| Call::Connect { hello, link, reply }.into()).await {
+    match site.handle.ask(|reply| AgentCall::Connect { hello, link, reply }.into()).await {
         Ok(connection) => {
             // It may have been revoked while it connected, before the driver knew of it.
             match shown.admitted(&site).await {
@@ -109,7 +109,7 @@ async fn talk(site: Arc<Site>, shown: Shown, mut socket: WebSocket) {
                 }
                 Err(problem) => refuse(socket, problem.view.error).await,
             }
-            let _ = site.handle.asks.send(Call::Disconnect { connection }.into()).await;
+            let _ = site.handle.asks.send(AgentCall::Disconnect { connection }.into()).await;
             tracing::info!(node, "agent disconnected");
         }
         Err(refusal) => refuse(socket, refusal.to_string()).await,
@@ -179,7 +179,7 @@ async fn receive(site: &Site, connection: u64, frame: Message, waiting: &Arc<Sem
         tracing::warn!(connection, "an agent sent what is not understood; its connection is closed");
         return false;
     };
-    let ask = Call::From { connection, message, room: Some(room) }.into();
+    let ask = AgentCall::From { connection, message, room: Some(room) }.into();
     site.handle.asks.send(ask).await.is_ok()
 }
 

@@ -26,7 +26,7 @@ pub struct Config {
     /// What the policy must be told of jobs to do what it says.
     pub needs: &'static [Knowledge],
     /// Who runs the jobs.
-    pub backend: &'static exec::Entry,
+    pub backend: &'static exec::BackendEntry,
     /// How it is dealt with.
     pub terms: exec::Terms,
     /// The most time that a job has to save and stop, whatever it asks for or says of its checkpoints.

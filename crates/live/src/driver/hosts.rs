@@ -8,7 +8,7 @@ use yard_core::ids::{JobId, NodeId};
 use yard_core::units::Span;
 
 use super::cards::{Cards, Place};
-use crate::exec::{Audience, Device, Group, HostAbilities, HostId, HostOffer, Reach, SurvivedHost};
+use crate::exec::{Audience, Device, Group, HostAbilities, HostId, HostOffer, HostReach, SurvivedHost};
 use crate::offers::Offers;
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
@@ -31,18 +31,27 @@ pub(super) struct Host {
     /// Nodes it was before it changed, whose jobs still have to stop.
     pub(super) retiring: Vec<NodeId>,
     /// Whether it can be reached.
-    pub(super) reach: Reach,
+    pub(super) reach: HostReach,
     /// What the engine was last told of its nodes.
     pub(super) state: NodeState,
     /// Who drained it, and what for.
     pub(super) drain: Option<(String, Option<String>)>,
-    /// It goes away in good order.
-    pub(super) leaving: bool,
-    /// An admin removed it; jobs may still hold its devices.
-    pub(super) removing: bool,
-    /// It was removed. Its number is not given again.
-    pub(super) gone: bool,
+    /// Whether it stays.
+    pub(super) stay: HostStay,
     holders: BTreeMap<(u32, u32), BTreeSet<JobId>>,
+}
+
+/// Whether a host stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostStay {
+    /// It does.
+    Stays,
+    /// It goes away in good order.
+    Leaves,
+    /// An admin removed it; jobs may still hold its devices.
+    Removing,
+    /// It was removed. Its number is not given again.
+    Gone,
 }
 
 /// Where a group's devices are: behind this many others of a node of the engine.
@@ -72,12 +81,10 @@ impl Host {
             nodes,
             places,
             retiring: Vec::new(),
-            reach: Reach::Away,
+            reach: HostReach::Away,
             state: NodeState::Up,
             drain: row.drain,
-            leaving: false,
-            removing: false,
-            gone: false,
+            stay: HostStay::Stays,
             holders: BTreeMap::new(),
         }
     }
@@ -118,7 +125,12 @@ impl Host {
 
     /// Whether it can be reached.
     pub(super) fn is_there(&self) -> bool {
-        self.reach == Reach::Here
+        self.reach == HostReach::Here
+    }
+
+    /// Whether it was removed.
+    pub(super) fn is_gone(&self) -> bool {
+        self.stay == HostStay::Gone
     }
 
     /// Whether the devices are the same as before: as many of the same kinds, in the same order.
@@ -210,11 +222,11 @@ impl Host {
 
     /// Its state as people call it, and why.
     pub(super) fn state_now(&self) -> (&'static str, Option<String>) {
-        if self.removing {
+        if self.stay == HostStay::Removing {
             return ("down", Some("it was removed and goes once its jobs are given up".into()));
         }
         if self.state == NodeState::Down {
-            let reason = if self.leaving {
+            let reason = if self.stay == HostStay::Leaves {
                 "it left"
             } else {
                 "it was silent for so long that its jobs were given up"
@@ -222,9 +234,9 @@ impl Host {
             return ("down", Some(reason.into()));
         }
         match self.reach {
-            Reach::Here => {}
-            Reach::Silent(why) => return ("unreachable", Some(why.into())),
-            Reach::Away => return ("unreachable", Some("it is not connected".into())),
+            HostReach::Here => {}
+            HostReach::Silent(why) => return ("unreachable", Some(why.into())),
+            HostReach::Away => return ("unreachable", Some("it is not connected".into())),
         }
         match &self.drain {
             Some((user, None)) => ("draining", Some(format!("drained by {user}"))),
@@ -308,19 +320,19 @@ impl Hosts {
         // How its cards are doing is not known yet.
         self.leave(id);
         let host = self.get_mut(id);
-        (host.reach, host.leaving, host.abilities) = (Reach::Here, false, Some(abilities));
+        (host.reach, host.stay, host.abilities) = (HostReach::Here, HostStay::Stays, Some(abilities));
     }
 
     /// A host cannot be reached any more.
     pub(super) fn leave(&mut self, id: HostId) {
         let host = self.get_mut(id);
-        (host.cards, host.reach, host.abilities) = (Cards::default(), Reach::Away, None);
+        (host.cards, host.reach, host.abilities) = (Cards::default(), HostReach::Away, None);
     }
 
     /// A host was removed: its name is free.
     pub(super) fn forget(&mut self, id: HostId) {
         let host = self.get_mut(id);
-        (host.gone, host.removing, host.state) = (true, false, NodeState::Down);
+        (host.stay, host.state) = (HostStay::Gone, NodeState::Down);
         host.groups.clear();
         host.nodes.clear();
         host.places.clear();
@@ -332,7 +344,7 @@ impl Hosts {
     /// able to do anything, and one that was given up serves nobody.
     pub(super) fn offers(&self) -> Offers {
         let mut offers = Offers::default();
-        let may_serve = |host: &&Host| host.reach != Reach::Away || host.state != NodeState::Down;
+        let may_serve = |host: &&Host| host.reach != HostReach::Away || host.state != NodeState::Down;
         for host in self.list.iter().filter(may_serve) {
             host.groups.iter().for_each(|group| offers.add(group, host.abilities.as_ref()));
         }

@@ -8,9 +8,9 @@ use yard_core::message::{Input, NodeChange};
 use yard_core::units::Time;
 
 use super::Driver;
-use super::hosts::Host;
+use super::hosts::{Host, HostStay};
 use super::staging::After;
-use crate::exec::{Directive, HostAbilities, HostId, HostOffer, Reach};
+use crate::exec::{Directive, HostAbilities, HostId, HostOffer, HostReach};
 use crate::handle::Refusal;
 
 impl Driver {
@@ -37,7 +37,7 @@ impl Driver {
 
     fn may_join(&self, offer: &HostOffer) -> Result<(), Refusal> {
         let name = &offer.name;
-        if self.hosts.named(name).is_some_and(|host| self.hosts.get(host).removing) {
+        if self.hosts.named(name).is_some_and(|host| self.hosts.get(host).stay == HostStay::Removing) {
             return Err(Refusal::Conflict(format!(
                 "node {name} is being removed; join again once `yard nodes` does not list it"
             )));
@@ -102,13 +102,13 @@ impl Driver {
     }
 
     /// A host can be reached, or cannot.
-    pub(super) fn reached(&mut self, host: HostId, reach: Reach) {
+    pub(super) fn reached(&mut self, host: HostId, reach: HostReach) {
         match reach {
-            Reach::Away => {
+            HostReach::Away => {
                 self.hosts.leave(host);
                 self.logs.lost(host, "its node cannot be reached");
             }
-            Reach::Here | Reach::Silent(_) => self.hosts.get_mut(host).reach = reach,
+            HostReach::Here | HostReach::Silent(_) => self.hosts.get_mut(host).reach = reach,
         }
         self.settle(host);
     }
@@ -144,11 +144,12 @@ impl Driver {
     pub(super) fn settle(&mut self, id: HostId) {
         self.changed_hosts.insert(id);
         let host = self.hosts.get(id);
-        let free = host.drain.is_none() && !host.leaving && host.retiring.is_empty();
+        let leaves = host.stay == HostStay::Leaves;
+        let free = host.drain.is_none() && !leaves && host.retiring.is_empty();
         let wanted = if host.is_there() && free { NodeState::Up } else { NodeState::Draining };
         // A node that is down stays so until its host is back.
-        let stays_down = host.state == NodeState::Down && (host.leaving || !host.is_there());
-        if host.state == wanted || stays_down || host.gone {
+        let stays_down = host.state == NodeState::Down && (leaves || !host.is_there());
+        if host.state == wanted || stays_down || host.is_gone() {
             return;
         }
         let nodes = host.nodes.clone();

@@ -25,7 +25,7 @@ impl Driver {
         let ended: Vec<_> = self.derived.ended.iter().map(|ended| ended.view.clone()).collect();
         let (elapsed, idle) = (self.clock.elapsed(), self.config.idle);
         let hosts = std::mem::take(&mut self.changed_hosts);
-        let nodes = hosts.iter().filter(|host| !self.hosts.get(**host).gone);
+        let nodes = hosts.iter().filter(|host| !self.hosts.get(**host).is_gone());
         let view = |host: &HostId| NodeView {
             resources: self.counted(&self.hosts.get(*host).nodes),
             heard_s: self.heard_s(*host, elapsed),
@@ -86,7 +86,7 @@ impl Driver {
                 Arc::make_mut(view).executed_s = run.executed_at(now).secs();
             }
         }
-        for (id, host) in self.hosts.ids().zip(&self.hosts.list).filter(|(_, host)| !host.gone) {
+        for (id, host) in self.hosts.ids().zip(&self.hosts.list).filter(|(_, host)| !host.is_gone()) {
             if let Some(view) = board.nodes.get_mut(&host.name) {
                 Arc::make_mut(view).heard_s = self.heard_s(id, elapsed);
             }

@@ -8,6 +8,7 @@ use yard_core::message::{Input, NodeChange};
 use yard_core::units::Time;
 
 use super::Driver;
+use super::hosts::HostStay;
 use crate::exec::{Directive, HostId};
 use crate::handle::{Refusal, Reply, Who};
 
@@ -32,7 +33,7 @@ impl Driver {
 
     /// A node is to be forgotten, as soon as it can be.
     pub(super) fn removed(&mut self, now: Time, host: HostId, reply: Reply<()>) {
-        self.hosts.get_mut(host).removing = true;
+        self.hosts.get_mut(host).stay = HostStay::Removing;
         self.direct(now, Directive::Remove { host });
         self.finish_removal(now, host);
         let _ = reply.send(Ok(()));
@@ -43,7 +44,7 @@ impl Driver {
         let host = self.hosts.get(id);
         let own = |node: NodeId| host.nodes.contains(&node) || host.retiring.contains(&node);
         let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| own(slice.node));
-        if host.gone || !host.removing || held() {
+        if host.stay != HostStay::Removing || held() {
             return;
         }
         let (name, down) = (host.name.clone(), host.state == NodeState::Down);

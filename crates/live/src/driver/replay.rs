@@ -11,7 +11,7 @@ impl Driver {
         let none = "this server foretells nothing; start it with estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
         let mut nodes = Vec::new();
-        for host in self.hosts.list.iter().filter(|host| !host.gone) {
+        for host in self.hosts.list.iter().filter(|host| !host.is_gone()) {
             for node in host.nodes.iter().map(|node| self.engine.nodes().get(*node)) {
                 nodes.push((host.name.clone(), node.spec.clone(), node.state == NodeState::Down));
             }

@@ -13,8 +13,8 @@ use super::hosts::GroupMask;
 use super::staging::After;
 use crate::exec::notice::shortened;
 use crate::exec::{
-    Chosen, DeviceChoice, Directive, HostId, JobNews, Launch, LaunchDevices, LaunchPlace, Notice, Ranks,
-    RunEnd, Survived, SurvivedJob,
+    ChosenDevices, DeviceChoice, Directive, HostId, JobLaunch, JobNews, LaunchDevices, LaunchPlace, Notice,
+    Ranks, RunEnd, Survived, SurvivedJob,
 };
 use crate::request;
 use crate::store::Ran;
@@ -66,12 +66,12 @@ impl Driver {
     }
 
     /// A job on its devices. Also notes where its ranks run, for its logs.
-    fn launch(&mut self, job: JobId, placement: &Placement) -> Option<Launch> {
+    fn launch(&mut self, job: JobId, placement: &Placement) -> Option<JobLaunch> {
         let record = self.records.all.get(&job)?;
         let (run, spec) = (self.engine.job(job)?, self.engine.job_spec(job)?);
         let shape = spec.shapes.get(run.shape as usize);
         let (request, sharing) = (record.request.clone(), spec.sharing());
-        let launch = Launch {
+        let launch = JobLaunch {
             job,
             instance: run.starts,
             name: record.view.name.clone(),
@@ -121,8 +121,8 @@ impl Driver {
     /// Devices as the backend takes them: the very ones that were placed, or as many.
     fn launch_devices(&self, GroupMask { group, mask }: GroupMask) -> LaunchDevices {
         let chosen = match self.backend.abilities().devices {
-            DeviceChoice::Exact => Chosen::Exactly(mask),
-            DeviceChoice::Counts => Chosen::Count(mask.count_ones()),
+            DeviceChoice::Exact => ChosenDevices::Exactly(mask),
+            DeviceChoice::Counts => ChosenDevices::Count(mask.count_ones()),
         };
         LaunchDevices { group, chosen }
     }

@@ -7,6 +7,7 @@ use yard_core::cluster::{NodeState, Placement, Slice};
 use yard_core::message::{Input, NodeChange};
 use yard_core::units::{Span, Time};
 
+use super::hosts::HostStay;
 use super::{Driver, Packed, Sources};
 use crate::exec::HostId;
 use crate::handle::{Ask, Refusal, Reply};
@@ -211,7 +212,7 @@ impl Driver {
         let until = self.clock.elapsed() + grace + room;
         for host in leaving {
             let host = self.hosts.get_mut(host);
-            (host.leaving, host.state) = (true, NodeState::Down);
+            (host.stay, host.state) = (HostStay::Leaves, NodeState::Down);
             let nodes = host.nodes.clone();
             nodes.iter().for_each(|node| self.staged.keep(Input::Node(NodeChange::Leave(*node))));
         }
@@ -232,7 +233,8 @@ impl Driver {
     /// Whether nothing is left to wait for.
     fn is_ended(&self) -> bool {
         let Some((until, _)) = &self.ending else { return false };
-        let leaving = |node| self.hosts.of_node(node).is_some_and(|host| self.hosts.get(host).leaving);
+        let leaves = |host| self.hosts.get(host).stay == HostStay::Leaves;
+        let leaving = |node| self.hosts.of_node(node).is_some_and(leaves);
         let held = || self.engine.leases().flat_map(|held| held.placement.0).any(|slice| leaving(slice.node));
         let waits = self.staged.is_waiting() && self.failing.is_none();
         self.clock.elapsed() >= *until || !waits && !held()

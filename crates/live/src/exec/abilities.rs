@@ -5,7 +5,7 @@ use yard_core::units::Span;
 
 /// What a backend can do.
 #[derive(Clone, Debug)]
-pub struct Abilities {
+pub struct BackendAbilities {
     /// Its name, for people.
     pub name: &'static str,
     /// The ways in which it can have a job give its devices back.

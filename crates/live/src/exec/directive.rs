@@ -5,7 +5,7 @@ use yard_core::message::Why;
 use yard_core::training::Batch;
 
 use super::host::HostId;
-use super::launch::Launch;
+use super::launch::JobLaunch;
 use crate::handle::{LogRequest, Refusal};
 pub use crate::wire::{LOG_CREDIT, LOG_PIECE};
 
@@ -46,7 +46,7 @@ pub enum Directive {
         /// The lease.
         lease: LeaseId,
         /// The jobs.
-        launches: Vec<Launch>,
+        launches: Vec<JobLaunch>,
     },
     /// Have jobs of a lease give their devices back, and say how that ended.
     Revoke {

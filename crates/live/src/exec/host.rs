@@ -35,7 +35,7 @@ pub struct HostOffer {
 
 /// Whether a host can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum HostReach {
     /// It can.
     Here,
     /// It should have said something by now: why it is thought to be out of reach.

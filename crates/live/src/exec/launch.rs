@@ -16,7 +16,7 @@ use crate::request::JobRequest;
 
 /// A job that is to run on devices.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct JobLaunch {
     /// The job.
     pub job: JobId,
     /// Which start of the job it is.
@@ -62,12 +62,12 @@ pub struct LaunchDevices {
     /// Which of the groups that the host offered.
     pub group: u32,
     /// Which of its devices.
-    pub chosen: Chosen,
+    pub chosen: ChosenDevices,
 }
 
-/// Devices of a group. `Abilities::devices` says which of the two a backend is given.
+/// Devices of a group. `BackendAbilities::devices` says which of the two a backend is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ChosenDevices {
     /// These.
     Exactly(Mask),
     /// As many, whichever the backend takes.
@@ -106,7 +106,7 @@ pub struct SurvivedJob {
     /// Under which lease.
     pub lease: LeaseId,
     /// As it was launched.
-    pub launch: Launch,
+    pub launch: JobLaunch,
     /// What it had been told to stop for.
     pub stopping: Option<Why>,
 }

@@ -16,12 +16,12 @@ pub(crate) mod scripted;
 
 use yard_core::units::Span;
 
-pub use self::abilities::{Abilities, DeviceChoice, HostAbilities, OnlyFor};
+pub use self::abilities::{BackendAbilities, DeviceChoice, HostAbilities, OnlyFor};
 pub use self::agents::Terms;
 pub use self::directive::{Directive, LOG_CREDIT, LOG_PIECE};
-pub use self::host::{Audience, Device, Group, HostId, HostOffer, Reach};
+pub use self::host::{Audience, Device, Group, HostId, HostOffer, HostReach};
 pub use self::launch::{
-    Chosen, Launch, LaunchDevices, LaunchPlace, Ranks, Survived, SurvivedHost, SurvivedJob,
+    ChosenDevices, JobLaunch, LaunchDevices, LaunchPlace, Ranks, Survived, SurvivedHost, SurvivedJob,
 };
 pub use self::notice::{CardReport, JobNews, Notice, RunEnd, Trained};
 use crate::driver::Config;
@@ -31,7 +31,7 @@ use crate::store::StoreError;
 /// `out`, then or later. `now` is the time since the server started, which nobody can set.
 pub trait Backend: Send {
     /// What it can do.
-    fn abilities(&self) -> &Abilities;
+    fn abilities(&self) -> &BackendAbilities;
 
     /// What was when the server went down. Called once, before everything else.
     fn restore(&mut self, now: Span, survived: Survived);
@@ -42,7 +42,7 @@ pub trait Backend: Send {
     /// Something came in for it from outside.
     fn hear(&mut self, now: Span, incoming: Incoming, out: &mut Vec<Notice>);
 
-    /// Looks after what is due. Called every `Abilities::look_every`, and never before everything that came in was heard.
+    /// Looks after what is due. Called every `BackendAbilities::look_every`, and never before everything that came in was heard.
     fn look(&mut self, now: Span, out: &mut Vec<Notice>);
 
     /// When a host was last heard of.
@@ -53,12 +53,12 @@ pub trait Backend: Send {
 #[derive(Debug)]
 pub enum Incoming {
     /// For our agents.
-    Agents(agents::Call),
+    Agents(agents::AgentCall),
 }
 
 /// A backend that can be chosen.
 #[derive(Debug)]
-pub struct Entry {
+pub struct BackendEntry {
     /// Its name.
     pub name: &'static str,
     /// What it is, in a sentence.
@@ -68,13 +68,13 @@ pub struct Entry {
 }
 
 /// All of them.
-pub const BACKENDS: &[Entry] = &[
+pub const BACKENDS: &[BackendEntry] = &[
     agents::ENTRY,
     #[cfg(test)]
     scripted::ENTRY,
 ];
 
 /// The backend of this name.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static BackendEntry> {
     BACKENDS.iter().find(|entry| entry.name == name)
 }

@@ -5,7 +5,7 @@ use yard_core::job::Usage;
 use yard_core::message::Outcome;
 use yard_core::units::Span;
 
-use super::host::{HostId, HostOffer, Reach};
+use super::host::{HostId, HostOffer, HostReach};
 pub use crate::wire::Trained;
 
 /// What a backend has to say.
@@ -23,7 +23,7 @@ pub enum Notice {
         /// Which.
         host: HostId,
         /// Whether it can.
-        reach: Reach,
+        reach: HostReach,
     },
     /// A host was out of reach for so long that nothing runs there any more. Its jobs have been reported as lost.
     Lost {

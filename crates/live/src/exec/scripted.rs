@@ -12,21 +12,21 @@ use yard_core::units::Span;
 
 use super::host::groups;
 use super::{
-    Abilities, Audience, Backend, Chosen, DeviceChoice, Directive, Entry, HostAbilities, HostId, HostOffer,
-    Incoming, JobNews, Launch, Notice, RunEnd, Survived,
+    Audience, Backend, BackendAbilities, BackendEntry, ChosenDevices, DeviceChoice, Directive, HostAbilities,
+    HostId, HostOffer, Incoming, JobLaunch, JobNews, Notice, RunEnd, Survived,
 };
 use crate::driver::Config;
 use crate::store::StoreError;
 
 /// The line of the table.
-pub(super) const ENTRY: Entry =
-    Entry { name: "scripted", about: "Does what jobs' commands say, for tests", make };
+pub(super) const ENTRY: BackendEntry =
+    BackendEntry { name: "scripted", about: "Does what jobs' commands say, for tests", make };
 
 /// The file that names its hosts.
 pub(crate) const SCRIPT: &str = "script";
 
 struct Scripted {
-    abilities: Abilities,
+    abilities: BackendAbilities,
     /// Hosts that are not here yet.
     offers: Vec<HostOffer>,
     /// Devices of each host by group.
@@ -38,7 +38,7 @@ struct Scripted {
 
 /// A job that runs.
 struct Run {
-    launch: Launch,
+    launch: JobLaunch,
     since: Span,
     started: bool,
     /// The devices that were chosen for it.
@@ -57,7 +57,7 @@ impl Run {
 fn make(config: &Config) -> Result<Box<dyn Backend>, StoreError> {
     let path = config.data.join(SCRIPT);
     let text = std::fs::read_to_string(&path).map_err(|source| StoreError::Io { path, source })?;
-    let abilities = Abilities {
+    let abilities = BackendAbilities {
         name: ENTRY.name,
         pauses: &[Pause::Auto, Pause::Checkpoint, Pause::Never],
         devices: DeviceChoice::Counts,
@@ -88,11 +88,13 @@ fn offer(line: &str) -> HostOffer {
 }
 
 impl Scripted {
-    fn begin(&mut self, now: Span, lease: LeaseId, launch: Launch) {
+    fn begin(&mut self, now: Span, lease: LeaseId, launch: JobLaunch) {
         let mut chosen = Vec::new();
         for place in &launch.places {
             for wanted in &place.devices {
-                let Chosen::Count(count) = wanted.chosen else { panic!("it is told how many, not which") };
+                let ChosenDevices::Count(count) = wanted.chosen else {
+                    panic!("it is told how many, not which")
+                };
                 let at = (place.host, wanted.group);
                 let free = self.devices.get_mut(&at).expect("a host that is here");
                 let taken: Vec<u32> = free.iter().copied().take(count as usize).collect();
@@ -124,7 +126,7 @@ impl Scripted {
 }
 
 impl Backend for Scripted {
-    fn abilities(&self) -> &Abilities {
+    fn abilities(&self) -> &BackendAbilities {
         &self.abilities
     }
 

@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 
 use super::Ends;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::Handle;
 use crate::wire::{FromAgent, ORDERS_MAX};
 
@@ -11,7 +11,8 @@ use crate::wire::{FromAgent, ORDERS_MAX};
 pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result<()> {
     let FromAgent::Hello(hello) = ends.hello().await? else { anyhow::bail!("an agent begins with hello") };
     let (link, mut said) = mpsc::channel(ORDERS_MAX);
-    let connection = handle.ask(|reply| Call::Connect { hello: Box::new(hello), link, reply }.into()).await?;
+    let connection =
+        handle.ask(|reply| AgentCall::Connect { hello: Box::new(hello), link, reply }.into()).await?;
     loop {
         tokio::select! {
             said = said.recv() => match said {
@@ -20,12 +21,12 @@ pub(super) async fn converse(handle: &Handle, ends: &mut Ends) -> anyhow::Result
             },
             message = ends.next() => {
                 let Some(message) = message else { break };
-                if handle.asks.send(Call::From { connection, message, room: None }.into()).await.is_err() {
+                if handle.asks.send(AgentCall::From { connection, message, room: None }.into()).await.is_err() {
                     break;
                 }
             }
         }
     }
-    let _gone = handle.asks.send(Call::Disconnect { connection }.into()).await;
+    let _gone = handle.asks.send(AgentCall::Disconnect { connection }.into()).await;
     Ok(())
 }

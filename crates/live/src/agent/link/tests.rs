@@ -17,7 +17,7 @@ use crate::board::Board;
 use crate::ca::Authority;
 use crate::clock::now_us;
 use crate::exec::Incoming;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::{Ask, Handle, Refusal};
 use crate::listen::{Limits, serve};
 use crate::metrics::Metrics;
@@ -97,12 +97,12 @@ async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sende
     link.news.send(FromAgent::Hello(hello.clone())).unwrap();
     loop {
         match asks.recv().await.unwrap() {
-            Ask::Exec(Incoming::Agents(Call::Connect { hello: heard, link, reply })) => {
+            Ask::Exec(Incoming::Agents(AgentCall::Connect { hello: heard, link, reply })) => {
                 assert_eq!(*heard, hello);
                 reply.send(Ok(5)).unwrap();
                 return link;
             }
-            Ask::Exec(Incoming::Agents(Call::Disconnect { .. })) => {}
+            Ask::Exec(Incoming::Agents(AgentCall::Disconnect { .. })) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -120,8 +120,10 @@ async fn a_machine_joins_talks_and_comes_back_with_its_certificate() {
     let mut first = link(&folder, address, Some(join));
     let to_agent = connect(&mut first, &mut asks).await;
     first.news.send(FromAgent::Beat { seq: 1 }).unwrap();
-    let Ask::Exec(Incoming::Agents(Call::From {
-        connection: 5, message: FromAgent::Beat { seq: 1 }, ..
+    let Ask::Exec(Incoming::Agents(AgentCall::From {
+        connection: 5,
+        message: FromAgent::Beat { seq: 1 },
+        ..
     })) = asks.recv().await.unwrap()
     else {
         panic!("no beat")

@@ -42,7 +42,7 @@ use crate::ca::Authority;
 use crate::changes::Changes;
 use crate::clock::now_us;
 use crate::exec::Incoming;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::{Ask, Handle, LogStream, Refusal};
 use crate::listen::Peer;
 use crate::metrics::Metrics;
@@ -393,13 +393,15 @@ fn answer(
             pieces.into_iter().for_each(|piece| to.try_send(piece).unwrap());
             let _ = reply.send(Ok(LogStream { request: 1, pieces: pieces_end }));
         }
-        Ask::Exec(Incoming::Agents(Call::Connect { hello, link, reply })) => {
+        Ask::Exec(Incoming::Agents(AgentCall::Connect { hello, link, reply })) => {
             say(format!("connect {}", hello.name));
             link.try_send(ToAgent::Welcome { lease_s: 60.0, beat_s: 2.0 }).unwrap();
             links.push(link);
             let _ = reply.send(Ok(links.len() as u64 - 1));
         }
-        Ask::Exec(Incoming::Agents(Call::From { connection, message: FromAgent::Beat { seq }, .. })) => {
+        Ask::Exec(Incoming::Agents(AgentCall::From {
+            connection, message: FromAgent::Beat { seq }, ..
+        })) => {
             links[connection as usize].try_send(ToAgent::Beat { seq }).unwrap();
         }
         Ask::Sever { node, reply } => {
@@ -412,7 +414,7 @@ fn answer(
             let found = board.nodes.remove(&node).map(drop);
             let _ = reply.send(found.ok_or(Refusal::NotFound(format!("there is no node {node}"))));
         }
-        Ask::Exec(Incoming::Agents(Call::Disconnect { connection })) => {
+        Ask::Exec(Incoming::Agents(AgentCall::Disconnect { connection })) => {
             say(format!("disconnect {connection}"))
         }
         Ask::LogsMore { pieces, .. } => say(format!("more {pieces}")),

@@ -9,7 +9,7 @@ use yard_core::part::{Ending, How, Order, PartId, Start, Told};
 
 use super::PATIENCE;
 use crate::driver::clock::Stopwatch;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::{Handle, Refusal};
 use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
 
@@ -53,20 +53,20 @@ impl Agent {
         let (link, inbox) = mpsc::channel(crate::wire::ORDERS_MAX);
         let parts = self.parts.iter().map(|(part, told)| (*part, told.clone())).collect();
         let hello = Box::new(Hello { parts, ..self.hello.clone() });
-        self.connection = handle.ask(|reply| Call::Connect { hello, link, reply }.into()).await?;
+        self.connection = handle.ask(|reply| AgentCall::Connect { hello, link, reply }.into()).await?;
         (self.handle, self.inbox) = (Some(handle.clone()), Some(inbox));
         assert!(matches!(self.receive().await, Some(ToAgent::Welcome { .. })));
         Ok(())
     }
 
     pub(super) async fn disconnect(&mut self) {
-        let ask = Call::Disconnect { connection: self.connection }.into();
+        let ask = AgentCall::Disconnect { connection: self.connection }.into();
         self.inbox = None;
         let _ = self.handle.take().unwrap().asks.send(ask).await;
     }
 
     pub(super) async fn say(&self, message: FromAgent) {
-        let ask = Call::From { connection: self.connection, message, room: None }.into();
+        let ask = AgentCall::From { connection: self.connection, message, room: None }.into();
         let _ = self.handle.as_ref().unwrap().asks.send(ask).await;
     }
 

@@ -6,7 +6,7 @@ use yard_core::part::{Ending, How, Told};
 use yard_core::units::Time;
 
 use super::*;
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::handle::{LogOf, LogRequest, LogStream};
 use crate::wire::{FromAgent, Hello, LOG_CREDIT, LOG_PIECE, ToAgent};
 
@@ -93,13 +93,13 @@ async fn an_agent_that_takes_no_orders_is_disconnected_and_may_come_back() {
     let mut agent = Agent::new("n1", &[("a100", 1)]);
     let (link, mut inbox) = mpsc::channel(4);
     let hello = Box::new(Hello { ..agent.hello.clone() });
-    let connection = rig.handle.ask(|reply| Call::Connect { hello, link, reply }.into()).await.unwrap();
+    let connection = rig.handle.ask(|reply| AgentCall::Connect { hello, link, reply }.into()).await.unwrap();
     // It beats all the time, so that it is not silence for which it is disconnected.
     let asks = rig.handle.asks.clone();
     let beats = tokio::spawn(async move {
         for seq in 0.. {
             let message = FromAgent::Beat { seq };
-            asks.send(Call::From { connection, message, room: None }.into()).await.unwrap();
+            asks.send(AgentCall::From { connection, message, room: None }.into()).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

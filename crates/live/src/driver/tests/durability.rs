@@ -5,7 +5,7 @@ use yard_core::part::{How, Order, PartId, Told};
 
 use super::*;
 use crate::driver::{Sources, recovery};
-use crate::exec::agents::Call;
+use crate::exec::agents::AgentCall;
 use crate::planner::Planner;
 use crate::store::Store;
 use crate::views::JobView;
@@ -72,7 +72,7 @@ impl Hand {
             resources: std::collections::BTreeMap::new(),
         };
         self.inbox = inbox;
-        self.turn(vec![Call::Connect { hello: Box::new(hello), link, reply }.into()]);
+        self.turn(vec![AgentCall::Connect { hello: Box::new(hello), link, reply }.into()]);
         let mut connection = None;
         self.until(|_| {
             connection = answer.try_recv().ok();
@@ -90,8 +90,12 @@ impl Hand {
 
     fn tell(&mut self, part: PartId, told: Told) {
         self.turn(vec![
-            Call::From { connection: self.connection, message: FromAgent::Told { part, told }, room: None }
-                .into(),
+            AgentCall::From {
+                connection: self.connection,
+                message: FromAgent::Told { part, told },
+                room: None,
+            }
+            .into(),
         ]);
     }
 
@@ -205,7 +209,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
     };
-    hand.turn(vec![Call::Connect { hello: Box::new(hello), link, reply }.into()]);
+    hand.turn(vec![AgentCall::Connect { hello: Box::new(hello), link, reply }.into()]);
     assert!(answer.try_recv().is_err());
     hand.driver.store.connection().pragma_update(None, "query_only", false).unwrap();
     hand.until(|_| answer.try_recv().is_ok());

@@ -10,7 +10,7 @@ use yard_core::ids::AgentId;
 use yard_core::part::Told;
 use yard_core::units::Span;
 
-use super::peers::{Peer, Waiting};
+use super::peers::{AgentPeer, Newcomer};
 use super::{Agents, agent, audience};
 use crate::exec::notice::shortened;
 use crate::exec::{Audience, HostAbilities, HostId, HostOffer, Notice};
@@ -48,7 +48,7 @@ impl Agents {
         let wrong = |message| Refusal::Invalid { field: None, message };
         let checked = check(&hello).and_then(|()| audience::check(&self.peers, &hello)).map_err(wrong);
         let checked = checked.and_then(|()| self.no_rival(&hello));
-        let (offer, waiting) = (offer(&hello), Waiting { hello, link, reply });
+        let (offer, waiting) = (offer(&hello), Newcomer { hello, link, reply });
         match checked {
             Ok(()) => out.push(Notice::Offer { ticket: self.peers.wait(waiting), offer }),
             Err(refusal) => refuse(waiting, refusal),
@@ -71,7 +71,7 @@ impl Agents {
 
     /// An agent is on record: it may speak from now on.
     pub(super) fn admit(&mut self, now: Span, ticket: u64, host: HostId, out: &mut Vec<Notice>) {
-        let Some(Waiting { hello, link, reply }) = self.peers.leave(ticket) else { return };
+        let Some(Newcomer { hello, link, reply }) = self.peers.leave(ticket) else { return };
         let (agent, name) = (agent(host), &hello.name);
         let connection = self.peers.connect(agent, &hello, link, now);
         self.note_audience(agent);
@@ -86,7 +86,7 @@ impl Agents {
 
     /// Says whose jobs alone are run, after an agent came or went.
     pub(super) fn note_audience(&mut self, changed: AgentId) {
-        let everybody = |peer: &Peer| peer.audience == Some(Audience::Everybody);
+        let everybody = |peer: &AgentPeer| peer.audience == Some(Audience::Everybody);
         if self.abilities.only.is_some() || !self.peers.get(changed).is_some_and(everybody) {
             self.abilities.only = audience::only(&self.peers);
         }
@@ -99,7 +99,7 @@ impl Agents {
 }
 
 /// One that says something wrong is told so; one that is in the way of another may try again.
-fn refuse(Waiting { link, reply, .. }: Waiting, refusal: Refusal) {
+fn refuse(Newcomer { link, reply, .. }: Newcomer, refusal: Refusal) {
     if let Refusal::Invalid { message, .. } = &refusal {
         let _ = link.try_send(ToAgent::Refused { reason: message.clone() });
     }

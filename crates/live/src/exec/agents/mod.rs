@@ -23,7 +23,8 @@ use yard_core::units::Span;
 
 use self::peers::Peers;
 use super::{
-    Abilities, Backend, DeviceChoice, Directive, Entry, HostId, Incoming, Launch, Notice, Reach, Survived,
+    Backend, BackendAbilities, BackendEntry, DeviceChoice, Directive, HostId, HostReach, Incoming, JobLaunch,
+    Notice, Survived,
 };
 use crate::driver::Config;
 use crate::handle::{Ask, LogOf, LogRequest, Reply};
@@ -32,8 +33,8 @@ use crate::store::StoreError;
 use crate::wire::{FromAgent, Hello, ToAgent};
 
 /// The line of the table.
-pub const ENTRY: Entry =
-    Entry { name: "agents", about: "Agents of this scheduler, one on each machine", make };
+pub const ENTRY: BackendEntry =
+    BackendEntry { name: "agents", about: "Agents of this scheduler, one on each machine", make };
 
 /// The longest time between two looks for silent agents.
 const LOOK_MAX: Span = Span::from_whole_secs(1);
@@ -72,7 +73,7 @@ pub enum CardSharing {
 /// What an agent's connection has to say.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are of the largest variant")]
-pub enum Call {
+pub enum AgentCall {
     /// An agent connected, and may send from now on.
     Connect {
         /// Who it is.
@@ -98,8 +99,8 @@ pub enum Call {
     },
 }
 
-impl From<Call> for Ask {
-    fn from(call: Call) -> Ask {
+impl From<AgentCall> for Ask {
+    fn from(call: AgentCall) -> Ask {
         Ask::Exec(Incoming::Agents(call))
     }
 }
@@ -107,11 +108,11 @@ impl From<Call> for Ask {
 /// The backend.
 struct Agents {
     terms: Terms,
-    abilities: Abilities,
+    abilities: BackendAbilities,
     peers: Peers,
     gangs: Gangs,
     /// What runs, to be told to an agent once more where it does not know it.
-    launches: BTreeMap<(LeaseId, JobId), Launch>,
+    launches: BTreeMap<(LeaseId, JobId), JobLaunch>,
     /// What jobs are given when they start.
     secrets: Secrets,
 }
@@ -122,7 +123,7 @@ fn make(config: &Config) -> Result<Box<dyn Backend>, StoreError> {
 
 impl Agents {
     fn new(terms: Terms, secrets: Secrets) -> Agents {
-        let abilities = Abilities {
+        let abilities = BackendAbilities {
             name: ENTRY.name,
             pauses: &[Pause::Auto, Pause::Checkpoint, Pause::Stop, Pause::Freeze, Pause::Never],
             devices: DeviceChoice::Exact,
@@ -139,7 +140,7 @@ impl Agents {
 }
 
 impl Backend for Agents {
-    fn abilities(&self) -> &Abilities {
+    fn abilities(&self) -> &BackendAbilities {
         &self.abilities
     }
 
@@ -187,12 +188,12 @@ impl Backend for Agents {
     fn hear(&mut self, now: Span, incoming: Incoming, out: &mut Vec<Notice>) {
         let Incoming::Agents(call) = incoming;
         match call {
-            Call::Connect { hello, link, reply } => self.connect(*hello, link, reply, out),
-            Call::From { connection, message, room } => {
+            AgentCall::Connect { hello, link, reply } => self.connect(*hello, link, reply, out),
+            AgentCall::From { connection, message, room } => {
                 self.take(now, connection, message, out);
                 drop(room);
             }
-            Call::Disconnect { connection } => self.disconnected(connection, out),
+            AgentCall::Disconnect { connection } => self.disconnected(connection, out),
         }
     }
 
@@ -216,6 +217,6 @@ fn host(agent: AgentId) -> HostId {
 }
 
 /// An agent cannot be reached, or can.
-fn reach(agent: AgentId, reach: Reach) -> Notice {
+fn reach(agent: AgentId, reach: HostReach) -> Notice {
     Notice::Reach { host: host(agent), reach }
 }

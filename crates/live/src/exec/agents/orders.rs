@@ -10,11 +10,13 @@ use yard_core::training::Batch;
 
 use super::limits::limits;
 use super::{Agents, agent};
-use crate::exec::{Chosen, JobNews, Launch, LaunchDevices, LaunchPlace, Notice, RunEnd, SurvivedJob};
+use crate::exec::{
+    ChosenDevices, JobLaunch, JobNews, LaunchDevices, LaunchPlace, Notice, RunEnd, SurvivedJob,
+};
 use crate::wire::{Task, ToAgent};
 
 impl Agents {
-    pub(super) fn grant(&mut self, lease: LeaseId, launches: Vec<Launch>, out: &mut Vec<Notice>) {
+    pub(super) fn grant(&mut self, lease: LeaseId, launches: Vec<JobLaunch>, out: &mut Vec<Notice>) {
         let jobs = launches.iter().map(|launch| self.gang_job(launch)).collect();
         let launches = launches.into_iter().map(|launch| ((lease, launch.job), launch));
         self.launches.extend(launches);
@@ -33,7 +35,7 @@ impl Agents {
         self.launches = launches.collect();
     }
 
-    fn gang_job(&self, launch: &Launch) -> GangJob {
+    fn gang_job(&self, launch: &JobLaunch) -> GangJob {
         GangJob {
             job: launch.job,
             instance: launch.instance,
@@ -119,7 +121,7 @@ impl Agents {
     }
 
     /// The same without secrets.
-    fn plain_task(&self, id: AgentId, start: &Start, launch: &Launch) -> Option<Task> {
+    fn plain_task(&self, id: AgentId, start: &Start, launch: &JobLaunch) -> Option<Task> {
         let (peer, request) = (self.peers.get(id)?, &launch.request);
         let group = start.devices.first().map_or(0, |held| held.group) as usize;
         let kind = peer.groups.get(group).map(|(kind, _)| kind.clone()).unwrap_or_default();
@@ -151,8 +153,8 @@ impl Agents {
 /// Agents are told which devices a job has.
 fn held(devices: &LaunchDevices) -> Held {
     match devices.chosen {
-        Chosen::Exactly(mask) => Held { group: devices.group, mask },
-        Chosen::Count(_) => panic!("agents are given exact devices, as their abilities say"),
+        ChosenDevices::Exactly(mask) => Held { group: devices.group, mask },
+        ChosenDevices::Count(_) => panic!("agents are given exact devices, as their abilities say"),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::wire::{Abilities, Audience, Group, Hello, ToAgent, WIRE_VERSION};
 
 /// An agent on record.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct AgentPeer {
     pub(super) name: String,
     pub(super) address: String,
     /// The kinds of its devices, and whether they are cards, which processes keep to themselves.
@@ -50,16 +50,16 @@ pub(super) struct Link {
 
 /// An agent that said hello and is not on record yet.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct Newcomer {
     pub(super) hello: Hello,
     pub(super) link: mpsc::Sender<ToAgent>,
     pub(super) reply: Reply<u64>,
 }
 
-impl Peer {
-    pub(super) fn new(name: String, address: String, groups: &[Group], now: Span) -> Peer {
+impl AgentPeer {
+    pub(super) fn new(name: String, address: String, groups: &[Group], now: Span) -> AgentPeer {
         let is_cards = |group: &Group| group.devices.iter().any(|device| device.uuid.is_some());
-        Peer {
+        AgentPeer {
             name,
             address,
             groups: groups.iter().map(|group| (group.kind.clone(), is_cards(group))).collect(),
@@ -78,7 +78,7 @@ impl Peer {
     /// Sends something, if it is connected.
     fn send(&self, message: ToAgent) {
         let Some(link) = self.link.as_ref().filter(|link| !link.full.get()) else { return };
-        // A closed link is told apart by `Call::Disconnect`, and what matters is said again after it.
+        // A closed link is told apart by `AgentCall::Disconnect`, and what matters is said again after it.
         if let Err(TrySendError::Full(_)) = link.sender.try_send(for_version(self.version, message)) {
             link.full.set(true);
         }
@@ -98,28 +98,31 @@ impl Peer {
 /// All agents.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
-    list: BTreeMap<AgentId, Peer>,
+    list: BTreeMap<AgentId, AgentPeer>,
     by_name: BTreeMap<String, AgentId>,
     by_connection: BTreeMap<u64, AgentId>,
     connections: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, Newcomer>,
     tickets: u64,
 }
 
 impl Peers {
     /// One that was on record when the server went down.
     pub(super) fn restore(&mut self, now: Span, known: SurvivedHost) {
-        let peer = Peer::new(known.name, known.address, &known.groups, now);
-        self.insert(super::agent(known.host), Peer { audience: known.audience, lost: known.lost, ..peer });
+        let peer = AgentPeer::new(known.name, known.address, &known.groups, now);
+        self.insert(
+            super::agent(known.host),
+            AgentPeer { audience: known.audience, lost: known.lost, ..peer },
+        );
     }
 
-    fn insert(&mut self, id: AgentId, peer: Peer) {
+    fn insert(&mut self, id: AgentId, peer: AgentPeer) {
         self.by_name.insert(peer.name.clone(), id);
         self.list.insert(id, peer);
     }
 
     /// One said hello; the number by which it waits.
-    pub(super) fn wait(&mut self, waiting: Waiting) -> u64 {
+    pub(super) fn wait(&mut self, waiting: Newcomer) -> u64 {
         let audience = Audience::of(&waiting.hello);
         let known = self.by_name.get(&waiting.hello.name).and_then(|id| self.list.get_mut(id));
         known.into_iter().for_each(|peer| peer.audience = Some(audience.clone()));
@@ -129,7 +132,7 @@ impl Peers {
     }
 
     /// One waits no longer.
-    pub(super) fn leave(&mut self, ticket: u64) -> Option<Waiting> {
+    pub(super) fn leave(&mut self, ticket: u64) -> Option<Newcomer> {
         self.waiting.remove(&ticket)
     }
 
@@ -145,9 +148,9 @@ impl Peers {
         self.connections += 1;
         let connection = self.connections;
         self.by_connection.insert(connection, id);
-        let peer = Peer::new(hello.name.clone(), hello.address.clone(), &hello.groups, now);
+        let peer = AgentPeer::new(hello.name.clone(), hello.address.clone(), &hello.groups, now);
         let removing = self.get(id).is_some_and(|peer| peer.removing);
-        let peer = Peer {
+        let peer = AgentPeer {
             abilities: hello.abilities.clone(),
             audience: Some(Audience::of(hello)),
             machine: hello.host.clone(),
@@ -174,11 +177,11 @@ impl Peers {
         }
     }
 
-    pub(super) fn get(&self, id: AgentId) -> Option<&Peer> {
+    pub(super) fn get(&self, id: AgentId) -> Option<&AgentPeer> {
         self.list.get(&id)
     }
 
-    pub(super) fn get_mut(&mut self, id: AgentId) -> Option<&mut Peer> {
+    pub(super) fn get_mut(&mut self, id: AgentId) -> Option<&mut AgentPeer> {
         self.list.get_mut(&id)
     }
 
@@ -197,14 +200,14 @@ impl Peers {
         }
     }
 
-    pub(super) fn connected(&self) -> impl Iterator<Item = &Peer> {
+    pub(super) fn connected(&self) -> impl Iterator<Item = &AgentPeer> {
         self.list.values().filter(|peer| peer.link.is_some())
     }
 
     /// Who is there under a name, or about to be: the machine, and its address.
     pub(super) fn there(&self, name: &str) -> Option<(&str, &str)> {
         let waits = self.waiting.values().rfind(|waiting| waiting.hello.name == name);
-        if let Some(Waiting { hello, .. }) = waits {
+        if let Some(Newcomer { hello, .. }) = waits {
             return Some((&hello.host, &hello.address));
         }
         let peer = self.get(*self.by_name.get(name)?)?;

@@ -9,7 +9,7 @@ use yard_core::units::Span;
 use super::hello::{WORDS_MAX, tidied_news};
 use super::{Agents, host, reach};
 use crate::exec::notice::shortened;
-use crate::exec::{CardReport, JobNews, Notice, Reach};
+use crate::exec::{CardReport, HostReach, JobNews, Notice};
 use crate::wire::{CardNow, FromAgent, ToAgent};
 
 impl Agents {
@@ -46,7 +46,7 @@ impl Agents {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.heard = now;
         if std::mem::replace(&mut peer.silent, false) {
-            out.push(reach(id, Reach::Here));
+            out.push(reach(id, HostReach::Here));
         }
     }
 
@@ -69,7 +69,7 @@ impl Agents {
     pub(super) fn sever(&mut self, agent: AgentId, out: &mut Vec<Notice>) {
         self.peers.disconnect(agent);
         self.note_audience(agent);
-        out.push(reach(agent, Reach::Away));
+        out.push(reach(agent, HostReach::Away));
     }
 }
 

@@ -5,7 +5,7 @@ use yard_core::ids::AgentId;
 use yard_core::units::Span;
 
 use super::{Agents, host, reach};
-use crate::exec::{Notice, Reach};
+use crate::exec::{HostReach, Notice};
 
 /// Beats that an agent may miss before it is taken to be out of reach.
 const MISSED_MAX: u64 = 3;
@@ -29,7 +29,7 @@ impl Agents {
             if silent.0 > self.terms.beat.0.saturating_mul(MISSED_MAX) && !peer.silent && peer.link.is_some()
             {
                 peer.silent = true;
-                out.push(reach(id, Reach::Silent("it has missed its beats")));
+                out.push(reach(id, HostReach::Silent("it has missed its beats")));
             }
             let away = !peer.is_there();
             let ended = self.terms.lease + self.gangs.lapsed_grace(id) + self.terms.margin;
