@@ -6,6 +6,9 @@
 //! regression", JASA 2018): further out where jobs came too early or too late, further in where the interval held too
 //! often. So an interval grows with what its own runs say, and a job that ends in a minute is not judged by those of weeks.
 //! Of all limits that would have held so often, an interval gets those that make it shortest.
+//! Rejected, tried on traces of seeds that nothing else uses: limits between the 5 % and 95 % quantiles where most runs agree (better
+//! interval scores where jobs come in bursts, worse ones and longer intervals elsewhere), and a claim to be exact only after 99
+//! of 100 that were right (no fewer claims were wrong: a busy hour ends them all at once).
 //!
 //! Starts and ends are apart, and so are those of which all runs agreed, those of which most did, and the others. Where all
 //! or most agreed the middle is what is expected, until outcomes say otherwise. Where all did, it claims to be exact if
