@@ -112,7 +112,7 @@ test('a what-if says the same as the command, and submits nothing', async () => 
   const page = await enter(ada);
   await go(page, '#/what-if');
   await page.getByLabel('Devices', { exact: true }).fill('2');
-  await page.getByLabel('How long it takes').fill('10min');
+  await page.getByLabel('Duration').fill('10min');
   await page.getByLabel('h100').check();
   const answers: Told[] = [];
   page.on('response', async (one) => { if (one.url().endsWith('/v1/what-if')) answers.push((await one.json()) as Told); });
@@ -149,11 +149,11 @@ test('what a node that fails would cost is the same as the command says, and not
   await hit.getByText('When: such as 2h from now, or 18:00.').waitFor();
   await page.getByLabel('When').fill('');
   await ask.click();
-  await hit.getByText('would not end').first().waitFor();
+  await hit.getByText('would not finish').first().waitFor();
   const told = server.run('what-if', '--fail', 'bench');
   expect(told).toMatch(/^bench fails: 1 job stopped, 1 job would not end/);
-  expect(await hit.locator('.numbers').textContent()).toMatch(/stopped1 job.*would not end1 job/);
-  expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not end`));
+  expect(await hit.locator('.numbers').textContent()).toMatch(/stopped1 job.*would not finish1 job/);
+  expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not finish`));
   expect(await server.state(holder)).toBe('running');
   await server.call('POST', `/v1/jobs/${holder}/cancel`, ada, {});
 });
@@ -171,7 +171,7 @@ test('the past under another policy and cluster has the same figures as the comm
   await page.getByLabel('More nodes').fill('h100:1x2');
   const [answered] = await Promise.all([page.waitForResponse((one) => one.url().endsWith('/v1/what-if/history')), page.getByRole('button', { name: 'Ask' }).click()]);
   const asked = (await answered.json()) as Replayed;
-  const shown = page.getByRole('region', { name: 'What would have been' });
+  const shown = page.getByRole('region', { name: 'Results' });
   await shown.getByRole('columnheader', { name: /srtf.*h100:1x2/ }).first().waitFor();
   expect(await shown.getByRole('rowheader', { name: 'vision' }).count()).toBe(1);
   const told = JSON.parse(server.run('what-if', '--history', '1h', '--policy', 'srtf', '--add', 'h100:1x2', '-o', 'json')) as Replayed;
@@ -205,7 +205,7 @@ test("another's job is neither shown nor reachable", async () => {
   await go(page, '#/jobs');
   await page.getByText('No jobs yet.').waitFor();
   await go(page, `#/jobs/${id}`);
-  await page.getByText(`there is no job ${id} of yours`).waitFor();
+  await page.getByText(`you have no job ${id}`).waitFor();
   expect(await page.content()).not.toContain('ada-secret');
   await server.call('POST', `/v1/jobs/${id}/cancel`, ada, {});
 });
@@ -268,14 +268,14 @@ test('what the simulator wrote is opened, compared and scrubbed through', async 
   const fifo = page.getByRole('region', { name: 'e.jsonl.fifo' });
   expect(await fifo.getByRole('heading', { level: 3 }).allTextContents()).toEqual(['a100', 'v100']);
   await page.getByRole('slider', { name: 'Time' }).fill('60');
-  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices in use/).waitFor();
   await page.getByRole('slider', { name: 'Time' }).fill('1000');
-  await fifo.getByText(/0 running, 0 waiting, 0 of 8 devices held/).waitFor();
+  await fifo.getByText(/0 running, 0 waiting, 0 of 8 devices in use/).waitFor();
   await page.getByRole('button', { name: 'Close all' }).click();
   await page.setInputFiles('input[type=file]', [server.file('r.html')]);
   const whole = page.getByRole('region', { name: 't.csv on a100:1x4,v100:2x2' });
   await whole.getByRole('slider', { name: 'Time' }).fill('60');
-  await whole.getByRole('region', { name: 'srtf', exact: true }).getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await whole.getByRole('region', { name: 'srtf', exact: true }).getByText(/3 running, 0 waiting, 7 of 8 devices in use/).waitFor();
   await whole.getByRole('region', { name: 'List of jobs' }).waitFor();
 });
 

@@ -70,7 +70,7 @@ test('the end of a job is one figure', async () => {
 test('prices say what they are a part of', async () => {
   const page = await enter(1280, '#/now');
   const prices = page.getByRole('region', { name: 'Prices' });
-  await prices.getByText('one device, as a part of the whole cluster').waitFor();
+  await prices.getByText('one device, as a fraction of the whole cluster').waitFor();
   expect(await prices.locator('b').allTextContents()).toEqual(['0.36 %', '0.27 %', '0.14 %', '0.02 %']);
   expect(await leave(page)).toEqual([]);
 });

@@ -65,9 +65,9 @@ test('a form submits a job and writes the command and the file that say the same
   await page.getByLabel('Command', { exact: true }).fill('echo "made by a form"');
   await page.getByLabel('Name').fill('from-a-form');
   await page.getByLabel('Devices', { exact: true }).fill('0');
-  await page.getByLabel('How long it takes').fill('soon');
-  await page.getByText('How long it takes: such as 45min').waitFor();
-  await page.getByLabel('How long it takes').fill('1h 30m');
+  await page.getByLabel('Duration').fill('soon');
+  await page.getByText('Duration: such as 45min').waitFor();
+  await page.getByLabel('Duration').fill('1h 30m');
   const told = async (name: string) => (await page.locator(`pre[aria-label="${name}"]`).textContent()) ?? '';
   await expect.poll(() => told('As a command')).toBe("yard submit \\\n  --name from-a-form \\\n  --gpus 0 \\\n  --duration 1h30m \\\n  -- echo 'made by a form'");
   await page.getByRole('button', { name: 'Submit', exact: true }).click();
@@ -82,7 +82,7 @@ test('a form submits a job and writes the command and the file that say the same
 test('the command and the file of the form send the same', async () => {
   const page = await enter(own);
   await go(page, '#/submit');
-  const filled = { 'Name': "it's no", 'Devices': '2', 'At least devices': '1', 'At most devices': '4', 'How long it takes': '1 h', 'Time limit': '2h', 'Deadline': '23:59', 'Priority': '-2', 'Team': 'a b', 'Folder': '/tmp', 'Folder for checkpoints': '/data/a b' };
+  const filled = { 'Name': "it's no", 'Devices': '2', 'Minimum devices': '1', 'Maximum devices': '4', 'Duration': '1 h', 'Time limit': '2h', 'Deadline': '23:59', 'Priority': '-2', 'Team': 'a b', 'Folder': '/tmp', 'Folder for checkpoints': '/data/a b' };
   for (const [label, text] of Object.entries(filled)) await page.getByLabel(label, { exact: true }).fill(text);
   for (const command of ['python train.py --name="a b"', 'python train.py | tee "a: b.log"']) {
     await page.getByLabel('Command', { exact: true }).fill(command);

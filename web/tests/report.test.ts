@@ -34,12 +34,12 @@ test('it compares policies, is scrubbed through, and lists jobs by name as text'
   const fifo = page.getByRole('region', { name: 'fifo', exact: true });
   expect(await fifo.getByRole('heading', { level: 3 }).allTextContents()).toEqual(['a100', 'v100']);
   await page.getByRole('slider', { name: 'Time' }).fill('60');
-  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices held/).waitFor();
+  await fifo.getByText(/3 running, 0 waiting, 7 of 8 devices in use/).waitFor();
   await fifo.locator('.map canvas').first().focus();
   await page.keyboard.press('ArrowRight');
   expect(await page.locator('.tip').textContent()).toBe(`a100-0 · device 0job 0 first · ${EVIL}`);
   await page.getByRole('slider', { name: 'Time' }).fill('1000');
-  await fifo.getByText(/0 of 8 devices held/).waitFor();
+  await fifo.getByText(/0 of 8 devices in use/).waitFor();
   const jobs = page.getByRole('region', { name: 'Jobs', exact: true });
   await jobs.getByLabel('Search jobs').fill('bold');
   await jobs.getByText(EVIL).first().waitFor();
@@ -54,8 +54,8 @@ test('it compares policies, is scrubbed through, and lists jobs by name as text'
 test('the window of who held what is chosen, and its click sets the time', async () => {
   const page = await visit(chrome, url);
   const fifo = page.getByRole('region', { name: 'fifo', exact: true });
-  await fifo.getByText('Who held which devices when').click();
-  const chart = fifo.getByLabel(/^Who held which devices from 0 s/);
+  await fifo.getByText('Device use over time').click();
+  const chart = fifo.getByLabel(/^Devices in use from 0 s/);
   await chart.focus();
   await page.keyboard.press('+');
   await fifo.getByLabel(/^Who held which devices from 2 min/).waitFor();
@@ -63,7 +63,7 @@ test('the window of who held what is chosen, and its click sets the time', async
   await chart.waitFor();
   const box = (await chart.boundingBox())!;
   await chart.click({ position: { x: box.width - 3, y: 30 } });
-  await fifo.getByText(/1 of 8 devices held/).waitFor();
+  await fifo.getByText(/1 of 8 devices in use/).waitFor();
   expect(await leave(page)).toEqual([]);
 });
 

@@ -38,7 +38,7 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
     response = await fetch(path, { ...init, headers, cache: 'no-store', credentials: 'omit', redirect: 'error' });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new Problem(0, 'The server cannot be reached. Is it running?');
+    throw new Problem(0, 'Cannot reach the server. Is it running?');
   }
   if (response.ok) return response;
   const message = await said(response);

@@ -87,11 +87,11 @@ export function tell(store: Store, group: Group, spot: Spot, frozen: Map<string,
   if (device.problem) lines.push(device.problem);
   for (const id of device.jobs) {
     const job = store.jobs.get(id);
-    const idle = device.idle_jobs.includes(id) ? ', does not use it' : '';
-    lines.push(job ? `job ${id} ${job.name} (${job.user})${idle}` : `job ${id} of somebody else`);
+    const idle = device.idle_jobs.includes(id) ? ', idle' : '';
+    lines.push(job ? `job ${id} ${job.name} (${job.user})${idle}` : `job ${id} of another user`);
   }
   if (device.jobs.length === 0 && !device.problem) lines.push('free');
-  for (const id of frozen.get(`${node.name}[${device.index}]`) ?? []) lines.push(`job ${id} lies frozen here`);
+  for (const id of frozen.get(`${node.name}[${device.index}]`) ?? []) lines.push(`job ${id} is frozen here`);
   const use = [
     device.busy === null ? null : `${percent(device.busy)} busy`,
     device.memory_used_mib === null || !device.memory_mib ? null : `${percent(device.memory_used_mib / device.memory_mib)} memory`,

@@ -5,7 +5,7 @@ import type { Length, Unknown } from './types';
 
 const REASONS: Record<Unknown, string> = {
   beyond: 'not within weeks',
-  scattered: 'not known: it depends on which jobs come and how long others take',
+  scattered: 'no estimate: it depends on which jobs arrive and how long others take',
   length: 'length unknown',
 };
 
@@ -22,11 +22,11 @@ const ALIKE: Record<string, string> = {
 
 /** Why there is none for the start. */
 export function unknownStart(why: Unknown | null): string {
-  return why === 'length' ? 'not known: jobs ahead of it do not state how long they take' : unknown(why);
+  return why === 'length' ? 'no estimate: jobs ahead of it do not state their length' : unknown(why);
 }
 
 /** How long a job is of which nobody said so, and by what that is known. */
 export function lengthOf(length: Length): string {
-  if (length.seconds === null) return 'unknown; state it with --duration';
-  return `not stated; about ${span(length.seconds)} by ${plural(length.jobs, 'past job')}${ALIKE[length.alike] ?? ''}`;
+  if (length.seconds === null) return 'unknown; set it with --duration';
+  return `not stated; about ${span(length.seconds)}, from ${plural(length.jobs, 'past job')}${ALIKE[length.alike] ?? ''}`;
 }

@@ -21,14 +21,14 @@ test('fields become a request, over the one of another job', () => {
   const base = { command: ['train'], name: 'bert', gpus: 4, duration_s: 60, priority: 3, kinds: [] };
   expect(request(fieldsOf(base), base, 0)).toEqual({ command: ['train'], name: 'bert', gpus: 4, duration_s: 60, priority: 3 });
   expect(() => request({ ...EMPTY, gpus: 'two' }, null, 0)).toThrow('Devices: a whole number.');
-  expect(() => request({ ...EMPTY, duration: 'long' }, null, 0)).toThrow('How long');
+  expect(() => request({ ...EMPTY, duration: 'long' }, null, 0)).toThrow('Duration');
 });
 
 test('a question about a node says what happens to it and when', () => {
   const fields = { node: 'n1', what: 'drain' as const, evict: true, at: '' };
   expect(nodeQuestion(fields, 1000)).toEqual({ drain: 'n1', evict: true });
   expect(nodeQuestion({ ...fields, what: 'fail', at: '1h' }, 1000)).toEqual({ fail: 'n1', at: 4600 });
-  expect(() => nodeQuestion({ ...fields, node: '' }, 0)).toThrow('which one');
+  expect(() => nodeQuestion({ ...fields, node: '' }, 0)).toThrow('choose one');
   expect(() => nodeQuestion({ ...fields, at: 'soon' }, 0)).toThrow('When');
 });
 
@@ -37,6 +37,6 @@ test('a question about the past has a length and changes', () => {
     history_s: 7 * 86400, alternatives: [{ policy: 'srtf', round_s: 120, add: ['h100:2x8', 'a100:4'], remove: ['n1'] }],
   });
   expect(replayQuestion('90min', [NO_CHANGE])).toEqual({ history_s: 5400, alternatives: [{ policy: null, round_s: null, add: [], remove: [] }] });
-  expect(() => replayQuestion('', [])).toThrow('The last');
+  expect(() => replayQuestion('', [])).toThrow('Period');
   expect(() => replayQuestion('1d', [{ ...NO_CHANGE, round: 'often' }])).toThrow('Round');
 });

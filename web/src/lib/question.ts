@@ -52,7 +52,7 @@ export function request(fields: Fields, base: Record<string, unknown> | null, no
   put('priority', whole('Priority', fields.priority));
   put('kinds', fields.kinds.length > 0 ? fields.kinds : undefined);
   const duration = fields.duration.trim() === '' ? undefined : seconds(fields.duration);
-  if (duration === null) throw new Error('How long: such as 45min, 2h or 1h30m.');
+  if (duration === null) throw new Error('Duration: such as 45min, 2h or 1h30m.');
   put('duration_s', duration);
   const deadline = fields.deadline.trim() === '' ? undefined : instant(fields.deadline, now);
   if (deadline === null) throw new Error('Deadline: such as 6h from now, or 18:00.');
@@ -76,7 +76,7 @@ export interface NodeFields { node: string; what: 'drain' | 'fail'; evict: boole
 
 /** The question about a node. Throws what is wrong. */
 export function nodeQuestion({ node, what, evict, at }: NodeFields, now: number): Record<string, unknown> {
-  if (node === '') throw new Error('Node: say which one.');
+  if (node === '') throw new Error('Node: choose one.');
   const time = at.trim() === '' ? undefined : instant(at, now);
   if (time === null) throw new Error('When: such as 2h from now, or 18:00.');
   return { ...(what === 'drain' ? { drain: node, evict } : { fail: node }), ...(time === undefined ? {} : { at: time }) };
@@ -90,7 +90,7 @@ export const NO_CHANGE: ChangeFields = { policy: '', round: '', add: '', remove:
 /** The question about the past. Throws what is wrong. */
 export function replayQuestion(last: string, changes: ChangeFields[]): Record<string, unknown> {
   const history_s = seconds(last);
-  if (history_s === null || history_s <= 0) throw new Error('The last: such as 24h or 7d.');
+  if (history_s === null || history_s <= 0) throw new Error('Period: such as 24h or 7d.');
   const list = (text: string) => text.split(/[\s,]+/).filter(Boolean);
   const alternatives = changes.map(({ policy, round, add, remove }) => {
     const round_s = round.trim() === '' ? null : seconds(round);

@@ -89,7 +89,7 @@ export function read(name: string, text: string): { runs: Run[] } | { recording:
     throw new Error(`${name} is neither an event file (yard sim --events) nor a report (yard sim -o json or --html).`);
   }
   const runs = (value as { runs?: unknown } | null)?.runs;
-  if (!Array.isArray(runs)) throw new Error(`${name} has no "runs": open what yard sim -o json printed.`);
+  if (!Array.isArray(runs)) throw new Error(`${name} has no "runs": open the output of yard sim -o json.`);
   return { runs: runs as Run[] };
 }
 
@@ -104,7 +104,7 @@ function record(name: string, text: string): Recording {
     try {
       line = JSON.parse(source) as Line;
     } catch {
-      throw new Error(`${name}, line ${at + 1}: it is not JSON. Was the file cut off?`);
+      throw new Error(`${name}, line ${at + 1}: not JSON. Is the file complete?`);
     }
     out.end = Math.max(out.end, line.t);
     if (line.event === 'granted') grant(out, open, facts, line);

@@ -11,7 +11,7 @@ const LIFE = [
 test('a life is waiting, running, stopped for another, and running again', () => {
   const told = stretches(LIFE).map((stretch) => `${stretch.doing} ${stretch.from}-${stretch.to}`);
   expect(told).toEqual(['waiting 0-10', 'starting 10-12', 'running 12-20', 'stopping 20-22', 'waiting 22-30', 'starting 30-31', 'running 31-40']);
-  expect(stretches(LIFE)[4]!.why).toBe('another job went first: job 7');
+  expect(stretches(LIFE)[4]!.why).toBe('preempted by another job: job 7');
   expect(stretches(LIFE)[2]).toMatchObject({ gpus: 4, kind: 'h100', places: PLACE.placement });
 });
 

@@ -30,8 +30,8 @@ function before(event: string): Doing {
 }
 
 const WHY: Record<string, string> = {
-  preempted: 'another job went first',
-  moved: 'it moved',
+  preempted: 'preempted by another job',
+  moved: 'moved to other devices',
   cancelled: 'cancelled',
   drained: 'its node was drained',
   lost: 'its node was lost',

@@ -24,6 +24,6 @@ test('form, command and file say the same', () => {
 test('what is wrong is named', () => {
   expect(() => submission(BLANK, 0)).toThrow('Command');
   expect(() => submission({ ...BLANK, command: 'a', gpus: 'two' }, 0)).toThrow('Devices');
-  expect(() => submission({ ...BLANK, command: 'a', duration: 'soon' }, 0)).toThrow('How long');
+  expect(() => submission({ ...BLANK, command: 'a', duration: 'soon' }, 0)).toThrow('Duration');
   expect(() => submission({ ...BLANK, command: 'a', workdir: 'here' }, 0)).toThrow('Folder');
 });

@@ -69,13 +69,13 @@ function parts(fields: JobFields, now: number): Part[] {
   };
   text('name', '--name', fields.name);
   text('workdir', '--workdir', fields.workdir);
-  if (fields.workdir.trim() && !fields.workdir.trim().startsWith('/')) throw new Error('Folder: a path from the root, such as /home/ada/project.');
+  if (fields.workdir.trim() && !fields.workdir.trim().startsWith('/')) throw new Error('Folder: an absolute path, such as /home/ada/project.');
   whole('Devices', 'gpus', '--gpus', fields.gpus, 0);
-  whole('At least', 'min_gpus', '--min-gpus', fields.min, 1);
-  whole('At most', 'max_gpus', '--max-gpus', fields.max, 1);
+  whole('Minimum devices', 'min_gpus', '--min-gpus', fields.min, 1);
+  whole('Maximum devices', 'max_gpus', '--max-gpus', fields.max, 1);
   if (fields.kinds.length > 0) found.push({ sent: ['kinds', fields.kinds], flag: ['--kind', fields.kinds.join(',')], line: ['kinds', fields.kinds] });
   length('Time limit', 'time', fields.time);
-  length('How long it takes', 'duration', fields.duration);
+  length('Duration', 'duration', fields.duration);
   const deadline = fields.deadline.trim() ? instant(fields.deadline, now) : undefined;
   if (deadline === null) throw new Error('Deadline: such as 6h from now, or 18:00.');
   if (deadline !== undefined) found.push({ sent: ['deadline', deadline], flag: ['--deadline', spaceless(fields.deadline)], line: ['deadline', spaceless(fields.deadline)] });
@@ -86,7 +86,7 @@ function parts(fields: JobFields, now: number): Part[] {
 
 /** What is sent to the server. Throws what is wrong. */
 export function submission(fields: JobFields, now: number): Record<string, unknown> {
-  if (!fields.command.trim()) throw new Error('Command: what the job runs, such as python train.py.');
+  if (!fields.command.trim()) throw new Error('Command: such as python train.py.');
   const sent = Object.fromEntries(parts(fields, now).map((part) => part.sent));
   const dir = fields.checkpoints.trim();
   return { command: words(fields.command), ...sent, ...(dir ? { checkpoint: { dir } } : {}) };

@@ -79,7 +79,7 @@ export class Watch {
       });
       return 'The server closed the connection.';
     } catch (error) {
-      return error instanceof api.Problem ? error.message : 'The connection broke off.';
+      return error instanceof api.Problem ? error.message : 'The connection was lost.';
     } finally {
       clearTimeout(silent);
     }

@@ -13,7 +13,7 @@ import { Audit } from '../parts/Audit';
 import { Copied } from '../parts/Copied';
 
 const SHOWN = 200;
-const SCOPES: [string, string][] = [['submit', 'submit: their own jobs'], ['read', 'read: look only'], ['admin', 'admin: everything']];
+const SCOPES: [string, string][] = [['submit', 'submit: own jobs'], ['read', 'read: view only'], ['admin', 'admin: everything']];
 
 export function Access({ route }: { route: Route }) {
   const { me } = useStore();
@@ -114,7 +114,7 @@ function Revoke({ token, close }: { token: Token; close: () => void }) {
   };
   return (
     <Dialog title={`Revoke the token ${token.id} of ${token.user}?`} close={close}>
-      <p class="note">It stops working at once, here and in every script that uses it. This cannot be undone.</p>
+      <p class="note">It stops working immediately, here and in every script that uses it. This cannot be undone.</p>
       {error && <Failed error={error} />}
       <div class="dialog-end">
         <button type="button" onClick={close}>Close</button>

@@ -104,12 +104,12 @@ function Why({ job }: { job: JobView }) {
         <><h3>It would start sooner if you</h3><ul class="remedies">{value.remedies.map((remedy) => <li key={remedy}>{remedy}</li>)}</ul></>
       )}
       {value && value.ahead.length > 0 && (
-        <p class="note">In front: {value.ahead.slice(0, 12).map((id, n) => (
+        <p class="note">Ahead of it: {value.ahead.slice(0, 12).map((id, n) => (
           <span key={id}>{n > 0 && ', '}{store.jobs.has(id) ? <a href={link(['jobs', String(id)])}>{store.jobs.get(id)!.name} ({id})</a> : `job ${id}`}</span>
         ))}{value.ahead.length > 12 && ` and ${value.ahead.length - 12} more`}</p>
       )}
       {value?.ways && value.ways.length > 1 && <MayRun ways={value.ways} />}
-      {prices.length > 0 && <p class="note">Prices of one device, as a part of the whole cluster: {prices.map(([kind, price]) => `${kind} ${worth(price)}`).join(', ')}</p>}
+      {prices.length > 0 && <p class="note">Prices of one device, as a fraction of the whole cluster: {prices.map(([kind, price]) => `${kind} ${worth(price)}`).join(', ')}</p>}
     </Panel>
   );
 }
@@ -145,7 +145,7 @@ function Glance({ job, now }: { job: JobView; now: number }) {
       <Fact name="Submitted">{clock(job.submitted_at, now)} <small>{ago(job.submitted_at, now)}</small></Fact>
       {job.started_at !== null && <Fact name="First started">{clock(job.started_at, now)} <small>after {span(job.started_at - job.submitted_at)}</small></Fact>}
       {job.ended_at !== null && <Fact name="Ended">{clock(job.ended_at, now)} <small>{ago(job.ended_at, now)}</small></Fact>}
-      {ran > 0 && <Fact name="Held devices for">{span(ran)} <small>{short((ran * job.gpus) / 3600)} device-hours</small></Fact>}
+      {ran > 0 && <Fact name="Device time">{span(ran)} <small>{short((ran * job.gpus) / 3600)} device-hours</small></Fact>}
       {job.steps !== null && <Fact name="Steps">{count(job.step ?? 0)} of {count(job.steps)} <Bar part={(job.step ?? 0) / job.steps} label={percent((job.step ?? 0) / job.steps)} /></Fact>}
       {job.length && <Fact name="Length">{lengthOf(job.length)}</Fact>}
       {job.checkpointed !== null && <Fact name="Last checkpoint">step {count(job.checkpointed)}</Fact>}

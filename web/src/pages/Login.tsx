@@ -15,7 +15,7 @@ export function Login({ why }: { why: string | null }) {
       await enter(token.trim());
     } catch (problem) {
       setError(problem instanceof Problem && problem.status === 401 && !token.trim().startsWith('yard_')
-        ? 'A token begins with yard_; copy all of it.' : said(problem));
+        ? 'A token begins with yard_; copy the whole token.' : said(problem));
       setBusy(false);
     }
   };
@@ -33,8 +33,8 @@ export function Login({ why }: { why: string | null }) {
         />
         <button type="submit" class="main" disabled={busy}>{busy ? 'Looking…' : 'Log in'}</button>
         <p class="door-help">
-          On the machine that runs the server the token is in <code>.yard/token</code>. An admin makes others:
-          {' '}<code>yard token create --user ada --scope submit</code>. It stays in this tab only.
+          On the server's machine, the token is in <code>.yard/token</code>. An admin can create others:
+          {' '}<code>yard token create --user ada --scope submit</code>. It is kept in this tab only.
         </p>
         <div class="door-end"><ThemeButton /></div>
       </form>

@@ -27,7 +27,7 @@ export function Node({ name }: { name: string }) {
       <dl class="facts is-wide">
         {node.reason && <Fact name="Why">{node.reason}</Fact>}
         <Fact name="Address">{node.address}</Fact>
-        <Fact name="Last heard">{heard === undefined ? 'never' : ago(heard, now)}</Fact>
+        <Fact name="Last contact">{heard === undefined ? 'never' : ago(heard, now)}</Fact>
       </dl>
       <div class="stack">
         <Panel title="Devices"><Devices node={node} /></Panel>
@@ -69,7 +69,7 @@ function Holders({ device }: { device: Device }) {
     <>
       {device.jobs.map((id) => {
         const job = store.jobs.get(id);
-        const idle = device.idle_jobs.includes(id) && <small class="warn"> not used</small>;
+        const idle = device.idle_jobs.includes(id) && <small class="warn"> idle</small>;
         return <div key={id}>{job ? <a href={link(['jobs', String(id)])}>{job.name} ({id})</a> : `job ${id}`} {job && <small>{job.user}</small>}{idle}</div>;
       })}
     </>

@@ -70,7 +70,7 @@ function Numbers({ store, open, kinds, seen }: { store: Store; open: Job[]; kind
     <dl class="numbers">
       <div><dt>running</dt><dd><a href={link(['jobs'], { state: 'running' })}>{count(running + seen.running)}</a>{yours(running, seen.running)}</dd></div>
       <div><dt>waiting</dt><dd><a href={link(['jobs'], { state: 'waiting' })}>{count(open.length - running + seen.waiting)}</a>{yours(open.length - running, seen.waiting)}</dd></div>
-      <div><dt>devices held</dt><dd>{count(held)}<small> of {count(total)}{total > 0 && ` · ${percent(held / total)}`}</small></dd></div>
+      <div><dt>devices in use</dt><dd>{count(held)}<small> of {count(total)}{total > 0 && ` · ${percent(held / total)}`}</small></dd></div>
       <div><dt>nodes up</dt><dd>{count(nodes.length - out)}<small> of {count(nodes.length)}</small></dd></div>
       {broken > 0 && <div class="is-bad"><dt>out of service</dt><dd><a href={link(['nodes'], { state: 'problem' })}>{plural(broken, 'device')}</a></dd></div>}
       <div><dt>policy</dt><dd class="word">{store.status?.policy ?? '–'}</dd></div>
@@ -90,7 +90,7 @@ function Choice({ by, set }: { by: By; set: (by: By) => void }) {
 }
 
 function Kind({ store, group, devices, frozen }: { store: Store; group: Group; devices: number; frozen: Map<string, number[]> }) {
-  const label = `${group.kind}: ${group.held} of ${group.total} devices held`;
+  const label = `${group.kind}: ${group.held} of ${group.total} devices in use`;
   return (
     <div class="kind">
       <div class="kind-head">
@@ -126,7 +126,7 @@ function Legend({ names, of, rest }: { names: string[]; of: (name: string) => st
       {names.map((name) => <span key={name}><i class={of(name)} /><a href={link(['jobs'], { user: name })}>{name}</a></span>)}
       {rest && <span><i class="hue-other" />{rest}</span>}
       <span><i class="swatch-free" />free</span>
-      <span><i class="swatch-idle" />held, not used</span>
+      <span><i class="swatch-idle" />reserved, idle</span>
       <span><i class="swatch-frozen">◆</i>frozen</span>
       <span><i class="swatch-broken">×</i>out of service</span>
     </div>
@@ -230,7 +230,7 @@ function Prices({ store }: { store: Store }) {
   const most = Math.max(...prices.map(([, price]) => price), 0);
   if (prices.length === 0) return null;
   return (
-    <Panel title="Prices" aside={<span class="note">one device, as a part of the whole cluster</span>}>
+    <Panel title="Prices" aside={<span class="note">one device, as a fraction of the whole cluster</span>}>
       <ul class="reasons">
         {prices.sort((a, b) => b[1] - a[1]).map(([kind, price]) => (
           <li key={kind}><span class="reason-name">{kind}</span><Bar part={price / most} label={`${kind}: ${worth(price)} of the cluster's price for one device`} /><b>{worth(price)}</b></li>

@@ -52,9 +52,9 @@ export function Simulations() {
       {error && <Failed error={error} />}
       {nothing && (
         <Panel title="Compare policies on your own trace">
-          <Empty title="Open what a simulation wrote, or drop it here.">
+          <Empty title="Open a simulation's output, or drop it here.">
             <p><code>yard sim --trace day.csv --cluster a100:8x8 --policy fifo,srtf -o json --events run.jsonl &gt; report.json</code></p>
-            <p>The report compares the policies; an event file can be played, and what <code>yard sim --html</code> wrote has both. They stay on this machine.</p>
+            <p>The report compares the policies; an event file can be played, and what <code>yard sim --html</code> writes has both. They stay on this machine.</p>
           </Empty>
         </Panel>
       )}

@@ -48,9 +48,9 @@ export function Submit() {
             {field('name', 'Name', 'the name of the program')}
             {field('workdir', 'Folder', `/home/${me?.user ?? 'ada'}/project`)}
             {field('gpus', 'Devices', '1')}
-            {field('min', 'At least devices', 'if it can shrink')}
-            {field('max', 'At most devices', 'if it can grow')}
-            {field('duration', 'How long it takes', 'unknown; 2h')}
+            {field('min', 'Minimum devices', 'if it may shrink')}
+            {field('max', 'Maximum devices', 'if it may grow')}
+            {field('duration', 'Duration', 'unknown; 2h')}
             {field('time', 'Time limit', 'none; 6h')}
             {field('deadline', 'Deadline', 'none; 6h or 18:00')}
             {field('priority', 'Priority', '0')}

@@ -49,7 +49,7 @@ export function Teams({ route }: { route: Route }) {
           {past && (
             <div class="charts">
               <Panel title="Devices held"><Chart label="Devices held by each" stacked points={past.held} series={names.slice(0, SHOWN).map((name) => ({ name, hue: colors.of(name) }))} limit={devices} height={210} /></Panel>
-              <Panel title="Fairness (Jain)" aside={<span class="note">1: all who want devices have as many</span>}><Chart label="Fairness of shares" points={past.even} series={[{ name: 'fairness', hue: 'hue-2' }]} limit={1} height={210} /></Panel>
+              <Panel title="Fairness (Jain)" aside={<span class="note">1: everyone who wants devices has equally many</span>}><Chart label="Fairness of shares" points={past.even} series={[{ name: 'fairness', hue: 'hue-2' }]} limit={1} height={210} /></Panel>
             </div>
           )}
           <Panel title="Now"><Table all={all} devices={devices} colors={colors} priced={all.some((team) => team.pays > 0)} /></Panel>
@@ -68,8 +68,8 @@ function Table({ all, devices, colors, priced }: { all: Team[]; devices: number;
         <thead>
           <tr>
             <th scope="col">Name</th><th scope="col">Share of devices</th><th scope="col" class="num">Held</th><th scope="col" class="num">Also requested</th>
-            <th scope="col" class="num">Running</th><th scope="col" class="num">Waiting</th>{priced && <th scope="col" class="num" title="Its devices at the prices now, as a part of the whole cluster">Cost rate</th>}
-            <th scope="col" class="num">Device-hours</th><th scope="col" class="num" title="Until the first start; jobs that still wait count with their wait so far">Mean wait</th><th scope="col" class="num">Deadlines met</th>
+            <th scope="col" class="num">Running</th><th scope="col" class="num">Waiting</th>{priced && <th scope="col" class="num" title="The price of its devices now, as a fraction of the whole cluster">Cost rate</th>}
+            <th scope="col" class="num">Device-hours</th><th scope="col" class="num" title="Until the first start; waiting jobs count with their wait so far">Mean wait</th><th scope="col" class="num">Deadlines met</th>
           </tr>
         </thead>
         <tbody>

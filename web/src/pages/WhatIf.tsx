@@ -6,9 +6,9 @@ import { AskJob } from '../what-if/AskJob';
 import { AskNode } from '../what-if/AskNode';
 
 const ABOUT: [string, string, string][] = [
-  ['', 'a job', 'When a job would start and end, before it is submitted.'],
+  ['', 'a job', 'When a job would start and end, before you submit it.'],
   ['node', 'a node', 'Which jobs a drained or failed node would affect.'],
-  ['history', 'the past', 'How the past would have gone under another policy, round or cluster.'],
+  ['history', 'the past', 'The past replayed under another policy, round or cluster.'],
 ];
 
 export function WhatIf({ route }: { route: Route }) {

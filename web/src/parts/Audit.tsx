@@ -34,7 +34,7 @@ export function Audit() {
   return (
     <Panel title="Audit trail" aside={<input type="search" aria-label="Only what this user did" placeholder="User" value={user} onInput={(event) => setUser(event.currentTarget.value)} />}>
       {error && <Failed error={error} again={() => void ask(null)} />}
-      {page && entries.length === 0 && <Empty title={user ? `Nothing that ${user} did is on record.` : 'Nothing is on record yet.'} />}
+      {page && entries.length === 0 && <Empty title={user ? `No entries for ${user}.` : 'No entries yet.'} />}
       {entries.length > 0 && (
         <div class="wide-table" tabIndex={0}>
           <table>

@@ -16,7 +16,7 @@ function Lost({ why, retryAt, ready }: { why: string; retryAt: number; ready: bo
   return (
     <div class="banner" role="alert">
       <b>Connection lost.</b> {why}
-      {ready && ' What you see is as it was.'}
+      {ready && ' The page shows the last known state.'}
       <span class="banner-next">{left > 0.4 ? `Trying again in ${span(Math.ceil(left))}` : 'Trying…'}</span>
       <button type="button" onClick={retry}>Try now</button>
     </div>

@@ -41,7 +41,7 @@ export function CancelDialog({ jobs, close }: { jobs: Job[]; close: () => void }
           {list.slice(0, NAMED).map((job) => <li key={job.id}>{job.id} · {job.name} <small>{job.user}, {job.state}</small></li>)}
           {list.length > NAMED && <li>and {list.length - NAMED} more</li>}
         </ul>
-        <p class="note">What runs is told to stop and has its grace time to save.</p>
+        <p class="note">Running jobs have their grace time to save a checkpoint.</p>
         <label>Reason <input value={reason} maxLength={500} placeholder="not needed" onInput={(event) => setReason(event.currentTarget.value)} /></label>
         {errors.length > 0 && <div class="failed" role="alert">{errors.slice(0, NAMED).map((error) => <div key={error}>{error}</div>)}</div>}
         <div class="dialog-end">

@@ -29,12 +29,12 @@ export function DrainDialog({ node, close }: { node: Node; close: () => void }) 
   return (
     <Dialog title={`${word} ${node.name}?`} close={close}>
       <form onSubmit={submit}>
-        <p class="note">{resume ? `It takes jobs again.${node.reason ? ` It was drained: ${node.reason}.` : ''}` : `It takes nothing new. ${jobs === 0 ? 'Nothing runs there.' : `${plural(jobs, 'job')} there ${jobs === 1 ? 'runs' : 'run'} on.`}`}</p>
+        <p class="note">{resume ? `It accepts jobs again.${node.reason ? ` It was drained: ${node.reason}.` : ''}` : `It accepts no new jobs. ${jobs === 0 ? 'No job runs there.' : `${plural(jobs, 'job')} there ${jobs === 1 ? 'runs' : 'run'} on.`}`}</p>
         <label>Reason <input value={reason} maxLength={500} autofocus placeholder={resume ? 'fan replaced' : 'fan is noisy'} onInput={(event) => setReason(event.currentTarget.value)} /></label>
-        {!resume && jobs > 0 && <label class="check"><input type="checkbox" checked={evict} onChange={() => setEvict(!evict)} /> Ask what runs there to save and go on elsewhere</label>}
+        {!resume && jobs > 0 && <label class="check"><input type="checkbox" checked={evict} onChange={() => setEvict(!evict)} /> Move its jobs to other nodes (they save a checkpoint first)</label>}
         {error && <p class="failed" role="alert">{error}</p>}
         <div class="dialog-end">
-          <button type="button" onClick={close}>Leave it</button>
+          <button type="button" onClick={close}>Cancel</button>
           <button type="submit" class="main" disabled={busy}>{word}</button>
         </div>
       </form>

@@ -26,7 +26,7 @@ export function EstimateBar({ job, now }: { job: Job; now: number }) {
           <span class="estimate-text">{ago(job.deadline, now)}{level && <small class={TONE[level]}> {riskText(job, now)}</small>}</span>
         </div>
       )}
-      {estimate && <p class="note">{(start ?? estimate.end) && 'Nine times in ten within the bar. '}Estimated {ago(estimate.made_at, now)} by running the scheduler forward.</p>}
+      {estimate && <p class="note">{(start ?? estimate.end) && 'The bar covers 9 outcomes in 10. '}Estimated {ago(estimate.made_at, now)} by simulating the scheduler.</p>}
       {!estimate && <p class="note">No estimate yet.</p>}
     </div>
   );

@@ -1,4 +1,4 @@
-// Who held which devices when: a row for each node, a bar for each lease. A canvas as large as what is in sight, because
+// Device use over time: a row for each node, a bar for each lease. A canvas as large as what is in sight, because
 // there may be tens of thousands of bars.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -62,11 +62,11 @@ export function Gantt({ recording, groups, end, time, pick, shown, show }: Props
         <button type="button" class="small" onClick={() => zoom(0.5)} aria-label="Zoom in">+</button>
         <button type="button" class="small" onClick={() => zoom(2)} aria-label="Zoom out">−</button>
         <button type="button" class="small" onClick={() => show(null)}>All of it</button>
-        <span class="note">Drag over a span to look closer, click for its time on the map.</span>
+        <span class="note">Drag to zoom in, click to set the time of the map.</span>
       </div>
       <div class="gantt-view" ref={box} onScroll={seen} style={{ maxHeight: `${MOST_HEIGHT}px` }}>
         <div style={{ height: `${rows.total}px` }}>
-          <canvas ref={canvas} tabIndex={0} role="application" aria-label={`Who held which devices from ${span(shown[0])} to ${span(shown[1])}. Plus and minus zoom, arrows move, 0 shows all.`}
+          <canvas ref={canvas} tabIndex={0} role="application" aria-label={`Devices in use from ${span(shown[0])} to ${span(shown[1])}. Plus and minus zoom, arrows move, 0 shows all.`}
             onMouseMove={move} onMouseLeave={() => { setOver(null); setDrag(null); }} onMouseDown={(event) => setDrag([timeAt(event), timeAt(event)])} onMouseUp={up} onKeyDown={key} />
         </div>
         {over && !drag && (

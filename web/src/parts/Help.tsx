@@ -4,10 +4,10 @@ export function Help({ pages, close }: { pages: { name: string; key: string }[];
   const keys: [string, string][] = [
     ['/', 'Search jobs'],
     ...pages.map((page): [string, string] => [`g ${page.key}`, page.name]),
-    ['↑ ↓', 'Go through a table or the device map'],
+    ['↑ ↓', 'Move in a table or the device map'],
     ['Enter', 'Open'],
     ['x', 'Select the job, to cancel several'],
-    ['Esc', 'Leave a field, close a question'],
+    ['Esc', 'Leave a field, close a dialog'],
     ['?', 'This list'],
   ];
   return (

@@ -57,9 +57,9 @@ export function Logs({ job }: { job: Job }) {
   );
   return (
     <Panel title="Log" aside={begun && aside} class="span-all">
-      {!begun && <p class="note">{isOver(job) ? 'It never ran, so there is no log.' : 'The log appears here as soon as the job runs.'}</p>}
+      {!begun && <p class="note">{isOver(job) ? 'No log: it never ran.' : 'The log appears here as soon as the job runs.'}</p>}
       {error && <p class="failed" role="alert">{error}</p>}
-      {begun && !some && !error && <p class="note">{live ? 'It has said nothing yet.' : 'It said nothing.'}{!stderr && ' Some programs write to errors only.'}</p>}
+      {begun && !some && !error && <p class="note">{live ? 'No output yet.' : 'No output.'}{!stderr && ' Some programs write only to standard error.'}</p>}
       <pre
         ref={pre} class={`log ${begun && some ? '' : 'is-empty'}`} tabIndex={0} role="log" aria-label={`Log of rank ${rank}`}
         onScroll={(event) => { const at = event.currentTarget; stick.current = at.scrollHeight - at.scrollTop - at.clientHeight < 30; }}

@@ -53,12 +53,12 @@ function One({ recording, time, end, clusters, pick, shown, show }: OneProps) {
   const now = points[Math.min(points.length - 1, Math.round((time / Math.max(end, 1e-9)) * (points.length - 1)))];
   const cut = recording.until != null && time > recording.until;
   return (
-    <Panel title={recording.name} aside={<span>{count(now?.values[1] ?? 0)} running, {count(now?.values[0] ?? 0)} waiting, {count(used)} of {count(total)} devices held ({percent(total > 0 ? used / total : 0)})</span>}>
-      {recording.until != null && <p class="note" role={cut ? 'status' : undefined}>Who held what is kept until {span(recording.until)}; the run went on{cut ? ', and the map is empty from there' : ''}.</p>}
+    <Panel title={recording.name} aside={<span>{count(now?.values[1] ?? 0)} running, {count(now?.values[0] ?? 0)} waiting, {count(used)} of {count(total)} devices in use ({percent(total > 0 ? used / total : 0)})</span>}>
+      {recording.until != null && <p class="note" role={cut ? 'status' : undefined}>Device history is kept until {span(recording.until)}; the run went on{cut ? ', and the map is empty from there' : ''}.</p>}
       {groups.map((group) => <Kind key={group.kind} group={group} recording={recording} held={held} time={time} total={total} />)}
       <Chart label="Jobs over time" points={points} series={[{ name: 'waiting', hue: 'hue-1' }, { name: 'running', hue: 'hue-0' }]} height={120} time={span} mark={time} pick={pick} />
       <details class="who-held">
-        <summary>Who held which devices when</summary>
+        <summary>Device use over time</summary>
         <Gantt recording={recording} groups={groups} end={end} time={time} pick={pick} shown={shown} show={show} />
       </details>
     </Panel>

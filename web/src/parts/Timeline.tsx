@@ -14,7 +14,7 @@ export function Timeline({ facts, job, now }: { facts: Fact[]; job: Job; now: nu
   const list = stretches(facts).filter((stretch) => stretch.job === job.id);
   const from = list[0]?.from ?? job.submitted_at;
   const end = job.ended_at ?? now;
-  if (list.length === 0) return <Empty title={isOver(job) ? 'What it did is no longer known.' : 'Nothing happened yet.'} />;
+  if (list.length === 0) return <Empty title={isOver(job) ? 'Its history is no longer stored.' : 'No events yet.'} />;
   const whole = Math.max(1e-6, end - from);
   const rows = list.map((stretch) => ({ stretch, to: Math.min(stretch.to ?? end, end) })).filter(({ stretch, to }) => to - stretch.from > 0.0005);
   const listed = all ? rows : rows.slice(-SHOWN);
@@ -45,7 +45,7 @@ export function Timeline({ facts, job, now }: { facts: Fact[]; job: Job; now: nu
 }
 
 const WORDS: Record<Stretch['doing'], string> = {
-  waiting: 'waited', starting: 'started up', running: 'ran', stopping: 'saved and stopped', frozen: 'lay frozen',
+  waiting: 'waited', starting: 'started', running: 'ran', stopping: 'saved and stopped', frozen: 'was frozen',
 };
 
 function where(stretch: Stretch): string {

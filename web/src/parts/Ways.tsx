@@ -20,10 +20,10 @@ export function Ways({ answer, now }: { answer: WhatIf; now: number }) {
         </table>
       </div>
       {answer.rows.filter((row) => row.refused).map((row) => (
-        <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest that can be kept is ${clock(row.earliest, now)}.`}</p>
+        <p key={row.label} class="note"><b>{row.label}</b> would be refused: {row.refused}{row.earliest !== null && ` The earliest deadline that can be promised is ${clock(row.earliest, now)}.`}</p>
       ))}
-      {first && first.delays.length > 0 && <><h3>Jobs that would end later, if submitted as asked</h3><Delays delays={first.delays} /></>}
-      <p class="note">Bars are exact if nobody else comes{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ mostly to within a quarter of the time since the start'}; whiskers hold nine times in ten with those who may.{answer.cut && ' Some of it is not known: it would take too long to work out.'}</p>
+      {first && first.delays.length > 0 && <><h3>Jobs that would end later</h3><Delays delays={first.delays} /></>}
+      <p class="note">Bars assume that no other jobs arrive{answer.rows.some((row) => row.rough || row.rough_end) && ', ≈ usually right to within 25 %'}; whiskers cover 9 outcomes in 10 if jobs keep arriving.{answer.cut && ' Incomplete: the rest would take too long to compute.'}</p>
     </div>
   );
 }
@@ -75,7 +75,7 @@ function others(row: WhatIfRow) {
   const parts = [
     later > 0 && <>{plural(later, 'job')} later<small class="below">by {span(row.delayed_s)} in all</small></>,
     row.stopped > 0 && <small class="below">{plural(row.stopped, 'job')} stopped</small>,
-    row.stranded > 0 && <small class="below bad">{plural(row.stranded, 'job')} would not end</small>,
+    row.stranded > 0 && <small class="below bad">{plural(row.stranded, 'job')} would not finish</small>,
     row.late > 0 && <small class="below bad">{plural(row.late, 'job')} too late</small>,
   ].filter(Boolean);
   return parts.length > 0 ? <>{parts}</> : <span class="note">nobody</span>;
@@ -88,8 +88,8 @@ export function Delays({ delays }: { delays: Delay[] }) {
       {delays.map((delay) => (
         <li key={delay.job}>
           {store.jobs.has(delay.job) ? <a href={link(['jobs', String(delay.job)])}>{delay.name} ({delay.job})</a> : <span>{delay.name} ({delay.job})</span>}
-          <span>{[delay.stops > 0 && `stopped ${plural(delay.stops, 'more time')}`, delay.late && 'after its deadline'].filter(Boolean).join(', ')}</span>
-          <b>{delay.delay_s === null ? 'would not end' : `${span(delay.delay_s)} later`}</b>
+          <span>{[delay.stops > 0 && `preempted ${plural(delay.stops, 'more time')}`, delay.late && 'after its deadline'].filter(Boolean).join(', ')}</span>
+          <b>{delay.delay_s === null ? 'would not finish' : `${span(delay.delay_s)} later`}</b>
         </li>
       ))}
     </ul>

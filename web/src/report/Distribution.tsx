@@ -19,8 +19,8 @@ export function Distribution({ runs, hue }: { runs: RunView[]; hue: (policy: str
     </div>
   );
   return (
-    <Panel title="Jobs done within a time" aside={aside}>
-      {drawn.length === 0 ? <p class="note">No job ended.</p> : <Lines runs={drawn} measure={measure} hue={hue} />}
+    <Panel title="Jobs done within a given time" aside={aside}>
+      {drawn.length === 0 ? <p class="note">No job finished.</p> : <Lines runs={drawn} measure={measure} hue={hue} />}
     </Panel>
   );
 }

@@ -12,7 +12,7 @@ export function Followed({ runs, hue }: { runs: RunView[]; hue: (policy: string)
   const [x, y] = [(part: number) => LEFT + SIZE * part, (part: number) => TOP + SIZE * (1 - part)];
   const off = (run: RunView) => { const error = run.summary['asked_received_error']; return typeof error === 'number' ? `off by ${percent(error)} of the time` : ''; };
   return (
-    <Panel title="Shares asked for and received" aside={<span class="note">a dot: one job on one kind</span>}>
+    <Panel title="Shares planned and received" aside={<span class="note">each dot: one job on one kind</span>}>
       <div class="chart followed">
         <svg width={LEFT + SIZE + 10} height={TOP + SIZE + 34} role="img" aria-label={drawn.map((run) => `${run.policy} ${off(run)}`).join(', ')}>
           {[0, 0.5, 1].map((part) => (

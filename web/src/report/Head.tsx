@@ -54,11 +54,11 @@ function Command({ text }: { text: string }) {
 }
 
 const MEASURES: [string, string][] = [
-  ['Completion', 'From a job\'s arrival to its end, over jobs that ended.'],
-  ['Waiting', 'The part of that in which a job held no devices, also after it was stopped.'],
+  ['Completion', 'From arrival to end, over jobs that ended.'],
+  ['Waiting', 'The part of that time without devices, also after preemptions.'],
   ['Makespan', 'From the first arrival to the last end.'],
-  ['Use', 'Device-time held by jobs, of the device-time there was.'],
-  ['ρ', 'Finish-time fairness: completion against that on a share of 1/n of its own; 1 is fair, the worst is the largest.'],
+  ['Use', 'Device time used by jobs, of the device time available.'],
+  ['ρ', 'Finish-time fairness: completion compared with that on a private 1/n share; 1 is fair, larger is worse.'],
 ];
 
 export function Foot({ report }: { report: Report }) {

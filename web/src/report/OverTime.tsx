@@ -18,12 +18,12 @@ export function OverTime({ report, runs, end, hue }: Props) {
   const queued = useMemo(() => compared(report, runs, queue, from, to), [runs, queue, from, to]);
   const series = runs.map((run) => ({ name: run.policy, hue: hue(run.policy) }));
   const zoom = (from: number, to: number) => setZoomed([from, to]);
-  const back = zoomed && <button type="button" class="small" onClick={() => setZoomed(null)}>All of the time</button>;
+  const back = zoomed && <button type="button" class="small" onClick={() => setZoomed(null)}>Whole time</button>;
   if (runs.every((run) => run.series === null)) return null;
   return (
     <div class="charts">
-      <Panel title="Devices in use" aside={back ?? <span class="note">drag to look closer</span>}>
-        <Chart label="Part of the devices in use" points={used} series={series} limit={1} height={200} time={span} format={percent} zoom={zoom} />
+      <Panel title="Devices in use" aside={back ?? <span class="note">drag to zoom in</span>}>
+        <Chart label="Fraction of devices in use" points={used} series={series} limit={1} height={200} time={span} format={percent} zoom={zoom} />
       </Panel>
       <Panel title="Queue" aside={<>{back}<div class="choice" role="group" aria-label="Shown">
         {QUEUES.map(([value, name]) => <button key={value} type="button" aria-pressed={queue === value} onClick={() => setQueue(value)}>{name}</button>)}
@@ -44,7 +44,7 @@ export function Prices({ runs }: { runs: RunView[] }) {
   return (
     <Panel title="Prices" aside={priced.length > 1 ? <Which runs={priced} policy={run.policy} set={setChosen} /> : <span class="note">{run.policy}</span>}>
       <Chart label="Price of a device by kind" points={points} series={run.market.kinds.map((name, n) => ({ name, hue: `hue-${n % 8}` }))} height={200} time={span} format={short} />
-      <p class="note">What one device of a kind costs for all of the time, when all devices together cost 1. {plural(run.market.t.length, 'plan')} shown, each proven within {gap < 1e-5 ? '0.001' : (gap * 100).toPrecision(2)} % of the best.</p>
+      <p class="note">The price of one device of a kind full time, when all devices together cost 1. {plural(run.market.t.length, 'plan')} shown, each proven within {gap < 1e-5 ? '0.001' : (gap * 100).toPrecision(2)} % of the best.</p>
     </Panel>
   );
 }

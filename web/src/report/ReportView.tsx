@@ -33,7 +33,7 @@ export function ReportView({ report }: { report: Report }) {
           {report.runs.map(({ policy }) => <button key={policy} type="button" class="small" aria-pressed={!hidden.has(policy)} onClick={() => toggle(policy)}><i class={`mark ${hue(policy)}`} />{policy}</button>)}
         </div>
       )}
-      {runs.length === 0 && <p class="note">No policy is shown.</p>}
+      {runs.length === 0 && <p class="note">No policy is selected.</p>}
       {runs.length > 0 && (
         <>
           <Panel title="Policies"><RunTable runs={runs.map((run) => ({ ...run.summary, policy: run.policy }))} hue={hue} /><All report={report} /></Panel>

@@ -27,19 +27,19 @@ export function AskHistory() {
     <>
       <Panel title="The past">
         <form class="form" onSubmit={ask}>
-          <label>The last<input value={last} placeholder="7d" onInput={(event) => setLast(event.currentTarget.value)} /></label>
+          <label>Last<input value={last} placeholder="7d" onInput={(event) => setLast(event.currentTarget.value)} /></label>
           {changes.map((change, at) => (
             <fieldset key={at} class="form change">
-              <legend>{changes.length > 1 ? `Change ${at + 1}` : 'Once more, but with'}</legend>
+              <legend>{changes.length > 1 ? `Change ${at + 1}` : 'Replay with'}</legend>
               {hints.map(([name, label, hint]) => <label key={name}>{label}<input value={change[name]} placeholder={hint} onInput={(event) => set(at, { [name]: event.currentTarget.value })} /></label>)}
               {changes.length > 1 && <button type="button" class="small quiet" onClick={() => setChanges(changes.filter((_, n) => n !== at))}>Leave it out</button>}
             </fieldset>
           ))}
           {changes.length < CHANGES_MAX && <button type="button" class="small" onClick={() => setChanges([...changes, NO_CHANGE])}>Compare another</button>}
-          <button type="submit" class="main" disabled={busy}>{busy ? 'Running it again…' : 'Ask'}</button>
+          <button type="submit" class="main" disabled={busy}>{busy ? 'Replaying…' : 'Ask'}</button>
         </form>
       </Panel>
-      <Panel title="What would have been">
+      <Panel title="Results">
         {error && <Failed error={error} />}
         {answer ? <Replayed replay={answer} /> : !error && <p class="note">The jobs that were submitted in that time are simulated: as things are now, and as you say. What differs between the two is the change's doing; how it really was stands beside them and shows how true the simulation is.</p>}
       </Panel>

@@ -26,8 +26,8 @@ export function AskJob({ like }: { like: string | null }) {
       </Panel>
       <Panel title="What would happen">
         {error && <Failed error={error} />}
-        {more && <p class="note" role="status">This is the first answer. The exact one, other ways to ask and the effect on other jobs follow…</p>}
-        {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Say what the job needs and ask. The scheduler is run forward on a copy of what goes on now: with this job, and with the same job asked for in other ways.</p>}
+        {more && <p class="note" role="status">First answer. The exact one, alternatives and the effect on other jobs follow…</p>}
+        {answer ? <Ways answer={answer} now={answer.made_at} /> : !error && <p class="note">Describe the job and ask. The scheduler is simulated from the current state: with this job, and with alternatives to it.</p>}
       </Panel>
     </>
   );
@@ -48,11 +48,11 @@ function Form({ fields, set, ask, busy }: FormProps) {
   return (
     <form class="form" onSubmit={ask}>
       {field('gpus', 'Devices', '1')}
-      {field('duration', 'How long it takes', '2h')}
+      {field('duration', 'Duration', '2h')}
       {field('deadline', 'Deadline', 'none; 6h or 18:00')}
       {field('priority', 'Priority', '0')}
-      {field('min', 'At least devices', 'if it can shrink')}
-      {field('max', 'At most devices', 'if it can grow')}
+      {field('min', 'Minimum devices', 'if it may shrink')}
+      {field('max', 'Maximum devices', 'if it may grow')}
       {kinds.length > 1 && (
         <fieldset>
           <legend>Kinds</legend>
@@ -60,7 +60,7 @@ function Form({ fields, set, ask, busy }: FormProps) {
           <small>{fields.kinds.length === 0 && 'any'}</small>
         </fieldset>
       )}
-      <button type="submit" class="main" disabled={busy}>{busy ? 'Running it forward…' : 'Ask'}</button>
+      <button type="submit" class="main" disabled={busy}>{busy ? 'Simulating…' : 'Ask'}</button>
     </form>
   );
 }

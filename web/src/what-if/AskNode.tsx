@@ -26,12 +26,12 @@ export function AskNode({ node }: { node: string | null }) {
           </fieldset>
           {fields.what === 'drain' && <label class="check"><input type="checkbox" checked={fields.evict} onChange={() => set({ evict: !fields.evict })} /> move its jobs to other nodes</label>}
           <label>When<input value={fields.at} placeholder="now; 2h or 18:00" onInput={(event) => set({ at: event.currentTarget.value })} /></label>
-          <button type="submit" class="main" disabled={busy}>{busy ? 'Running it forward…' : 'Ask'}</button>
+          <button type="submit" class="main" disabled={busy}>{busy ? 'Simulating…' : 'Ask'}</button>
         </form>
       </Panel>
       <Panel title="Affected jobs">
         {error && <Failed error={error} />}
-        {answer ? answer.rows.map((row) => <Hit key={row.label} row={row} cut={answer.cut} />) : !error && <p class="note">Choose a node and ask. The scheduler is run forward on a copy of what goes on now, with the node and without it. Nothing happens to the node.</p>}
+        {answer ? answer.rows.map((row) => <Hit key={row.label} row={row} cut={answer.cut} />) : !error && <p class="note">Choose a node and ask. The scheduler is simulated from the current state, with the node and without it. The node itself is not touched.</p>}
       </Panel>
     </>
   );
@@ -43,17 +43,17 @@ function Hit({ row, cut }: { row: WhatIfRow; cut: boolean }) {
   return (
     <div class="ways">
       <h3>{row.label}</h3>
-      {nobody ? <p class="why">No job would be delayed or stopped.</p> : (
+      {nobody ? <p class="why">No job would be delayed or preempted.</p> : (
         <dl class="numbers is-small">
           <div><dt>later</dt><dd>{plural(later, 'job')}<small> {later > 0 && `by ${span(row.delayed_s)} in all`}</small></dd></div>
           <div><dt>stopped</dt><dd>{plural(row.stopped, 'job')}</dd></div>
-          {row.stranded > 0 && <div class="is-bad"><dt>would not end</dt><dd>{plural(row.stranded, 'job')}</dd></div>}
+          {row.stranded > 0 && <div class="is-bad"><dt>would not finish</dt><dd>{plural(row.stranded, 'job')}</dd></div>}
           {row.late > 0 && <div class="is-bad"><dt>after the deadline</dt><dd>{plural(row.late, 'job')}</dd></div>}
         </dl>
       )}
       <Delays delays={row.delays} />
-      {row.delays.length < row.delayed && <p class="note">{row.delays.length === 0 ? 'None of them is yours.' : 'Those that lose most, of the jobs that you may see.'}</p>}
-      <p class="note">Exact if nobody else comes and jobs take as long as they say.{cut && ' Some of it is not known: one question may not take more work.'}</p>
+      {row.delays.length < row.delayed && <p class="note">{row.delays.length === 0 ? 'None of them are yours.' : 'The most affected of the jobs that you may see.'}</p>}
+      <p class="note">Assumes that no other jobs arrive and that jobs take as long as they state.{cut && ' Incomplete: the limit of work for one question was reached.'}</p>
     </div>
   );
 }

@@ -31,9 +31,9 @@ export function Replayed({ replay }: { replay: Replay }) {
   const rows = [replay.recorded, replay.baseline, ...replay.alternatives];
   const { window } = replay;
   const extra = [
-    window.carried > 0 && `${plural(window.carried, 'job')} from before take part and do not count`,
-    window.open > 0 && `${plural(window.open, 'job')} not over yet likewise`,
-    window.left_out > 0 && `${plural(window.left_out, 'job')} left out: they never ran, or nobody knows how long they take`,
+    window.carried > 0 && `${plural(window.carried, 'job')} from before take part but do not count`,
+    window.open > 0 && `${plural(window.open, 'job')} not over yet take part but do not count`,
+    window.left_out > 0 && `${plural(window.left_out, 'job')} left out: they never ran, or their length is unknown`,
   ].filter(Boolean);
   return (
     <div class="ways">
