@@ -2,6 +2,7 @@
 //! `cargo tree` and works without a network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 /// Licences that go with MIT and Apache-2.0: no terms on the programs that use the crate.
@@ -117,4 +118,19 @@ fn crates_in_several_versions_are_those_of_the_list() {
     let found: BTreeMap<_, _> = found.map(|(name, versions)| (name.as_str(), versions.len())).collect();
     let listed: BTreeMap<_, _> = SEVERAL.iter().map(|(name, count, _)| (*name, *count)).collect();
     assert_eq!(found, listed, "left: what is built; right: the list of this file. {versions:#?}");
+}
+
+/// A channel would have every machine without it download a compiler, also where there is no network.
+#[test]
+fn the_lowest_compiler_is_the_same_everywhere_and_none_is_fetched() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("the file is there");
+    let manifest = read("Cargo.toml");
+    let lowest = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).expect("it is named");
+    let lowest = lowest.trim_matches('"');
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        assert!(read(page).contains(&format!("Rust toolchain ({lowest} or later)")), "{page}: {lowest}");
+    }
+    let toolchain = read("rust-toolchain.toml");
+    assert!(toolchain.contains("components") && !toolchain.lines().any(|line| line.starts_with("channel")));
 }
