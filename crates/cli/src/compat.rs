@@ -150,7 +150,7 @@ impl Compat {
     pub(crate) fn find(name: &str) -> anyhow::Result<&'static Compat> {
         let names = || ALL.iter().map(|compat| compat.name).collect::<Vec<_>>().join(", ");
         let found = ALL.iter().find(|compat| compat.name == name);
-        found.ok_or_else(|| anyhow::anyhow!("--compat {name:?} is not known; there are {}", names()))
+        found.ok_or_else(|| anyhow::anyhow!("--compat {name:?} is unknown; choose from {}", names()))
     }
 
     /// Our name for what the artifact calls `policy`.

@@ -11,14 +11,14 @@ mod report;
 mod results;
 mod runner;
 mod study;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::error::ContextKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A scheduler for deep-learning clusters: run jobs on real machines, and compare policies on real traces, on one core.
+/// A scheduler for deep-learning clusters: runs jobs on real machines, and simulates policies on traces with the same code.
 #[derive(Parser)]
 #[command(name = "yard", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "First steps, live:\n  \
@@ -38,7 +38,7 @@ struct Cli {
 enum Subcommands {
     /// Start everything on this machine: server, agent and API in one process
     Up(Box<cmd::up::UpArgs>),
-    /// Start a server that waits for agents
+    /// Start a server, which agents on other machines join
     Server(Box<cmd::server::ServerCommandArgs>),
     /// Offer this machine's devices to a server
     Agent(Box<cmd::agent::AgentArgs>),
@@ -59,56 +59,56 @@ enum Subcommands {
     },
     /// Submit a job: from flags, from a job file, or from a script with #SBATCH lines
     Submit(Box<cmd::submit::SubmitArgs>),
-    /// List jobs: who runs where, and who waits for what
+    /// List jobs: where they run, or what they wait for
     #[command(visible_aliases = ["queue", "ls"])]
     Jobs(cmd::jobs::JobsArgs),
-    /// Show all there is to know of a job
+    /// Show everything about one job
     Show(cmd::show::JobShowArgs),
-    /// Print what a job wrote
+    /// Print the output of a job
     Logs(cmd::logs::LogsArgs),
     /// Cancel jobs
     Cancel(cmd::cancel::CancelArgs),
     /// Keep jobs from running until they are released
     Hold(cmd::hold::HoldArgs),
-    /// Let jobs run that were held
+    /// Let held jobs run again
     Release(cmd::hold::ReleaseArgs),
-    /// Have running jobs start again from their last checkpoints
+    /// Restart running jobs from their last checkpoints
     Requeue(cmd::hold::RequeueArgs),
-    /// Change the name, priority, deadline or lengths of jobs that wait
+    /// Change the name, priority, weight, deadline or times of waiting jobs
     Edit(Box<cmd::edit::EditArgs>),
-    /// Say why a job is not running, and what would let it start sooner
+    /// Explain why a job is waiting, and what would start it sooner
     Explain(cmd::explain::ExplainArgs),
-    /// Say what would become of a job if it were submitted now, who is hit if a node goes, or how the past would have gone
+    /// Ask what happens if a job is submitted, if a node drains or fails, or if the past had had other settings
     WhatIf(Box<cmd::what_if::WhatIfArgs>),
-    /// List nodes, their devices, and who holds them
+    /// List nodes, their devices, and the jobs on them
     Nodes(cmd::nodes::NodesArgs),
-    /// Let a node take no new jobs
+    /// Stop placing new jobs on a node
     Drain(cmd::drain::DrainArgs),
-    /// Let a node take jobs again
+    /// Place jobs on a drained node again
     Resume(cmd::drain::ResumeArgs),
-    /// Print what happened, and what happens
+    /// Print events, or follow them as they happen
     Events(cmd::events::EventsArgs),
     /// Show who did what: submissions, drains, tokens
     Audit(cmd::audit::AuditArgs),
-    /// Watch nodes, devices and jobs on a screen
+    /// Watch nodes, devices and jobs in the terminal
     Top(cmd::top::TopArgs),
-    /// Make, list and revoke tokens
+    /// Create, list and revoke tokens
     Token(cmd::token::TokenArgs),
-    /// Show inputs that made the scheduler fail and were set aside, and have them tried again
+    /// List inputs that were set aside because the scheduler failed on them, or retry them
     Repair(cmd::repair::RepairArgs),
-    /// Keep values for your jobs that nobody else sees, such as API keys
+    /// Store secrets for your jobs, such as API keys
     Secret(cmd::secret::SecretArgs),
-    /// Run a trace through one or several policies and compare them
+    /// Simulate a trace under one or several policies and compare them
     Sim(Box<cmd::sim::SimArgs>),
-    /// Draw a figure for a paper, as SVG or PDF, from what yard sim wrote
+    /// Plot results of yard sim as SVG or PDF
     Plot(cmd::plot::PlotArgs),
-    /// Run a bundle of yard sim --bundle again, and compare what happened
+    /// Run a bundle of yard sim --bundle again, and compare the results
     Bundle(cmd::bundle::BundleArgs),
-    /// Ask a policy once: what it would give to the jobs of a trace
+    /// Show one allocation: what a policy gives to the jobs of a trace
     Plan(cmd::plan::PlanArgs),
     /// List every way to run a model that fits in memory: kind, count, split, step time
     Shapes(Box<cmd::shapes::ShapesArgs>),
-    /// Make, convert and look at traces
+    /// Generate, convert, import and inspect traces
     Trace(cmd::trace::TraceArgs),
     /// List the policies: name, family, paper, what it does
     Policies(cmd::policies::PoliciesArgs),
@@ -116,7 +116,7 @@ enum Subcommands {
     Validate(cmd::validate::ValidateArgs),
     /// Try random clusters, jobs and faults, checking every invariant after every step
     Fuzz(cmd::fuzz::FuzzArgs),
-    /// Measure the solvers and the live cluster at any size
+    /// Benchmark the solvers and the live cluster
     Bench(cmd::bench::BenchArgs),
     /// Print a completion script for your shell
     #[command(
@@ -129,7 +129,7 @@ enum Subcommands {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| without_detour(error).exit());
+    let cli: Cli = usage::parse(Cli::command(), std::env::args_os()).unwrap_or_else(|error| error.exit());
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let done = run(cli.command, &mut out).and_then(|code| {
         out.flush()?;
@@ -143,14 +143,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// An unknown flag is a mistyped one: nobody meant to pass it as a value.
-fn without_detour(mut error: clap::Error) -> clap::Error {
-    if error.get(ContextKind::SuggestedArg).is_some() {
-        error.remove(ContextKind::Suggested);
-    }
-    error
 }
 
 fn run(command: Subcommands, out: &mut dyn Write) -> anyhow::Result<ExitCode> {

@@ -135,7 +135,7 @@ impl RunnerPlan {
         if let Some(twice) =
             args.policy.iter().enumerate().find(|(at, name)| args.policy[..*at].contains(name))
         {
-            bail!("policy {:?} is named twice; name each policy once", twice.1);
+            bail!("policy {:?} is given twice; give each policy once", twice.1);
         }
         let find = |name: &String| {
             let spec = compat.map_or(name.as_str(), |compat| compat.policy(name));
@@ -354,7 +354,7 @@ impl RunnerPlan {
     /// The policy's answer, and how long it thought.
     pub(crate) fn ask(&self, choice: &PolicyChoice, view: &View) -> anyhow::Result<(Allocation, f64)> {
         let mut policy = Timed::new(choice.chosen.make());
-        let answer = policy.allocate(view).with_context(|| format!("{} has no answer", choice.name))?;
+        let answer = policy.allocate(view).with_context(|| format!("policy {} failed", choice.name))?;
         Ok((answer, policy.seconds))
     }
 }
@@ -394,13 +394,13 @@ fn learned(
         return Ok(None);
     }
     if !(0.0..=1.0).contains(&args.profiled) {
-        bail!("--profiled {} is not a fraction from 0 to 1", args.profiled);
+        bail!("--profiled {}: give a fraction from 0 to 1", args.profiled);
     }
     if !workload.courses.is_empty() {
         return Ok(None);
     }
     let Some(table) = table else {
-        bail!("--belief learned is about the speeds of a table; name one with --throughputs");
+        bail!("--belief learned needs a table of speeds: --throughputs");
     };
     let complete: learned::Complete =
         |rows, columns, known| yard_policies::Completion::default().complete(rows, columns, known);
@@ -420,7 +420,7 @@ fn check_outputs(args: &SimArgs, choices: &[PolicyChoice]) -> anyhow::Result<()>
     paths.retain(|path| !path.exists() || path.is_file());
     paths.sort();
     match paths.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => bail!("{} is named for two outputs; name each file once", pair[0].display()),
+        Some(pair) => bail!("{} is given for two outputs; use different files", pair[0].display()),
         None => Ok(()),
     }
 }
@@ -451,7 +451,7 @@ impl PolicyChoice {
     ) -> anyhow::Result<PolicyChoice> {
         let round = round(args, compat, &chosen, jobs);
         if chosen.make().cadence() == Cadence::EveryRound && round == Span::ZERO {
-            bail!("policy {name:?} shares time in rounds: give --round a length above 0, such as 360s");
+            bail!("policy {name:?} needs rounds: give --round a length above 0, such as 360s");
         }
         let placer =
             args.placer.as_deref().or(compat.map(|compat| compat.placer(&chosen.name))).unwrap_or("pack");

@@ -81,7 +81,7 @@ fn what_a_program_declares_counts() {
     assert!(said.contains("policy exec:./p.sh does not honour priorities"), "{said}");
     let beats = script(&dir, &[r#"{"hello":{"protocol":1,"cadence":"every-round"}}"#]);
     let said = failure(&dir, &format!("{beats} --round 0"));
-    assert!(said.contains("shares time in rounds"), "{said}");
+    assert!(said.contains("needs rounds"), "{said}");
 }
 
 #[test]

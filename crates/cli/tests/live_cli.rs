@@ -126,7 +126,7 @@ fn a_dry_run_submits_nothing_and_can_be_submitted() {
     // A server that cannot say what would become of it is no reason not to print it.
     let dry = |line: &str| {
         let answer = server.yard(&dir, line);
-        let unknown = answer.err.starts_with("what would become of it is not known: ");
+        let unknown = answer.err.starts_with("no estimate: ");
         assert!(answer.code == Some(0) && unknown, "{}", answer.err);
         answer.out
     };
@@ -276,10 +276,14 @@ fn all_pages_of_jobs_are_listed_and_what_is_left_out_is_said() {
     assert_eq!(server.lines(), lines.map(|query| format!("GET /v1/jobs?{query}")));
     assert_eq!(all.err, "", "one's own were asked for");
     let some = pages().yard(&dir, "jobs --limit 2");
-    assert!(some.err.contains("the newest 2; for older ones: --before 5"), "{}", some.err);
-    assert!(some.err.contains("2 jobs of others run or wait too"), "{}", some.err);
+    assert!(some.err.contains("the newest 2 jobs are shown; for older ones: --before 5"), "{}", some.err);
+    assert!(some.err.contains("2 jobs of other users are running or waiting"), "{}", some.err);
     let none = Server::new(&[("GET /v1/jobs", 200, page(&[], false))]).yard(&dir, "jobs");
-    assert!(none.err.contains("no jobs of yours") && none.err.contains("2 jobs of others"), "{}", none.err);
+    assert!(
+        none.err.contains("no jobs of yours") && none.err.contains("2 jobs of other users"),
+        "{}",
+        none.err
+    );
 }
 
 #[test]
@@ -301,6 +305,8 @@ fn jobs_are_cancelled_by_what_they_are_and_only_when_that_is_meant() {
     assert!(refused.err.contains("job 3  train.py  ada  pending") && refused.err.contains("--yes"));
     assert_eq!(asked.lines(), ["GET /v1/jobs?mine=true&state=pending&name=train*&limit=5000"]);
     assert_eq!(agreed.yard(&dir, &format!("{line} --yes")).quietly(), "job 3  cancelled\njob 4  cancelled\n");
+    let both = server().yard(&dir, "edit 3 --name better");
+    assert!(both.err.contains("not both; to rename a job: yard edit JOB --rename NAME"), "{}", both.err);
     for wrong in ["cancel --yes", "cancel 3 --user me", "cancel --state failed --yes"] {
         let server = server();
         assert_eq!(server.yard(&dir, wrong).code, Some(2), "{wrong}");
@@ -338,10 +344,10 @@ fn a_job_is_shown() {
 #[test]
 fn a_failed_job_is_shown_with_the_end_of_its_log() {
     let end = "step 1\n10%\r99%\r\nTraceback\u{1b}[2J\n";
-    let failed = job_with(3, "failed", json!({"log_end": end, "reason": "a rank exited with code 1"}));
+    let failed = job_with(3, "failed", json!({"log_end": end, "reason": "rank 0 exited with code 1"}));
     let server = Server::new(&[("GET /v1/jobs/3", 200, failed)]);
     let shown = server.yard(&Dir::new(), "show 3").quietly();
-    let tail = "end of its log (all of it: yard logs 3):\n  step 1\n  99%\n  Traceback\u{fffd}[2J\n";
+    let tail = "last lines of its log (whole log: yard logs 3):\n  step 1\n  99%\n  Traceback\u{fffd}[2J\n";
     assert!(shown.ends_with(tail), "{shown}");
 }
 
@@ -372,7 +378,7 @@ fn a_job_that_has_not_started_is_waited_for_where_its_log_is_followed() {
     ]);
     let answer = server.yard(&Dir::new(), "logs -f 12");
     assert_eq!((answer.code, answer.out.as_str()), (Some(0), "one\n"));
-    assert_eq!(answer.err, "job 12 has not started yet; waiting for it\n");
+    assert_eq!(answer.err, "job 12 has not started yet; waiting\n");
     assert_eq!(server.lines().len(), 4, "it looked until the job had started");
 }
 
@@ -403,7 +409,7 @@ fn waits_are_explained() {
         "capacity",
         "needs 8 h100 and 2 are free",
         "devices it can use: 2 of 14 are free, 2 out of service; it needs at least 8",
-        "part of the time that the policy gives it: 25 %",
+        "share of time that the policy gives it: 25 %",
         "2 ahead of it: 1, 2",
         "- ask for 2 devices",
         "h100 1.250",
@@ -423,13 +429,13 @@ fn two_nodes() -> Value {
 
 #[test]
 fn a_job_that_does_not_use_its_devices_is_shown() {
-    let reason = "holds 2 devices and has used none of them for 12 min";
+    let reason = "has not used its 2 devices for 12 min";
     let idle = job_with(3, "running", json!({"gpus": 2, "idle_s": 720.0, "reason": reason}));
     let server =
         Server::new(&[("GET /v1/jobs/3", 200, idle.clone()), ("GET /v1/jobs", 200, json!({"jobs": [idle]}))]);
     let dir = Dir::new();
     let shown = server.yard(&dir, "show 3").quietly();
-    assert!(shown.contains("not used      12.0 min") && shown.contains(reason), "{shown}");
+    assert!(shown.contains("idle          12.0 min") && shown.contains(reason), "{shown}");
     assert!(server.yard(&dir, "jobs").quietly().contains(reason));
     assert_eq!(server.yard(&dir, "jobs -o json").json()["jobs"][0]["idle_s"], 720.0);
 }
@@ -516,7 +522,7 @@ fn events_are_listed() {
     assert_eq!(server.lines()[1..], asked.map(|query| format!("GET /v1/events?follow=false&{query}")));
     let newest = server.yard(&Dir::new(), "events --limit 1 -o json");
     assert!(newest.out.lines().count() == 1 && newest.out.contains("\"id\":2"), "{}", newest.out);
-    assert!(newest.err.contains("the newest 1; older ones are left out"), "{}", newest.err);
+    assert!(newest.err.contains("only the newest 1 events are shown"), "{}", newest.err);
 }
 
 #[test]
@@ -563,7 +569,7 @@ fn tokens_are_made_listed_and_revoked() {
     assert!(created.err.contains("3f9a"), "{}", created.err);
     assert_eq!(server.seen()[0].json(), json!({"user": "ada", "scope": "submit", "expires_s": 2_592_000.0}));
     let listed = server.yard(&dir, "token list").quietly();
-    assert!(listed.contains("3f9a") && listed.contains("for ever"), "{listed}");
+    assert!(listed.contains("3f9a") && listed.contains("no expiry"), "{listed}");
     assert_eq!(server.yard(&dir, "token revoke 3f9a").quietly(), "token 3f9a is revoked\n");
     server.yard(
         &dir,
@@ -586,7 +592,7 @@ fn nodes_are_removed_and_cut_off_and_jobs_killed() {
         ("POST /v1/jobs/12/cancel", 200, killed),
     ]);
     let dir = Dir::new();
-    assert!(server.yard(&dir, "nodes rm gpu-7").quietly().contains("gpu-7 is removed"));
+    assert!(server.yard(&dir, "nodes rm gpu-7").quietly().contains("gpu-7 is being removed"));
     server.yard(&dir, "nodes rm --force gpu-8").quietly();
     assert!(server.yard(&dir, "nodes revoke gpu-7").quietly().contains("yard nodes rm gpu-7"));
     server.yard(&dir, "cancel --force 12").quietly();
@@ -629,7 +635,7 @@ fn a_job_names_the_secrets_it_is_given() {
     let seen = submitted(&dir, &["submit", "--secret", "KEY", "--secret", "hf-token:file", "--", "true"]);
     assert_eq!(seen[0].json()["secrets"], json!({"KEY": "env", "hf-token": "file"}));
     let wrong = refused(taking().run(&dir, &["submit", "--secret", "LD_PRELOAD", "--", "true"]));
-    assert!(wrong.contains("LD_PRELOAD is not a job's to set"), "{wrong}");
+    assert!(wrong.contains("LD_PRELOAD is reserved"), "{wrong}");
 }
 
 #[test]
@@ -711,7 +717,7 @@ fn refusals_are_one_sentence() {
         (503, json!({"error": "the disk is full", "field": null}), "cannot do that now: the disk is full"),
         (500, json!("oops\nmore"), "answered 500: oops"),
         (302, json!(""), "answered 302"),
-        (200, json!("<html>"), "something else than expected"),
+        (200, json!("<html>"), "an unexpected answer"),
     ] {
         let server = Server::new(&[("GET /v1/jobs/9", status, body)]);
         let said = refused(server.yard(&Dir::new(), "show 9"));
@@ -732,7 +738,7 @@ fn check_submit(dir: &Dir, args: &[&str], part: &str) {
 #[test]
 fn jobs_that_make_no_sense_are_not_sent() {
     let dir = Dir::new();
-    check_submit(&dir, &[], "nothing to run");
+    check_submit(&dir, &[], "no command to run");
     check_submit(
         &dir,
         &["--deadline", "soon", "--", "true"],
@@ -742,17 +748,17 @@ fn jobs_that_make_no_sense_are_not_sent() {
     check_submit(&dir, &["--env", "X", "--", "true"], "--env \"X\" is not KEY=VALUE");
     check_submit(&dir, &["--name", "../x", "--", "true"], "name: \"../x\" has a slash");
     check_submit(&dir, &["--gpus", "4", "--max-gpus", "2", "--", "true"], "max_gpus: it is less than gpus");
-    check_submit(&dir, &["--kind", "a b", "--", "true"], "kinds: \"a b\" is no kind");
-    check_submit(&dir, &["--stop-signal", "KILL", "--", "true"], "\"KILL\" is no signal");
+    check_submit(&dir, &["--kind", "a b", "--", "true"], "kinds: \"a b\" is not a kind");
+    check_submit(&dir, &["--stop-signal", "KILL", "--", "true"], "\"KILL\" is not a signal");
     check_submit(&dir, &["-f", "none.yaml"], "cannot read none.yaml");
-    check_submit(&dir, &["--gpu-fraction", "1.7", "--", "true"], "gpu_fraction: 1.7 of a card cannot be had");
-    check_submit(&dir, &["--gpu-fraction", "-1", "--", "true"], "gpu_fraction: -1 is no part of a card");
-    check_submit(&dir, &["--gpu-memory", "8", "--", "true"], "with a unit it is gpu_memory: 8GiB");
-    check_submit(&dir, &["--max-slowdown", "5%", "--", "true"], "use class: guaranteed with it");
+    check_submit(&dir, &["--gpu-fraction", "1.7", "--", "true"], "gpu_fraction: 1.7 is more than one GPU");
+    check_submit(&dir, &["--gpu-fraction", "-1", "--", "true"], "gpu_fraction: -1 is not part of a GPU");
+    check_submit(&dir, &["--gpu-memory", "8", "--", "true"], "did you mean gpu_memory: 8GiB");
+    check_submit(&dir, &["--max-slowdown", "5%", "--", "true"], "use class: guaranteed, or leave it out");
     check_submit(
         &dir,
         &["--pause", "freeze", "--gpu-fraction", "50%", "--", "true"],
-        "use pause: checkpoint or pause: auto, or leave gpu_fraction out",
+        "use pause: checkpoint or pause: auto, or leave out gpu_fraction",
     );
 }
 
@@ -760,7 +766,10 @@ fn jobs_that_make_no_sense_are_not_sent() {
 fn values_that_a_flag_cannot_have_are_named() {
     let dir = Dir::new();
     for (flags, said) in [
-        ("--gpus -1", "\"-1\" is not a whole number of devices from 0"),
+        ("--cpus many", "give a number, such as 0.5"),
+        ("--priority high", "give a whole number, such as 4"),
+        ("--nodes -1", "give a whole number, 0 or more"),
+        ("--gpus -1", "\"-1\" is not a whole number of GPUs from 0"),
         ("--memory much", "\"much\" is not a size such as 16G"),
         ("--resource scratch", "\"scratch\" is not NAME=N"),
         ("--gpu 1", "tip: a similar argument exists: '--gpus'"),
@@ -780,15 +789,15 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
     check_submit(
         &dir,
         &["-f", "many.yaml"],
-        "many.yaml: line 2: gpus: \"many\" is not a whole number of devices",
+        "many.yaml: line 2: gpus: \"many\" is not a whole number of GPUs",
     );
     dir.write("part.yaml", "run: true\ngpu_fraction: 1.7\n");
-    check_submit(&dir, &["-f", "part.yaml"], "use gpus: 2 for whole ones");
+    check_submit(&dir, &["-f", "part.yaml"], "use gpus: 2 for whole GPUs");
     dir.write("mps.sh", "#!/bin/sh\n#SBATCH --gres=mps:150\n");
     check_submit(
         &dir,
         &["-f", "mps.sh"],
-        "mps.sh: line 2: --gres: 150 percent is more than one card; use gpu:2",
+        "mps.sh: line 2: --gres: 150 percent is more than one GPU; use gpu:2",
     );
     dir.write("flag.sh", "#!/bin/sh\n#SBATCH --mail-type=END\n");
     check_submit(&dir, &["-f", "flag.sh"], "flag.sh: line 2: --mail-type is not supported");
@@ -796,7 +805,7 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
     check_submit(
         &dir,
         &["-f", "after.sh"],
-        "after.sh: line 2: --dependency: \"afterany:3\" is not afterok:JOB[:JOB…]; a job can only wait for others to succeed",
+        "after.sh: line 2: --dependency: \"afterany:3\" is not afterok:JOB[:JOB…]; only afterok is supported",
     );
     dir.write("binary", [0xff, 0xfe, 0]);
     check_submit(&dir, &["-f", "binary"], "cannot read binary");
@@ -806,11 +815,11 @@ fn files_that_make_no_sense_are_refused_with_their_line() {
 fn the_grammar_names_what_is_wrong() {
     let dir = Dir::new();
     for (line, part) in [
-        ("show first", "\"first\" is neither a job's number nor last; yard jobs --name \"first\" finds"),
+        ("show first", "\"first\" is neither a job number nor last; yard jobs --name \"first\" finds"),
         ("cancel", "required arguments"),
         ("jobs --state happy", "possible values: pending"),
-        ("submit --pause later -- true", "a job pauses by auto, checkpoint, stop, freeze or never"),
-        ("submit --class best -- true", "a job's class is ordinary, guaranteed or opportunistic"),
+        ("submit --pause later -- true", "choose auto, checkpoint, stop, freeze or never"),
+        ("submit --class best -- true", "choose ordinary, guaranteed or opportunistic"),
         ("submit --gpu-fraction half -- true", "\"half\" is not a part such as 0.5 or 50%"),
         ("submit --gpu-memory much -- true", "\"much\" is not a size such as 16G, 8GiB or 500M"),
         ("up --sharing time", "possible values: plain, mps"),
@@ -853,6 +862,6 @@ fn the_audit_trail_is_read_newest_last() {
             ["9", "2026-11-15", "16:00:00", "ada", "cancel", "job", "7", "accepted"],
         ]
     );
-    assert_eq!(answer.err, "there are older entries: yard audit --before 8\n");
+    assert_eq!(answer.err, "older entries: yard audit --before 8\n");
     assert_eq!(server.lines(), ["GET /v1/audit?before=10&user=ada&limit=2"]);
 }

@@ -88,7 +88,7 @@ fn people_read_the_plan_and_why_there_is_none() {
     let reason = "v100-16: not enough memory: a device needs 120.1 GiB on 1, 60.0 GiB on 2, 30.0 GiB on 4, 15.0 GiB on 8; it has 14.9 GiB.";
     assert!(table.contains(reason), "{table}");
     let none = model().yard("shapes m.toml --kinds v100-16 --max 1").quietly();
-    assert!(none.contains("No way to run it was found."), "{none}");
+    assert!(none.contains("Found no way to run this model."), "{none}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn mistakes_are_one_sentence() {
     check(
         &dir,
         "shapes m.toml --kinds h200 --pipeline 5",
-        expect!["error: --pipeline 5: 32 layers do not divide so; give one of 1, 2, 4, 8, 16, 32"],
+        expect!["error: --pipeline 5: 32 layers cannot be divided by it; give one of 1, 2, 4, 8, 16, 32"],
     );
     check(
         &dir,

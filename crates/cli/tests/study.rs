@@ -105,7 +105,7 @@ fn a_bundle_reproduces_its_result() {
     assert!(dir.yard(line).err.contains("the folder is not empty"));
     // It stands alone.
     std::fs::remove_file(dir.path("t.csv")).expect("it was there");
-    assert_eq!(dir.yard("bundle b").quietly(), "the same: 2 runs, event by event\n");
+    assert_eq!(dir.yard("bundle b").quietly(), "identical: 2 runs, event by event\n");
     let manifest = dir.read("b/manifest.json");
     let json: Value = serde_json::from_str(&manifest).expect("it is JSON");
     assert_eq!(json["command"][0], "--trace=inputs/t.csv");
@@ -115,7 +115,7 @@ fn a_bundle_reproduces_its_result() {
     let differs = dir.yard("bundle b");
     assert_eq!((differs.code, differs.out.as_str()), (Some(1), "differs: srtf at seed 0\n"));
     dir.write("b/inputs/t.csv", "job_id,submit_s,gpus,duration_s\n");
-    assert!(dir.yard("bundle b").err.contains("inputs/t.csv is not the file that the result was made from"));
+    assert!(dir.yard("bundle b").err.contains("inputs/t.csv has changed"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_bundle_with_a_program_reproduces_its_result() {
         common::Answer::of(command.output().expect("the binary can be run"))
     };
     yard("sim --trace t.csv --cluster gpu:1x4 --policy fifo,exec:./mine.py --bundle b").printed();
-    assert_eq!(yard("bundle b").quietly(), "the same: 2 runs, event by event\n");
+    assert_eq!(yard("bundle b").quietly(), "identical: 2 runs, event by event\n");
 }
 
 #[test]
@@ -139,5 +139,5 @@ fn a_bundle_of_a_sweep_has_its_curves() {
     let dir = Dir::new();
     dir.yard(&format!("{GENERATED} --seeds 2 --sweep load=0.5,1 --bundle=b")).printed();
     assert!(dir.files("b").contains(&"avg_jct_s.svg".to_owned()), "{:?}", dir.files("b"));
-    assert_eq!(dir.yard("bundle b").quietly(), "the same: 8 runs, event by event\n");
+    assert_eq!(dir.yard("bundle b").quietly(), "identical: 8 runs, event by event\n");
 }

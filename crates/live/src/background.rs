@@ -32,7 +32,8 @@ pub(crate) async fn answered<T: Send + 'static>(
         let _ = tells.send(work());
     };
     let started = std::thread::Builder::new().name("yard-what-if".into()).spawn(work);
-    started.map_err(|error| Refusal::Unavailable(format!("there is no thread for the question: {error}")))?;
+    started
+        .map_err(|error| Refusal::Unavailable(format!("cannot start a thread for the question: {error}")))?;
     let broken = || Refusal::Unavailable("the question could not be answered; see the server's log".into());
     told.await.unwrap_or_else(|_| Err(broken()))
 }

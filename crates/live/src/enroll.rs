@@ -22,7 +22,8 @@ const ANSWER_MAX: u64 = 1 << 20;
 pub enum EnrollError {
     /// Nobody answered, or not the one who should.
     #[error(
-        "{server} could not be asked for a certificate: {source}; check the address and that the join token is of this cluster"
+        "cannot get a certificate from {server}: {source}; check the address, and that the join token belongs \
+         to this cluster"
     )]
     Connect {
         /// Who was asked.
@@ -39,7 +40,7 @@ pub enum EnrollError {
         reason: String,
     },
     /// What it said makes no sense.
-    #[error("{0} answered with something that is no certificate; is it a Switchyard server of this version?")]
+    #[error("{0} sent something other than a certificate; is it a Switchyard server of this version?")]
     Answer(String),
 }
 

@@ -69,7 +69,7 @@ impl Entitlements {
             return Ok(());
         }
         let allowed = match self.teams.is_empty() {
-            true => "it is for no team, so leave tenant out".to_owned(),
+            true => "it has no team, so leave out tenant".to_owned(),
             false => format!("it allows {}", self.teams.join(", ")),
         };
         excess("tenant", format!("your token does not allow team {team:?}; {allowed}"))
@@ -91,7 +91,7 @@ impl Entitlements {
         if asked <= most {
             return Ok(());
         }
-        excess("weight", format!("{asked} is more than your token allows; at most {most}"))
+        excess("weight", format!("{asked} is above the limit of your token, {most}"))
     }
 
     fn priority(&self, asked: i32) -> Result<(), Excess> {
@@ -99,7 +99,7 @@ impl Entitlements {
         if asked <= most {
             return Ok(());
         }
-        excess("priority", format!("{asked} is more than your token allows; at most {most}"))
+        excess("priority", format!("{asked} is above the limit of your token, {most}"))
     }
 
     /// Refuses an edit that asks for more than the user may have. What it leaves as it is was allowed before.

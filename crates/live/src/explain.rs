@@ -90,41 +90,40 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Running => ways::sentence(told, names),
         Reason::Held => held(told, now),
         Reason::Dependency => waits_for(&told.awaits),
-        Reason::Starting => "The job has devices, or waits for some that are being given back to it.".into(),
+        Reason::Starting => "The job is starting: it has devices, or is about to get them back.".into(),
         Reason::Stopping => "The job was told to stop and is saving its work.".into(),
         Reason::Capacity => format!("Not enough devices are free: {kinds}."),
-        Reason::Gang => format!("Too large for what is up here now, even when that is empty: {kinds}."),
+        Reason::Gang => format!("Too large for the nodes that are up, even when they are empty: {kinds}."),
         Reason::Topology => {
-            format!("Enough devices are free, but do not lie together as it needs them: {kinds}.")
+            format!("Enough devices are free, but not close enough together: {kinds}.")
         }
         Reason::Host => host(told, &kinds, names),
         Reason::Priority => {
             let ahead = told.n_ahead;
-            let jobs = plural(ahead, "job in front holds or gets", "jobs in front hold or get");
-            format!("{ahead} {jobs} the devices it could use{}: {kinds}.", urgent(told))
+            let jobs = plural(ahead, "job ahead of it holds, or is", "jobs ahead of it hold, or are");
+            format!("{ahead} {jobs} about to get, the devices it could use{}: {kinds}.", urgent(told))
         }
         Reason::Share => format!(
-            "Jobs take turns here, and it is another job's turn; this one has {:.0} % of the time.",
+            "Jobs take turns here; it is another job's turn. This job gets {:.0} % of the time.",
             told.share * 100.0
         ),
         Reason::Deadline => format!(
             "Devices it could use are kept for jobs with deadlines, which must have them before this one could give \
              them back: {kinds}."
         ),
-        Reason::Price => format!("At these prices the devices do more for other jobs: {kinds}."),
+        Reason::Price => format!("At current prices, other jobs make better use of the devices: {kinds}."),
         Reason::Nodes => {
             let kinds: Vec<_> = told.kinds.iter().map(|kind| (names.kind)(kind.kind)).collect();
             let kinds = if kinds.is_empty() { "devices it may use".into() } else { kinds.join(" or ") };
             format!("No node with {kinds} is up.")
         }
         Reason::Frozen => {
-            "It is frozen where it ran, and goes on there when others give its devices back; elsewhere it would \
-             have to start again."
+            "The job is frozen on the devices where it ran, and continues when they are free; elsewhere it \
+             would have to \
+             restart."
                 .into()
         }
-        Reason::Policy => {
-            "The next decision will see to it: no plan names it yet, or the round has not begun.".into()
-        }
+        Reason::Policy => "The policy has not planned it yet; the next round will.".into(),
     }
 }
 
@@ -139,7 +138,8 @@ fn host(told: &Explained, kinds: &str, names: &Names<'_>) -> String {
         other => format!("{amount} {}", (names.resource)(other)),
     };
     format!(
-        "Enough devices are free, but the job needs {} on a node, and nodes with free devices have at most {} left: {kinds}.",
+        "Enough devices are free, but the job needs {} on a node, and nodes with free devices have at most {} \
+         free: {kinds}.",
         amount(short.needed),
         amount(short.free)
     )
@@ -149,18 +149,17 @@ fn host(told: &Explained, kinds: &str, names: &Names<'_>) -> String {
 fn urgent(told: &Explained) -> String {
     match told.n_urgent {
         0 => String::new(),
-        all if all == told.n_ahead => ", by a larger priority".into(),
-        some => format!(", {some} of them by a larger priority"),
+        all if all == told.n_ahead => ", because of their priority".into(),
+        some => format!(", {some} of them because of their priority"),
     }
 }
 
 fn held(told: &Explained, now: Time) -> String {
     let left = told.until.map_or(0.0, |until| (until.secs() - now.secs()).max(0.0));
     if left < 1.0 {
-        return "The time until which the job was held back has come: it waits for devices at any moment."
-            .into();
+        return "The job may start now; it is added to the queue at any moment.".into();
     }
-    format!("The job is held back for another {left:.0} s: until its begin time, or after a failure.")
+    format!("The job may start in {left:.0} s: it has a begin time, or waits after a failure.")
 }
 
 /// Which jobs one waits for to succeed.
@@ -170,7 +169,7 @@ pub(crate) fn waits_for(awaits: &[JobId]) -> String {
     let more =
         if awaits.len() > NAMED { format!(" and {} more", awaits.len() - NAMED) } else { String::new() };
     let (word, does) = if awaits.len() == 1 { ("job", "succeeds") } else { ("jobs", "succeed") };
-    format!("It comes after other jobs and starts once {word} {}{more} {does}.", jobs.join(", "))
+    format!("The job depends on other jobs and starts once {word} {}{more} {does}.", jobs.join(", "))
 }
 
 fn of(kind: &KindCount, names: &Names<'_>) -> String {
@@ -206,9 +205,9 @@ fn advice(remedy: Remedy, names: &Names<'_>) -> String {
         }
         Remedy::Resume { node } => {
             let name = (names.node)(node);
-            format!("let node {name} take jobs again: yard resume {name}")
+            format!("resume node {name}: yard resume {name}")
         }
-        Remedy::Repair { node } => format!("bring the broken devices of node {} back", (names.node)(node)),
+        Remedy::Repair { node } => format!("repair the broken devices of node {}", (names.node)(node)),
     }
 }
 
@@ -290,16 +289,16 @@ mod tests {
         let lines: String = all.map(|reason| explained(reason).text + "\n").concat();
         expect![[r#"
             Not enough devices are free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            1 job in front holds or gets the devices it could use: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Jobs take turns here, and it is another job's turn; this one has 25 % of the time.
-            The job is held back for another 30 s: until its begin time, or after a failure.
-            Too large for what is up here now, even when that is empty: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Enough devices are free, but do not lie together as it needs them: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Enough devices are free, but the job needs 8 cores on a node, and nodes with free devices have at most 2.5 cores left: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            It comes after other jobs and starts once jobs 4, 5 succeed.
+            1 job ahead of it holds, or is about to get, the devices it could use: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Jobs take turns here; it is another job's turn. This job gets 25 % of the time.
+            The job may start in 30 s: it has a begin time, or waits after a failure.
+            Too large for the nodes that are up, even when they are empty: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Enough devices are free, but not close enough together: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Enough devices are free, but the job needs 8 cores on a node, and nodes with free devices have at most 2.5 cores free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            The job depends on other jobs and starts once jobs 4, 5 succeed.
             The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.
-            At these prices the devices do more for other jobs: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Devices it could use are kept for jobs with deadlines, which must have them before this one could give them back: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            At current prices, other jobs make better use of the devices: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Devices it could use are reserved for jobs with deadlines, which need them before this job would finish: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
         "#]]
         .assert_eq(&lines);
     }
@@ -316,7 +315,7 @@ mod tests {
             &Names { kind: &name, node: &node, resource: &|_| "cores".into() },
         )
         .text;
-        assert!(text.contains("has come") && !text.contains("0 s"), "{text}");
+        assert!(text.contains("may start now") && !text.contains("0 s"), "{text}");
     }
 
     #[test]
@@ -326,7 +325,7 @@ mod tests {
             [
                 "ask for 4 devices of kind h100: it would start now",
                 "allow kind a100, of which 8 are free (--kind a100): it would start now",
-                "let node node-5 take jobs again: yard resume node-5",
+                "resume node node-5: yard resume node-5",
             ]
         "#]]
         .assert_debug_eq(&explanation.remedies);

@@ -100,8 +100,8 @@ impl Offers {
         let own: Vec<&str> = self.resources.iter().skip(2).map(|(_, name)| name).collect();
         let known = if own.is_empty() { "none".to_owned() } else { own.join(", ") };
         let message = format!(
-            "no node counts {name:?}; those that are counted beside cores and memory: {known} (an admin adds one with \
-             yard agent --resource {name}=N)"
+            "no node has the resource {name:?}; besides cores and memory there are: {known} (to add one: yard \
+             agent --resource {name}=N)"
         );
         self.resources.find(name).ok_or_else(|| invalid("resources", message))
     }
@@ -135,8 +135,7 @@ impl Offers {
             Some(largest) if enough.is_empty() => {
                 let (name, most) = (kinds.name(*largest), memory(largest));
                 let message = format!(
-                    "gpu_memory: no card that the job may run on has {mib} MiB; the largest is of kind {name} and has \
-                     {most} MiB: ask for at most that"
+                    "gpu_memory: no GPU that the job may use has {mib} MiB; the largest is {name} with {most} MiB"
                 );
                 Err(invalid("gpu_memory_mib", message))
             }
@@ -212,13 +211,13 @@ impl Offer {
 }
 
 fn unlimited(field: &str, why: &str) -> Refusal {
-    let message = format!("{field}: it cannot be enforced here: {why}; or ask for a whole card with gpus: 1");
+    let message = format!("{field}: cannot be enforced here: {why}; or request a whole GPU with gpus: 1");
     invalid(field, message)
 }
 
 fn unfrozen(why: &str) -> Refusal {
     let message = format!(
-        "pause: freeze cannot be had here: {why}; use pause: checkpoint with the training-side package, or pause: auto"
+        "pause: freeze is not available here: {why}; use pause: checkpoint with the Python package, or pause: auto"
     );
     invalid("pause", message)
 }
@@ -277,7 +276,7 @@ mod tests {
             &offers,
             |r| r.gpu_memory_mib = Some(200_000),
             expect![
-                "gpu_memory: no card that the job may run on has 200000 MiB; the largest is of kind h200 and has 143771 MiB: ask for at most that"
+                "gpu_memory: no GPU that the job may use has 200000 MiB; the largest is h200 with 143771 MiB"
             ],
         );
         check(&offers, |r| r.gpu_memory_mib = Some(80_000), expect!["h200"]);
@@ -293,21 +292,21 @@ mod tests {
             &offers,
             |r| r.pause = Pause::Freeze,
             expect![
-                "pause: freeze cannot be had here: node n1 has no freezer (old); use pause: checkpoint with the training-side package, or pause: auto"
+                "pause: freeze is not available here: node n1 has no freezer (old); use pause: checkpoint with the Python package, or pause: auto"
             ],
         );
         check(
             &offers,
             |r| r.gpu_fraction = Some(0.5),
             expect![
-                "gpu_fraction: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"
+                "gpu_fraction: cannot be enforced here: node n1 has no MPS (old); or request a whole GPU with gpus: 1"
             ],
         );
         check(
             &offers,
             |r| r.gpu_memory_mib = Some(8_192),
             expect![
-                "gpu_memory_mib: it cannot be enforced here: node n1 has no MPS (old); or ask for a whole card with gpus: 1"
+                "gpu_memory_mib: cannot be enforced here: node n1 has no MPS (old); or request a whole GPU with gpus: 1"
             ],
         );
         check(&offers, |r| r.gpu_fraction = Some(1.0), expect!["a100 v100"]);

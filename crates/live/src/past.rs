@@ -39,8 +39,8 @@ impl api::History for History {
         found.ok_or_else(|| {
             let mib = RECORDED_BYTES_MAX >> 20;
             let message = format!(
-                "the jobs of that time take more than {mib} MiB of memory, which is all that one question may; ask for a \
-                 shorter time, or run them yourself: yard trace export, then yard sim"
+                "the jobs of that period need more than {mib} MiB of memory, the limit of one question; choose \
+                 a shorter period, or simulate them yourself: yard trace export, then yard sim"
             );
             Refusal::Invalid { field: Some("history_s".into()), message }
         })

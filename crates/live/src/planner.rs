@@ -81,7 +81,7 @@ impl Planner {
     /// Asks for a plan; one that is still being made is superseded. Fails at once while no policy is there.
     pub(crate) fn ask(&mut self, now: Span, plan: PlanId, view: View) -> Option<Verdict> {
         if let Some((_, reason)) = &self.resting {
-            let reason = format!("a new policy is tried shortly, because the last one broke down: {reason}");
+            let reason = format!("the policy failed and will be restarted shortly: {reason}");
             return Some(failed(plan, reason));
         }
         let begun = self.worker.get_or_insert_with(|| start(&self.make, &self.answers, self.generation));
@@ -288,7 +288,7 @@ mod tests {
         let Verdict::Broken(PlanId(1), reason) = verdict else { panic!("{verdict:?}") };
         assert!(reason.contains("out of ideas"), "{reason}");
         let refused = planner.ask(at(2), PlanId(2), view()).expect("there is no policy now");
-        assert!(answer_of(refused).unwrap_err().contains("broke down"));
+        assert!(answer_of(refused).unwrap_err().contains("will be restarted"));
         assert!(!planner.rested(at(3)));
         assert!(planner.rested(at(6)));
         assert_eq!(planner.ask(at(6), PlanId(3), view()), None);

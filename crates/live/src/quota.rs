@@ -149,7 +149,8 @@ impl Quota {
         let bucket = requests.get_mut(caller.token_id()).expect("it was put there");
         let flag = if caller.who.admin { "" } else { "; an admin can raise it with --token-requests" };
         bucket.take(now_us()).map_err(|wait| {
-            let error = format!("too many requests with this token: it may make {rate} a second; slow down");
+            let error =
+                format!("too many requests with this token, which may make {rate} per second; slow down");
             Problem::later(wait, error + flag)
         })
     }
@@ -169,7 +170,7 @@ impl Quota {
     pub(crate) fn node(&self, node: &str) -> Result<Place, Problem> {
         self.nodes.take(node, 1).map_err(|_| {
             let error = format!(
-                "node {node} has {NODE_CONNECTIONS} connections open, which is the most; is its agent running twice?"
+                "node {node} has {NODE_CONNECTIONS} connections open, the maximum; is its agent running twice?"
             );
             Problem::later(1.0, error)
         })
@@ -180,7 +181,7 @@ impl Quota {
         self.joins.take(token).map_err(|wait| {
             Problem::later(
                 wait,
-                format!("{} machines a second may join with one token; try again then", JOINS.1),
+                format!("at most {} machines per second may join with one token; try again shortly", JOINS.1),
             )
         })
     }
@@ -188,7 +189,8 @@ impl Quota {
     /// One renewal more of a node's certificate.
     pub(crate) fn renewal(&self, node: &str) -> Result<(), Problem> {
         self.renewals.take(node).map_err(|wait| {
-            let error = format!("node {node} renewed its certificate a moment ago; it may once a minute");
+            let error =
+                format!("node {node} renewed its certificate less than a minute ago; try again later");
             Problem::later(wait, error)
         })
     }
@@ -198,7 +200,7 @@ impl Quota {
         self.notes.take(caller.token_id()).map_err(|wait| {
             Problem::later(
                 wait,
-                format!("{} such changes a second may be made with one token; slow down", NOTES.1),
+                format!("at most {} such changes per second with one token; slow down", NOTES.1),
             )
         })
     }
@@ -225,7 +227,7 @@ impl Quota {
         let log = self.logs.take(user, 1).map_err(|full| match full {
             Full::User { used, most } => Problem::later(
                 1.0,
-                format!("{user} reads {used} of at most {most} logs at once; close one first"),
+                format!("{user} is reading {used} of at most {most} logs at once; close one first"),
             ),
             Full::All { used, most } => Problem::later(
                 1.0,
@@ -254,8 +256,8 @@ impl Quota {
                 Full::All { used, most } => ("all users", used, most),
             };
             let error = format!(
-                "this answer has {bytes} bytes, and answers to {whose} with {used} of at most {most} bytes are still being \
-                 sent; read those first, or ask for less, as with limit"
+                "this answer has {bytes} bytes, and answers to {whose} with {used} of at most {most} bytes are \
+                 still being sent; read those first, or request less, for example with limit"
             );
             Problem::later(1.0, error)
         })
@@ -271,13 +273,11 @@ fn no_room(whose: &str, full: Full) -> Problem {
     let (status, error) = match full {
         Full::User { used, most } => (
             StatusCode::TOO_MANY_REQUESTS,
-            format!(
-                "requests of {whose} with {used} bytes wait, and at most {most} bytes may; send fewer at once"
-            ),
+            format!("{used} bytes of requests of {whose} are queued, of at most {most}; send fewer at once"),
         ),
         Full::All { used, most } => (
             StatusCode::SERVICE_UNAVAILABLE,
-            format!("requests with {used} bytes wait, and at most {most} bytes may; try again in a moment"),
+            format!("{used} bytes of requests are queued, of at most {most}; try again in a moment"),
         ),
     };
     Problem { retry_s: Some(1.0), ..Problem::new(status, error) }

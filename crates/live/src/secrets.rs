@@ -61,7 +61,7 @@ pub enum SecretsError {
     #[error("the secret {0} cannot be decrypted with the server's key; set it again: yard secret set {0}")]
     Sealed(String),
     /// The user has too many.
-    #[error("you have {COUNT_MAX} secrets, as many as one may have; remove one first: yard secret rm NAME")]
+    #[error("you have {COUNT_MAX} secrets, the maximum; remove one first: yard secret rm NAME")]
     TooMany,
 }
 
@@ -174,9 +174,7 @@ fn missing(user: &str, name: &str) -> String {
 }
 
 fn too_large(sum: u64) -> String {
-    format!(
-        "its secrets have {sum} bytes, and a job is given at most {JOB_BYTES_MAX}; use fewer or shorter ones"
-    )
+    format!("its secrets have {sum} bytes, more than {JOB_BYTES_MAX}; use fewer or shorter ones")
 }
 
 /// What a value belongs to. The length of the first part tells both apart.
@@ -317,7 +315,7 @@ mod tests {
         secrets.set("ada", "S0", &value("new")).unwrap();
         secrets.set("bob", "S0", &value("his")).unwrap();
         let many: BTreeMap<_, _> = (1..6).map(|number| (format!("S{number}"), Handed::File)).collect();
-        assert!(secrets.lacks("ada", &many).unwrap().unwrap().contains("at most 262144"));
-        assert!(secrets.hand_over("ada", &many).unwrap_err().contains("at most 262144"));
+        assert!(secrets.lacks("ada", &many).unwrap().unwrap().contains("more than 262144"));
+        assert!(secrets.hand_over("ada", &many).unwrap_err().contains("more than 262144"));
     }
 }

@@ -150,27 +150,26 @@ fn allowed(request: &JobRequest, kinds: &Kinds) -> Result<Vec<KindId>, Refusal> 
     let find = |name: &str, field| {
         let message = || match name {
             CPU => format!(
-                "every job needs at least one GPU here, because no node has slots for jobs without (kind cpu): ask for \
-                 --gpus 1 (there are: {}), or have an admin add a node with yard agent --cpu-slots N",
+                "no node has CPU slots (kind cpu) for jobs without GPUs: use --gpus 1 (kinds: {}), or ask an admin to start one: yard agent --cpu-slots N",
                 known()
             ),
             _ => format!(
-                "no node has devices of kind {name:?}; there are: {} (--kind, and --partition and --constraint in a \
-                 script, name kinds of devices; leave them out to run on any)",
+                "no node has devices of kind {name:?}; there are: {} (--kind, and in scripts --partition and \
+                 --constraint, select kinds; leave them out to run on any)",
                 known()
             ),
         };
         kinds.find(name).ok_or_else(|| invalid(field, &message()))
     };
     if kinds.ids().next().is_none() {
-        let message = "no node has joined yet, so nothing is known of kinds; start an agent first";
+        let message = "no node has joined yet, so no kinds are known; start an agent first";
         return Err(Refusal::Unavailable(message.into()));
     }
     if request.gpus == Some(0) {
         if let Some(kind) = request.kinds.iter().find(|kind| *kind != CPU) {
             let message = format!(
-                "a job without GPUs runs on a CPU slot, not on {kind:?}: ask for GPUs (--gpus 1, or #SBATCH --gpus=1 in a \
-                 script), or leave out the kind (--kind, or --partition and --constraint in a script)"
+                "a job without GPUs runs on a CPU slot, not on {kind:?}: request GPUs (--gpus 1, or #SBATCH \
+                 --gpus=1 in a script), or leave out the kind (--kind, or --partition and --constraint in a script)"
             );
             return Err(invalid("kinds", &message));
         }
@@ -357,7 +356,7 @@ mod tests {
         };
         let none = JobRequest { gpus: Some(0), ..request() };
         let text = said(&none, &cards);
-        assert!(text.contains("ask for --gpus 1") && text.contains("yard agent --cpu-slots"), "{text}");
+        assert!(text.contains("use --gpus 1") && text.contains("yard agent --cpu-slots"), "{text}");
         let partition = JobRequest { kinds: vec!["gpu".into()], ..none };
         let text = said(&partition, &cards);
         assert!(text.contains("#SBATCH --gpus=1") && text.contains("--partition"), "{text}");

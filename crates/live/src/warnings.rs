@@ -16,19 +16,21 @@ pub fn of_policy(policy: &str, needs: &[Knowledge]) -> Vec<String> {
 fn at_start(need: Knowledge) -> &'static str {
     match need {
         Knowledge::Durations => {
-            "goes by how long jobs take: those that do not say (--duration or --time) are taken to last as long as past jobs like them"
+            "uses the lengths of jobs: those that state none (--duration or --time) are assumed to take as long \
+             as similar past jobs"
         }
         Knowledge::Progress => {
-            "goes by how far jobs are: those that do not report their steps are taken to be as far as their duration says"
+            "uses the progress of jobs: those that report no steps are assumed to progress evenly over their duration"
         }
         Knowledge::Speeds => {
-            "goes by speeds on each kind and size: where neither --throughputs nor a job's training says them, twice the devices are taken for twice the speed, on every kind"
+            "uses speeds on each kind and size: without --throughputs or a job's training, twice the devices \
+             are assumed to be twice as fast, on every kind"
         }
         Knowledge::Losses => {
-            "goes by how losses fall: jobs that do not report theirs are taken to do all the steps they state"
+            "uses the loss of jobs: those that report none are assumed to run all their steps"
         }
         Knowledge::Regimes => {
-            "goes by how speeds change as jobs train: those that do not say (regimes) are taken not to change"
+            "uses changes of speed during training: jobs without regimes are assumed to keep their speed"
         }
     }
 }
@@ -44,9 +46,7 @@ pub(crate) fn of_job(config: &Config, request: &JobRequest, spec: &JobSpec) -> V
 /// A number of nodes that nobody sees to.
 fn spread(request: &JobRequest) -> Option<String> {
     let nodes = request.nodes.filter(|nodes| *nodes > 1)?;
-    Some(format!(
-        "nodes: {nodes} is not enforced: a job is spread over as few nodes as there can be; only 1 is"
-    ))
+    Some(format!("nodes: {nodes} is not enforced (only 1 is): the job gets as few nodes as possible"))
 }
 
 fn lacks(need: Knowledge, config: &Config, request: &JobRequest, spec: &JobSpec) -> bool {
@@ -72,13 +72,15 @@ fn is_known(config: &Config, request: &JobRequest) -> bool {
 fn remedy(need: Knowledge) -> &'static str {
     match need {
         Knowledge::Durations => {
-            "goes by the length of jobs and this job states none, so that past jobs like it count: say how long it takes (--duration 2h, or --time)"
+            "uses the lengths of jobs and this job states none, so similar past jobs are used instead: state it \
+             with --duration 2h, or --time"
         }
         Knowledge::Speeds => {
-            "goes by speeds on each kind and size and nothing is known of this job's: name its model (--model, with --throughputs at the server), or say how it trains (training)"
+            "uses speeds on each kind and size and this job's are unknown: name its model (--model, with \
+             --throughputs at the server), or describe its training (training)"
         }
         Knowledge::Regimes => {
-            "goes by how the speed of jobs changes and this job does not say: name its regimes, if it has any"
+            "uses changes of speed during training and this job states no regimes: give them, if it has any"
         }
         Knowledge::Progress | Knowledge::Losses => "goes by what jobs report",
     }
@@ -93,6 +95,6 @@ mod tests {
         use Knowledge::*;
         let all = [Durations, Progress, Speeds, Losses, Regimes];
         let said = of_policy("sum", &all);
-        assert!(said.len() == all.len() && said.iter().all(|line| line.starts_with("policy sum goes by")));
+        assert!(said.len() == all.len() && said.iter().all(|line| line.starts_with("policy sum uses")));
     }
 }

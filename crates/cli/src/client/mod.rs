@@ -86,10 +86,12 @@ impl std::str::FromStr for JobRef {
     fn from_str(text: &str) -> Result<JobRef, String> {
         match text {
             "last" => Ok(JobRef::Last),
-            number => number
-                .parse()
-                .map(JobRef::Id)
-                .map_err(|_| format!("{text:?} is neither a job's number nor last; yard jobs --name {text:?} finds jobs by name")),
+            number => number.parse().map(JobRef::Id).map_err(|_| {
+                format!(
+                    "{text:?} is neither a job number nor last; yard jobs --name {text:?} \
+                finds jobs by name"
+                )
+            }),
         }
     }
 }
@@ -230,7 +232,10 @@ impl Client {
             status: if matches!(error, ureq::Error::Json(_)) { status } else { None },
             unsent: false,
             wait: None,
-            message: format!("{} answered with something else than expected ({error}); is it a yard server of this version?", self.place.url),
+            message: format!(
+                "{} sent an unexpected answer ({error}); is it a yard server of this version?",
+                self.place.url
+            ),
         })
     }
 
@@ -263,7 +268,8 @@ impl Client {
         };
         let Place { url, url_from, .. } = &self.place;
         let message = format!(
-            "no server answers at {url} (from {url_from}): {error}; start one with: yard up, or name another with --server"
+            "no server answers at {url} (from {url_from}): {error}; start one with: yard up, or choose another \
+             with --server"
         );
         ApiFailure { status: None, unsent, wait: None, message }
     }
@@ -272,14 +278,14 @@ impl Client {
         let Place { url, token_from, token, .. } = &self.place;
         match status {
             401 if token.is_none() => {
-                format!("{url} wants a token and none was found; {}", place::TOKEN_REMEDY)
+                format!("{url} requires a token and none was found; {}", place::TOKEN_REMEDY)
             }
             401 => {
                 format!("{url} does not accept the token from {token_from}: {said}; {}", place::TOKEN_REMEDY)
             }
             429 if wait.is_some() => {
                 let wait = wait.unwrap_or_default();
-                format!("{url} has had too many requests: {said}; try again in {wait} s")
+                format!("{url} got too many requests: {said}; try again in {wait} s")
             }
             503 => format!("{url} cannot do that now: {said}"),
             400..=499 => said.to_owned(),
@@ -291,7 +297,7 @@ impl Client {
 fn authority(pem: &str, from: &str) -> anyhow::Result<Certificate<'static>> {
     let read = Certificate::from_pem(pem.as_bytes());
     read.map_err(|error| {
-        anyhow::anyhow!("the certificate in {from} cannot be read: {error}; copy the file anew")
+        anyhow::anyhow!("the certificate in {from} cannot be read: {error}; copy the file again")
     })
 }
 

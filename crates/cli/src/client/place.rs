@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 /// How to come by a token.
 pub(super) const TOKEN_REMEDY: &str =
-    "set YARD_TOKEN or --token-file to one that an administrator made with: yard token create";
+    "ask an administrator for one (yard token create) and set YARD_TOKEN or --token-file";
 
 /// Which server to ask.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct ServerArgs {
     /// The server [default: $YARD_SERVER, or server.json in $YARD_DATA, in the nearest .yard or in ~/.config/yard]
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub(crate) server: Option<String>,
-    /// A file with the token [default: $YARD_TOKEN, or the file token beside server.json]
+    /// File that holds the token [default: $YARD_TOKEN, or the file token next to server.json]
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -64,7 +64,8 @@ impl Place {
         if let Some(data) = &data {
             ensure!(
                 data.join("server.json").is_file(),
-                "YARD_DATA is {}, and no server has written its server.json there; start one with: yard up --data {}",
+                "YARD_DATA is {}, which holds no server.json: no server has used that folder; start one with: \
+                 yard up --data {}",
                 data.display(),
                 data.display()
             );
@@ -102,8 +103,7 @@ fn is_ours(folder: &Path) -> bool {
 fn read_named(folder: &Path) -> anyhow::Result<NamedServer> {
     let path = folder.join("server.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} does not say which server to ask", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} does not name a server", path.display()))
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -122,7 +122,7 @@ fn checked_url(url: &str) -> anyhow::Result<String> {
     ensure!(sound, "{url:?} is not an address such as https://host:7411");
     ensure!(
         plain.is_none_or(is_loopback),
-        "{url} would send the token unencrypted; use https:// to other machines"
+        "{url} would send the token unencrypted; use https:// for other machines"
     );
     Ok(url.to_owned())
 }

@@ -17,23 +17,23 @@ pub(crate) struct AgentArgs {
     /// The server
     #[arg(long, value_name = "URL")]
     pub(crate) server: String,
-    /// A file with a join token, for the first time
+    /// File with a join token, needed the first time
     #[arg(long, value_name = "FILE")]
     pub(crate) join_token: Option<PathBuf>,
-    /// Where it keeps its certificate, its jobs and their logs
+    /// Folder for its certificate, its jobs and their logs
     #[arg(long, value_name = "DIR", default_value = ".yard/agent")]
     pub(crate) data: PathBuf,
-    /// What this machine is called [default: its host name]
+    /// Name of this machine [default: its host name]
     #[arg(long, value_name = "NODE")]
     pub(crate) name: Option<String>,
-    /// Where other nodes' ranks reach this machine's [default: the address from which it reaches the server]
+    /// Address at which ranks on other nodes reach this machine [default: the one it uses to reach the server]
     #[arg(long, value_name = "HOST")]
     pub(crate) address: Option<String>,
     #[command(flatten)]
     pub(crate) devices: DeviceOptions,
     #[command(flatten)]
     pub(crate) jobs: JobOptions,
-    /// How much to say on stderr: error, warn, info, debug or trace
+    /// Log level on stderr: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
 }
@@ -41,20 +41,20 @@ pub(crate) struct AgentArgs {
 /// What a machine offers.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct DeviceOptions {
-    /// Offer pretend devices instead of the real ones, as h100:8,a100:4
+    /// Offer pretend devices instead of real ones, such as h100:8,a100:4
     #[arg(long, value_name = "KIND:N[,…]", value_delimiter = ',', help_heading = "Devices")]
     pub(crate) fake: Vec<FakeGroup>,
-    /// Offer no GPUs, though there may be some
+    /// Do not offer the GPUs of this machine
     #[arg(long, conflicts_with = "fake", help_heading = "Devices")]
     pub(crate) no_gpus: bool,
-    /// What else there is on this machine for jobs that ask for it, as scratch_gb=900; cores=N and memory=SIZE in place of
-    /// what is found. Repeatable
+    /// Another resource of this machine that jobs can request, such as scratch_gb=900; cores=N and memory=SIZE replace
+    /// what was detected (repeatable)
     #[arg(long, value_name = "NAME=N", value_parser = resource, help_heading = "Devices")]
     pub(crate) resource: Vec<(String, u32)>,
-    /// Slots for jobs that need no GPU [default: one for each core where there are no GPUs, else none]
+    /// Slots for jobs that need no GPU [default: one per core on machines without GPUs, else none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024), help_heading = "Devices")]
     pub(crate) cpu_slots: Option<u32>,
-    /// Memory of this machine that frozen jobs may hold, as 64GiB [default: half of what is free at the start]
+    /// Host memory that frozen jobs may use, such as 64GiB [default: half of what is free at the start]
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Devices")]
     pub(crate) freeze_room: Option<u64>,
     #[command(flatten)]
@@ -64,14 +64,14 @@ pub(crate) struct DeviceOptions {
 /// How jobs are held in.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ConfinementOptions {
-    /// Most processes and threads of a job on this node [default: 4096, and 512 more for each device it has]
+    /// Maximum number of processes and threads of a job on this node [default: 4096, plus 512 per device]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits of jobs")]
     pub(crate) pids_max: Option<u64>,
-    /// Memory of a job that does not say how much it needs, or none for no limit [default: its share of the node's
+    /// Memory limit of a job that does not request memory, or none for no limit [default: its share of the node's
     /// memory, by devices]
     #[arg(long, value_name = "SIZE|none", value_parser = job_memory, help_heading = "Limits of jobs")]
     pub(crate) job_memory_default: Option<JobMemory>,
-    /// Whether to refuse to run where jobs cannot be kept from each other's GPUs
+    /// required: do not start unless jobs can be kept from using each other's GPUs
     #[arg(
         long,
         value_name = "required|auto",
@@ -99,10 +99,10 @@ fn job_memory(text: &str) -> Result<JobMemory, String> {
 /// Whose jobs a machine runs, and what they find there.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct JobOptions {
-    /// Lowest uid of users whose jobs run here, where the agent is root
+    /// Lowest uid whose jobs may run here, if the agent runs as root
     #[arg(long, value_name = "UID", default_value_t = MIN_UID, help_heading = "Jobs")]
     pub(crate) min_uid: u32,
-    /// Set a variable for all jobs; NAME alone takes the agent's own value (repeatable)
+    /// Environment variable for all jobs; NAME alone passes on the agent's own value (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Jobs")]
     pub(crate) job_env: Vec<JobVariable>,
 }

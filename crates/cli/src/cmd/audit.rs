@@ -28,7 +28,7 @@ pub(crate) struct AuditArgs {
     /// At most N entries, the newest
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &AuditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(out, "{table}")?;
     if let (true, Some(oldest)) = (list.more, list.entries.last()) {
-        output::note(&format!("there are older entries: yard audit --before {}", oldest.id));
+        output::note(&format!("older entries: yard audit --before {}", oldest.id));
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ const EXAMPLES: &str = "Examples:
   yard sim --trace day.csv --cluster gpu:8x8 --policy fifo,srtf --bundle result
   yard bundle result
 
-Exits with 1 where an event of any run differs.";
+Exits with 1 if any event of any run differs.";
 
 /// Which bundle.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BundleArgs {
-    /// The folder that yard sim --bundle made
+    /// Folder made by yard sim --bundle
     folder: PathBuf,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &BundleArgs, out: &mut dyn Write) -> anyhow::Result<Exit
     if (manifest.yard.as_str(), manifest.commit.as_str()) != ours {
         let (then, at) = (&manifest.yard, &manifest.commit);
         output::note(&format!(
-            "note: it was made by yard {then} ({at}), and this is yard {} ({})",
+            "note: the bundle was made by yard {then} ({at}); this is yard {} ({})",
             ours.0, ours.1
         ));
     }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &BundleArgs, out: &mut dyn Write) -> anyhow::Result<Exit
         }
     }
     if different.is_empty() {
-        writeln!(out, "the same: {runs} runs, event by event")?;
+        writeln!(out, "identical: {runs} runs, event by event")?;
     }
     Ok(if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

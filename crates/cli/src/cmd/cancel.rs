@@ -20,10 +20,10 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct CancelArgs {
     #[command(flatten)]
     which: JobsChosen,
-    /// What for; it is kept with the job
+    /// Reason, kept with the job
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Kill them now, without time to save
+    /// Kill them now, without time to save a checkpoint
     #[arg(long)]
     force: bool,
 }

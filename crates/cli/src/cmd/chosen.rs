@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use anyhow::ensure;
 use serde_json::json;
 use yard_live::views::JobView;
 
@@ -18,12 +19,12 @@ const NAMED: usize = 20;
 /// Which jobs, where the server is, and how to print.
 #[derive(clap::Args, Debug)]
 pub(super) struct JobsChosen {
-    /// The jobs: their numbers, or last
+    /// Job numbers, or last
     #[arg(value_name = "JOB", required_unless_present_any = ["state", "user", "name"])]
     jobs: Vec<JobRef>,
     #[command(flatten)]
     chosen: ChosenArgs,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -39,6 +40,7 @@ impl JobsChosen {
         line: impl Fn(&JobView) -> String,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
+        self.one_way(verb)?;
         let client = Client::new(&self.server)?;
         let jobs = if self.jobs.is_empty() { self.chosen.find(&client, verb)? } else { self.jobs.clone() };
         let (mut done, mut failed) = (Vec::new(), Vec::new());
@@ -49,7 +51,17 @@ impl JobsChosen {
             }
         }
         self.print(&done, line, out)?;
-        anyhow::ensure!(failed.is_empty(), "{}", failed.join("; "));
+        ensure!(failed.is_empty(), "{}", failed.join("; "));
+        Ok(())
+    }
+
+    /// Whether jobs are meant by number or by what they are. The name of a job chooses it, here as elsewhere.
+    pub(super) fn one_way(&self, verb: &str) -> anyhow::Result<()> {
+        let rename = if verb == "Edit" { "; to rename a job: yard edit JOB --rename NAME" } else { "" };
+        ensure!(
+            self.jobs.is_empty() || self.chosen.is_empty(),
+            "give job numbers, or choose jobs by --state, --user and --name, not both{rename}"
+        );
         Ok(())
     }
 
@@ -73,28 +85,32 @@ impl JobsChosen {
 /// Which jobs.
 #[derive(clap::Args, Debug)]
 struct ChosenArgs {
-    /// All jobs in this state
-    #[arg(long, value_name = "STATE", value_parser = OPEN, conflicts_with = "jobs")]
+    /// All jobs in this state that are not over
+    #[arg(long, value_name = "STATE", value_parser = OPEN)]
     state: Option<String>,
-    /// All jobs of this user; me is you
-    #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
+    /// All jobs of this user that are not over; me is you
+    #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// All jobs with a name like this: * stands for any characters, ? for one
-    #[arg(long, value_name = "GLOB", conflicts_with = "jobs")]
+    /// All jobs with a matching name that are not over: * matches any characters, ? one
+    #[arg(long, value_name = "GLOB")]
     name: Option<String>,
-    /// Do not ask first
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
 
 impl ChosenArgs {
+    fn is_empty(&self) -> bool {
+        self.state.is_none() && self.user.is_none() && self.name.is_none()
+    }
+
     /// The jobs that are meant, once the user agreed.
     fn find(&self, client: &Client, verb: &str) -> anyhow::Result<Vec<JobRef>> {
         let (state, name) = (self.state.clone(), self.name.clone());
         let which = WhichJobs { state, name, ..WhichJobs::default() }.of_user(self.user.as_deref());
         let jobs = client.jobs(&which)?.jobs;
         if jobs.is_empty() {
-            output::note("no jobs that are not over match; nothing was done");
+            output::note("no pending or running job matches; nothing was done");
         } else if !self.yes {
             agree(&jobs, verb)?;
         }
@@ -113,14 +129,15 @@ fn agree(jobs: &[JobView], verb: &str) -> anyhow::Result<()> {
         output::note(&format!("and {} more", count - NAMED));
     }
     let input = std::io::stdin();
-    anyhow::ensure!(
+    ensure!(
         input.is_terminal(),
-        "{count} {word} match and nobody can be asked here; nothing was done: add --yes if you mean all of them"
+        "{count} {word} match, and there is no terminal to ask for confirmation; nothing was done. Add --yes to \
+         skip the question"
     );
     output::note(&format!("{verb} {count} {word}? [y/N]"));
     let mut answer = String::new();
     input.lock().read_line(&mut answer)?;
     let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    anyhow::ensure!(agreed, "nothing was done");
+    ensure!(agreed, "nothing was done");
     Ok(())
 }

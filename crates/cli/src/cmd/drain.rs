@@ -9,22 +9,22 @@ use crate::client::{self, Client, ServerArgs};
 /// Which node, and why.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n  yard drain --kind t4 --count 4 --evict\n\nJobs that run there run on; with --evict they are asked to save and go on elsewhere."
+    after_help = "Examples:\n  yard drain node7 --reason 'fan is loud'\n  yard resume node7\n  yard drain --kind t4 --count 4 --evict\n\nRunning jobs keep running; with --evict they save a checkpoint and continue on other nodes."
 )]
 pub(crate) struct DrainArgs {
-    /// The node, as in yard nodes
+    /// Node name, as listed by yard nodes
     #[arg(value_name = "NODE", required_unless_present = "kind")]
     node: Option<String>,
-    /// Nodes with devices of this kind, whichever cost least to stop
+    /// Instead of a node: nodes with devices of this kind, those that are cheapest to empty
     #[arg(long, value_name = "KIND", conflicts_with = "node", requires = "count")]
     kind: Option<String>,
-    /// How many of them
+    /// Number of nodes to drain
     #[arg(long, value_name = "N", requires = "kind", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
-    /// What for; yard nodes shows it
+    /// Reason, shown by yard nodes
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Ask what runs there to save and go on elsewhere
+    /// Move its running jobs: they save a checkpoint and continue on other nodes
     #[arg(long)]
     evict: bool,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct DrainArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  yard resume node7")]
 pub(crate) struct ResumeArgs {
-    /// The node, as in yard nodes
+    /// Node name, as listed by yard nodes
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) fn drain(args: &DrainArgs, out: &mut dyn Write) -> anyhow::Result<()>
         None => drain_some(args, &client)?,
     };
     for node in nodes {
-        writeln!(out, "{node} takes no new jobs; undo with: yard resume {node}")?;
+        writeln!(out, "{node} takes no new jobs. Undo: yard resume {node}")?;
     }
     Ok(())
 }

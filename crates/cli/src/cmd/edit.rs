@@ -17,8 +17,8 @@ const EXAMPLES: &str = "Examples:
   yard edit 12 --deadline none --rename resnet-warmup
   yard edit --state pending --user me --name 'sweep*' --time 4h      # shows them and asks first
 
-Only a job that waits can be edited; one that runs can be held first (yard hold). The rest of a job stays as it was
-submitted: to change its command or what it needs, cancel it and submit it again.";
+Only waiting jobs can be edited; hold a running job first (yard hold). To change anything else, such as the command
+or the number of GPUs, cancel the job and submit it again.";
 
 /// What takes a deadline or a length away.
 const NONE: &str = "none";
@@ -29,26 +29,26 @@ const NONE: &str = "none";
 pub(crate) struct EditArgs {
     #[command(flatten)]
     which: JobsChosen,
-    /// What to call it
-    #[arg(long, value_name = "NAME", help_heading = "What changes")]
+    /// New name
+    #[arg(long, value_name = "NAME", help_heading = "Changes")]
     rename: Option<String>,
-    /// Larger is more urgent
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "What changes")]
+    /// Priority; larger numbers are more urgent
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Changes")]
     priority: Option<i32>,
-    /// Its weight in fair shares
-    #[arg(long, value_name = "W", help_heading = "What changes")]
+    /// Weight in fair shares
+    #[arg(long, value_name = "W", help_heading = "Changes")]
     weight: Option<f64>,
-    /// When it should be done, such as 18:00, 6h or none; not where a time was promised
-    #[arg(long, value_name = "WHEN", help_heading = "What changes")]
+    /// Deadline, such as 18:00, 6h or none; cannot change once it was promised
+    #[arg(long, value_name = "WHEN", help_heading = "Changes")]
     deadline: Option<String>,
-    /// How long it should take, such as 2h or none; not once it has started
-    #[arg(long, value_name = "LENGTH", help_heading = "What changes")]
+    /// Expected duration, such as 2h or none; cannot change once the job has started
+    #[arg(long, value_name = "LENGTH", help_heading = "Changes")]
     duration: Option<String>,
-    /// How long it may run, such as 2h or none
-    #[arg(long, value_name = "LENGTH", help_heading = "What changes")]
+    /// Time limit, such as 2h or none
+    #[arg(long, value_name = "LENGTH", help_heading = "Changes")]
     time: Option<String>,
-    /// How long it has to save and stop, such as 2m
-    #[arg(long, value_name = "LENGTH", help_heading = "What changes")]
+    /// Time to save a checkpoint and stop, such as 2m
+    #[arg(long, value_name = "LENGTH", help_heading = "Changes")]
     grace: Option<String>,
     /// What is asked for now and then, and does not change
     #[arg(long, hide = true, value_name = "VALUE", allow_hyphen_values = true, num_args = 0..=1,
@@ -57,13 +57,15 @@ pub(crate) struct EditArgs {
 }
 
 pub(crate) fn run(args: &EditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    args.which.one_way("Edit")?;
     ensure!(
         args.gpus.is_none(),
-        "only --rename, --priority, --weight, --deadline, --duration, --time and --grace can change; what a job runs and \
-         needs cannot: cancel it and submit it again"
+        "only --rename, --priority, --weight, --deadline, --duration, --time and --grace can change; to change \
+         what a job \
+         runs or needs, cancel it and submit it again"
     );
     let edit = edit(args)?;
-    ensure!(!edit.is_empty(), "nothing to change: say what, as in yard edit 12 --priority 5");
+    ensure!(!edit.is_empty(), "nothing to change: give a new value, such as yard edit 12 --priority 5");
     let ask = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/edit"), &edit);
     args.which.each("Edit", ask, |job: &JobView| format!("{}; changed", job.state), out)
 }

@@ -20,22 +20,22 @@ const LINE_MAX: u64 = 4 << 20;
 /// Which events.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard events\n  yard events -f --job 12\n  yard events -f -o json | jq -c 'select(.event == \"granted\")'\n\nWith -o json each line is one event."
+    after_help = "Examples:\n  yard events\n  yard events -f --job 12\n  yard events -f -o json | jq -c 'select(.event == \"granted\")'\n\nWith -o json, each line is one event."
 )]
 pub(crate) struct EventsArgs {
-    /// Go on with what happens
+    /// Follow new events as they happen
     #[arg(short, long)]
     follow: bool,
-    /// Only those about this job
+    /// Only events of this job
     #[arg(long, value_name = "ID")]
     job: Option<u64>,
-    /// Only those after the one with this number
+    /// Only events after the one with this number
     #[arg(long, value_name = "ID")]
     after: Option<u64>,
-    /// At most so many, the newest [default: 1000; with --job or --after all]
+    /// At most N events, the newest [default: 1000; with --job or --after all]
     #[arg(long, value_name = "N", conflicts_with_all = ["follow", "after"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     limit: Option<u64>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -102,7 +102,7 @@ fn print_newest(args: &EventsArgs, client: &Client, out: &mut dyn Write) -> anyh
     if found.len() > limit {
         found.drain(..found.len() - limit);
         output::note(&format!(
-            "these are the newest {limit}; older ones are left out: give a larger --limit"
+            "only the newest {limit} events are shown; use a larger --limit for older ones"
         ));
     }
     found.iter().try_for_each(|event| print(args, event, out))
@@ -140,7 +140,7 @@ fn follow(args: &EventsArgs, client: &Client, out: &mut dyn Write) -> anyhow::Re
             Err(_) => {}
         }
         let Some(&pause) = tries.next() else {
-            anyhow::bail!("the server does not come back; yard nodes says more")
+            anyhow::bail!("the connection was lost and the server did not come back; try: yard nodes")
         };
         std::thread::sleep(Duration::from_secs(pause));
     }

@@ -19,10 +19,10 @@ const WAYS_SHOWN: usize = 8;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  yard explain last\n  yard explain 12 -o json | jq -r .reason")]
 pub(crate) struct ExplainArgs {
-    /// The job: its number, or last
+    /// Job number, or last
     #[arg(value_name = "JOB")]
     job: JobRef,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -58,7 +58,7 @@ fn print(told: &Explanation, now: f64, out: &mut dyn Write) -> anyhow::Result<()
     if !told.prices.is_empty() {
         let prices: Vec<_> =
             told.prices.iter().map(|(kind, price)| format!("{kind} {}", number(*price))).collect();
-        writeln!(out, "price of a device for all of the time: {}", output::plain(&prices.join(", ")))?;
+        writeln!(out, "price of one device full time: {}", output::plain(&prices.join(", ")))?;
     }
     if told.ways.len() > 1 {
         writeln!(out, "ways to run, fastest first:")?;
@@ -92,10 +92,10 @@ fn counts(told: &Explanation) -> Vec<String> {
     })();
     let part = count("share").filter(|part| *part > 0.0 && *part < 1.0);
     let part = part.map(|part| {
-        format!("part of the time that the policy gives it: {}", format_args!("{:.0} %", part * 100.0))
+        format!("share of time that the policy gives it: {}", format_args!("{:.0} %", part * 100.0))
     });
     let urgent = count("urgent").filter(|jobs| *jobs > 0.0);
-    let urgent = urgent.map(|jobs| format!("jobs ahead of it by a larger priority: {}", number(jobs)));
+    let urgent = urgent.map(|jobs| format!("jobs ahead of it with a higher priority: {}", number(jobs)));
     let waits = matches!(told.state.as_str(), "pending" | "suspended");
     devices.filter(|_| waits).into_iter().chain(part).chain(urgent).collect()
 }
@@ -142,7 +142,7 @@ mod tests {
         let mut text = Vec::new();
         print(&told, 100.0, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        let (brief, rest) = (output::brief, "(15min to no known end, 90 %)");
+        let (brief, rest) = (output::brief, "(15min to unknown, 90 %)");
         let wanted = format!(
             "job 7 is pending (capacity): Not enough devices are free.\nstarts in about {} ({} to {}, 90 %)\nends in about {} {}\n",
             brief(720.0),
@@ -156,7 +156,7 @@ mod tests {
             EstimateView { end: None, end_unknown: Some(UnknownView::Scattered), ..told.estimate.unwrap() };
         let mut text = Vec::new();
         print(&Explanation { estimate: Some(scattered), ..told }, 100.0, &mut text).unwrap();
-        let wanted = "ends not known: it depends on which jobs come and how long others take\n";
+        let wanted = "ends no estimate: it depends on which jobs arrive and how long others take\n";
         assert!(String::from_utf8(text).unwrap().ends_with(wanted));
     }
 }

@@ -19,28 +19,28 @@ use sweep::{SeedSweep, sweep};
 /// Which seeds to try.
 #[derive(Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 7000000 --seconds 60\n  yard fuzz --seed 61 --count 1\n\nFailing seeds are listed at the end. One of each kind is made short and printed, with the command that\nrepeats it, all of them within half a minute; the exit status is then 1."
+    after_help = "Examples:\n  yard fuzz --count 1000\n  yard fuzz --seed 7000000 --seconds 60\n  yard fuzz --seed 61 --count 1\n\nFailing seeds are listed at the end. One of each kind is minimised within half a minute and printed with the\ncommand that repeats it; the exit status is then 1."
 )]
 pub(crate) struct FuzzArgs {
-    /// The first seed
+    /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds [default: 200, or as many as --seconds allows]
+    /// Number of seeds [default: 200, or as many as --seconds allows]
     #[arg(long)]
     count: Option<u64>,
-    /// Begin no further seed after this many seconds
+    /// Start no further seed after this many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// How many seeds to try at a time [default: one for each core]
+    /// Number of seeds to try in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Only scenarios in which deadlines are promised and nothing goes wrong: every promise must be kept
+    /// Only scenarios with promised deadlines and no faults: every promise must be kept
     #[arg(long)]
     calm: bool,
-    /// The policy for all seeds [default: another for each]
+    /// Policy for all seeds [default: a different one for each]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Only these parts of the seed's scenario, as a failing seed was made short
+    /// Keep only these parts of the seed's scenario, as printed for a minimised seed
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     keep: Vec<Part>,
 }
@@ -53,7 +53,7 @@ const SHORTEN_S: f64 = 30.0;
 
 pub(crate) fn run(args: &FuzzArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if !args.keep.is_empty() && args.count() != 1 {
-        bail!("--keep names parts of one seed's scenario: add --count 1");
+        bail!("--keep applies to one seed: add --count 1");
     }
     if let Some(name) = &args.policy {
         case::make(name, 0).map_err(anyhow::Error::msg)?;

@@ -11,12 +11,12 @@ use crate::client::Client;
 /// Which jobs, and why.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard hold 12 --reason 'waits for new data'\n  yard hold --state pending --user me --name 'sweep*'      # shows them and asks first\n  yard release 12\n\nA job that is held gets no devices until it is released. One that runs is paused as if another job went first: it\nhas its grace to save, and goes on from there. What an administrator holds, only an administrator can release.\nA job with a promised deadline gives that up."
+    after_help = "Examples:\n  yard hold 12 --reason 'waits for new data'\n  yard hold --state pending --user me --name 'sweep*'      # shows them and asks first\n  yard release 12\n\nA held job gets no devices until it is released. A running job is paused first: it has its grace time to save a\ncheckpoint and continues from there. Only an administrator can release a job that an administrator holds.\nHolding a job cancels the promise of its deadline."
 )]
 pub(crate) struct HoldArgs {
     #[command(flatten)]
     which: JobsChosen,
-    /// What for; yard jobs shows it
+    /// Reason, shown by yard jobs
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct ReleaseArgs {
 /// Which jobs.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard requeue 12\n  yard requeue --state running --user me --name 'sweep*'      # shows them and asks first\n\nA job that runs is told to save and stop, has its grace for that, and starts again from its last checkpoint when its\nturn comes. Jobs that are over stay over: submit them again with yard submit."
+    after_help = "Examples:\n  yard requeue 12\n  yard requeue --state running --user me --name 'sweep*'      # shows them and asks first\n\nA running job has its grace time to save and stop, and restarts from its last checkpoint when its turn comes. Jobs\nthat are over cannot be requeued: submit them again with yard submit."
 )]
 pub(crate) struct RequeueArgs {
     #[command(flatten)]
@@ -43,8 +43,8 @@ pub(crate) fn hold(args: &HoldArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let body = json!({ "reason": args.reason });
     let hold = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/hold"), &body);
     let said = |job: &JobView| match job.state.as_str() {
-        "suspending" => "suspending; it is being paused, and stays held".to_owned(),
-        state => format!("{state}; held until: yard release {}", job.id),
+        "suspending" => "suspending; it is being paused and stays held".to_owned(),
+        state => format!("{state}; held. Undo: yard release {}", job.id),
     };
     args.which.each("Hold", hold, said, out)
 }
@@ -56,6 +56,6 @@ pub(crate) fn release(args: &ReleaseArgs, out: &mut dyn Write) -> anyhow::Result
 
 pub(crate) fn requeue(args: &RequeueArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let requeue = |client: &Client, id| client.post_patiently(&format!("/v1/jobs/{id}/requeue"), &json!({}));
-    let said = |job: &JobView| format!("{}; it starts again from its last checkpoint", job.state);
+    let said = |job: &JobView| format!("{}; it restarts from its last checkpoint", job.state);
     args.which.each("Requeue", requeue, said, out)
 }

@@ -44,34 +44,34 @@ const OVER: [&str; 4] = ["succeeded", "failed", "cancelled", "rejected"];
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JobsArgs {
-    /// Only those that this user submitted
+    /// Only your own jobs
     #[arg(long)]
     mine: bool,
-    /// Also those that are over
+    /// Also jobs that are over
     #[arg(short, long)]
     all: bool,
-    /// Only those in this state
+    /// Only jobs in this state
     #[arg(long, value_name = "STATE", value_parser = STATES)]
     state: Option<String>,
-    /// Only those of this user; me is you
+    /// Only jobs of this user; me is you
     #[arg(long, value_name = "NAME", conflicts_with = "mine")]
     user: Option<String>,
-    /// Only those with a name like this: * stands for any characters, ? for one
+    /// Only jobs with a matching name: * matches any characters, ? one
     #[arg(long, value_name = "GLOB")]
     name: Option<String>,
-    /// At most so many, the newest [default: all that are not over; 1000 with --all]
+    /// At most N jobs, the newest [default: all jobs that are not over; 1000 with --all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Only those older than the job with this number
+    /// Only jobs with a lower number
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
-    /// Look again every two seconds
+    /// Refresh every two seconds
     #[arg(short, long)]
     watch: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Listing,
-    /// Print no header
+    /// Do not print the header
     #[arg(long)]
     no_header: bool,
     #[command(flatten)]
@@ -132,21 +132,24 @@ fn nothing(args: &JobsArgs, hidden: u64) -> String {
     let filtered = args.state.is_some() || args.user.is_some() || args.name.is_some();
     let what = if filtered { "no such jobs" } else { "no jobs" };
     let what = if hidden > 0 { format!("{what} of yours") } else { what.to_owned() };
-    let more = if args.all { "" } else { "yard jobs --all shows those that are over, and " };
-    format!("{what}; {more}yard submit --help how to submit one")
+    let more = if args.all { "" } else { "to see past jobs: yard jobs --all; " };
+    format!("{what}; {more}to submit one: yard submit --help")
 }
 
 /// Where older jobs are left out, how to see them.
 fn older(list: &JobList) -> Option<String> {
     let oldest = list.jobs.first().filter(|_| list.more)?;
     let (count, id) = (list.jobs.len(), oldest.id);
-    Some(format!("these are the newest {count}; for older ones: --before {id}, or a larger --limit"))
+    Some(format!(
+        "only the newest {count} jobs are shown; for older ones: --before {id}, or a larger --limit"
+    ))
 }
 
 /// Jobs that may not be seen.
 fn of_others(hidden: u64) -> Option<String> {
-    let (jobs, run) = if hidden == 1 { ("job", "runs or waits") } else { ("jobs", "run or wait") };
-    (hidden > 0).then(|| format!("you see only your own jobs; {hidden} {jobs} of others {run} too"))
+    let (jobs, run) =
+        if hidden == 1 { ("job", "is running or waiting") } else { ("jobs", "are running or waiting") };
+    (hidden > 0).then(|| format!("only your own jobs are shown; {hidden} {jobs} of other users {run}"))
 }
 
 const COLUMNS: [&str; 9] = ["job", "name", "user", "state", "gpus", "where", "progress", "time", "why"];
@@ -213,7 +216,7 @@ pub(super) fn stands(job: &JobView, now: f64) -> String {
         _ if by < now => format!("late {}", output::brief(now - by)),
         (_, Some(_), _) if job.at_risk => format!("at risk {}", output::brief(by - now)),
         (_, Some(_), _) => format!("promised {}", output::brief(by - now)),
-        _ => format!("wished {}", output::brief(by - now)),
+        _ => format!("best effort {}", output::brief(by - now)),
     }
 }
 
@@ -233,7 +236,7 @@ pub(super) fn will_end(job: &JobView, now: f64) -> String {
 
 /// How long a job is of which nobody said so, and by what that is known.
 pub(super) fn length(length: &LengthView) -> String {
-    let Some(seconds) = length.seconds else { return "unknown; state it with --duration".into() };
+    let Some(seconds) = length.seconds else { return "unknown; set it with --duration".into() };
     let (jobs, n) = (if length.jobs == 1 { "job" } else { "jobs" }, length.jobs);
     let alike = match length.alike.as_str() {
         "name" => " of the same user, name and size",
@@ -241,7 +244,7 @@ pub(super) fn length(length: &LengthView) -> String {
         "size" => " of the same size",
         _ => "",
     };
-    format!("not stated; about {} by {n} past {jobs}{alike}", output::brief(seconds))
+    format!("not stated; about {}, from {n} past {jobs}{alike}", output::brief(seconds))
 }
 
 /// What is said of a time that was expected by now.
@@ -265,7 +268,7 @@ pub(super) fn within(when: Option<IntervalView>, why: &str, now: f64) -> String 
     if high.is_some_and(|high| high - low < 1.0) {
         return format!("in {}", left(mid));
     }
-    let high = high.map_or_else(|| "no known end".to_owned(), left);
+    let high = high.map_or_else(|| "unknown".to_owned(), left);
     format!("in about {} ({} to {high}, 90 %)", left(mid), left(low))
 }
 
@@ -287,7 +290,7 @@ pub(super) fn unknown(why: Option<UnknownView>) -> &'static str {
 /// Why nothing is said of a start: where a length is unknown, it is that of a job that has the devices.
 pub(super) fn start_unknown(why: Option<UnknownView>) -> &'static str {
     match why {
-        Some(UnknownView::Length) => "no estimate yet: nobody said how long the running jobs take",
+        Some(UnknownView::Length) => "no estimate: the lengths of the running jobs are unknown",
         why => unknown(why),
     }
 }

@@ -14,16 +14,16 @@ const LOOKS: Duration = Duration::from_millis(500);
 /// Which log.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard logs last\n  yard logs -f 12\n  yard logs --rank 3 --tail 50 12\n  yard logs --stdout 12 > result.txt\n\nOutput and errors come in order of arrival; --stdout and --stderr give one of the two."
+    after_help = "Examples:\n  yard logs last\n  yard logs -f 12\n  yard logs --rank 3 --tail 50 12\n  yard logs --stdout 12 > result.txt\n\nStandard output and standard error are printed in order of arrival; --stdout and --stderr print one of the two."
 )]
 pub(crate) struct LogsArgs {
-    /// The job: its number, or last
+    /// Job number, or last
     #[arg(value_name = "JOB")]
     job: JobRef,
-    /// Go on with what is written, until the job is over
+    /// Follow the log until the job is over
     #[arg(short, long)]
     follow: bool,
-    /// Which of its processes
+    /// Rank of the process
     #[arg(long, value_name = "R", default_value_t = 0)]
     rank: u32,
     /// Only standard output
@@ -60,7 +60,7 @@ fn until_started(client: &Client, id: u64) -> Answer<()> {
     let mut told = false;
     while waits(&client.get(&format!("/v1/jobs/{id}"), &[])?) {
         if !std::mem::replace(&mut told, true) {
-            output::note(&format!("job {id} has not started yet; waiting for it"));
+            output::note(&format!("job {id} has not started yet; waiting"));
         }
         std::thread::sleep(LOOKS);
     }
@@ -78,7 +78,10 @@ fn copy(from: &mut impl Read, out: &mut dyn Write) -> anyhow::Result<()> {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(count) => out.write_all(&buffer[..count])?,
-            Err(error) => anyhow::bail!("the log broke off: {error}; run the command again for the rest"),
+            Err(error) => anyhow::bail!(
+                "the connection was lost: {error}; run the command again for the rest \
+            of the log"
+            ),
         }
         out.flush()?;
     }

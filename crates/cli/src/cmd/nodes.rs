@@ -16,13 +16,13 @@ use crate::output::{self, Listing};
 pub(crate) struct NodesArgs {
     #[command(subcommand)]
     command: Option<NodesCommand>,
-    /// How to print; wide: one line a device
+    /// Output format; wide: one line per device
     #[arg(short, long, value_enum, default_value_t)]
     output: Listing,
-    /// One line a device: what it is, how it is doing and who holds it
+    /// One line per device: its state, load, memory, temperature and jobs
     #[arg(long)]
     devices: bool,
-    /// Print no header
+    /// Do not print the header
     #[arg(long)]
     no_header: bool,
     #[command(flatten)]
@@ -31,12 +31,12 @@ pub(crate) struct NodesArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum NodesCommand {
-    /// Forget a node and free its name; what runs there starts elsewhere once the node's lease has lapsed
+    /// Remove a node and free its name; its jobs restart elsewhere once its lease has expired
     #[command(
-        after_help = "Examples:\n  yard nodes rm gpu-7\n  yard nodes rm --force gpu-7    # though it is up"
+        after_help = "Examples:\n  yard nodes rm gpu-7\n  yard nodes rm --force gpu-7    # even if it is up"
     )]
     Rm(RmArgs),
-    /// Cut a node off: its certificate is void and its connection ends; the name stays taken
+    /// Revoke a node's certificate and disconnect it; its name stays taken
     #[command(
         after_help = "Examples:\n  yard nodes revoke gpu-7\n  yard nodes rm gpu-7            # then, to free its name"
     )]
@@ -48,7 +48,7 @@ struct RmArgs {
     /// The nodes
     #[arg(value_name = "NODE", required = true)]
     nodes: Vec<String>,
-    /// Also nodes that are up
+    /// Also remove nodes that are up
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -87,7 +87,7 @@ fn remove(args: &RmArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         client.delete(&format!("/v1/nodes/{}{force}", client::segment(node)))?;
         writeln!(
             out,
-            "{} is removed; its name is free once yard nodes does not list it",
+            "{} is being removed; its name is free once yard nodes no longer lists it",
             output::plain(node)
         )?;
     }
@@ -99,7 +99,7 @@ fn revoke(args: &NodeRevokeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for node in &args.nodes {
         client.order(&format!("/v1/nodes/{}/revoke", client::segment(node)), &serde_json::json!({}))?;
         let node = output::plain(node);
-        writeln!(out, "{node} is cut off and cannot come back. To free its name: yard nodes rm {node}")?;
+        writeln!(out, "{node} is revoked and cannot come back. To free its name: yard nodes rm {node}")?;
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn list(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(out, "{table}")?;
     if list.nodes.is_empty() {
-        output::note("no nodes; yard agent --help says how a machine joins");
+        output::note("no nodes; to add a machine, see yard agent --help");
     }
     Ok(())
 }

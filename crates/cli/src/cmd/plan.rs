@@ -29,43 +29,43 @@ const HELP: &str = "Examples:
   yard plan --trace day.csv --cluster v100:9x4,p100:9x4 --policy max-min --throughputs table.json
   yard plan --trace day.csv --cluster gpu:8x8 --policy srtf --at 6h -o json
 
-Without --at all jobs of the trace are there at once and none has run. With --at the trace is simulated under
-the same policy up to then, and the plan is the one made at that instant, for the jobs that are present.
-Shares of the same job are parts of its time. A kind of null (or `any`) leaves the choice of the kind to the
-moment. Shares of at most one millionth, which only let a job use what is left over, are not listed.";
+Without --at, all jobs of the trace are present at once and none has run. With --at, the trace is simulated under
+the same policy up to that time, and the plan is for the jobs present then. Shares are fractions of a job's time.
+A kind of null (or `any`) means that the kind is chosen at placement. Shares of at most one millionth, which only
+let a job use left-over devices, are not listed.";
 
 /// What to plan.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct PlanArgs {
-    /// The trace; FILE.tar.gz#MEMBER picks one cluster of an archive
+    /// Trace file; FILE.tar.gz#MEMBER selects one cluster of an archive
     #[arg(long, value_name = "FILE")]
     trace: String,
-    /// The cluster: kind:NODESxGPUS[,…], kind:GPUS for one-GPU nodes, a TOML file, or a CSV of nodes
+    /// Cluster: kind:NODESxGPUS[,…], kind:GPUS for one-GPU nodes, a TOML file, or a CSV file of nodes
     #[arg(long, value_name = "SPEC")]
     cluster: String,
-    /// The policy; NAME:key=value sets parameters (see `yard policies --params`)
+    /// Policy; NAME:key=value sets parameters (see `yard policies --params`)
     #[arg(long, value_name = "NAME")]
     policy: String,
-    /// The trace's format; auto: by its header
+    /// Trace format; auto: detect from the header
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
-    /// Steps per second by kind, model and GPUs, as for `yard sim`
+    /// Table of steps per second by kind, model and GPUs, as for `yard sim`
     #[arg(long, value_name = "FILE")]
     throughputs: Option<PathBuf>,
-    /// Simulate up to this time of the trace, as 21600, 6h or 2d [default: all jobs at once, none has run]
+    /// Simulate up to this time of the trace, such as 21600, 6h or 2d [default: all jobs at once, none has run]
     #[arg(long, value_name = "TIME")]
     at: Option<Duration>,
-    /// Length of a round up to --at, as for `yard sim`
+    /// Round length up to --at, as for `yard sim`
     #[arg(long, value_name = "TIME")]
     round: Option<String>,
-    /// What priorities of jobs are for, as for `yard sim`: honour or ignore
+    /// Job priorities, as for `yard sim`: honour or ignore
     #[arg(long, default_value = "honour", value_name = "HOW")]
     priorities: String,
-    /// What starting, saving and loading cost up to --at, as for `yard sim`
+    /// Costs of starting, checkpointing and restoring up to --at, as for `yard sim`
     #[arg(long, value_name = "NAME|FILE")]
     overheads: Option<String>,
-    /// How to print the plan
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
@@ -74,13 +74,13 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = RunnerPlan::new(&args.as_sim()?)?;
     plan.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
     let [choice] = &plan.choices[..] else {
-        bail!("a plan is one policy's; {:?} names {}", args.policy, plan.choices.len())
+        bail!("yard plan takes one policy; {:?} names {}", args.policy, plan.choices.len())
     };
     let view = plan.view(choice, args.at.map(|at| Time(at.0.0)))?;
     let (allocation, plan_s) = plan.ask(choice, &view)?;
     let answer = Answer { policy: &choice.name, rows: rows(&view, &allocation), view, allocation, plan_s };
     if !answer.unmet().is_empty() {
-        output::note(&format!("warning: no plan can keep the guarantee of {}", answer.unmet().join(", ")));
+        output::note(&format!("warning: no plan can meet the deadline of {}", answer.unmet().join(", ")));
     }
     match args.output {
         OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer.json())?)?,

@@ -12,12 +12,12 @@ use crate::output::{self, OutputFormat};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  yard policies\n  yard policies tiresias\n  yard policies --params")]
 pub(crate) struct PoliciesArgs {
-    /// Show this policy whole: its paper, what of it is there and what is missing, its parameters
+    /// Show this policy in full: its paper, what is implemented and what is missing, its parameters
     name: Option<String>,
-    /// Also list each policy's parameters, given as NAME:key=value
+    /// Also list the parameters of each policy, set as NAME:key=value
     #[arg(long)]
     params: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
@@ -77,9 +77,11 @@ fn print(params: bool, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// What the columns say.
-const MEANINGS: &str = "Priorities: classes: a job of larger priority comes before any of smaller, among equals the policy's own order \
-holds; worth: each step of priority doubles what a job is worth; refused: a job with a priority is refused.
-Needs: what a policy must be told of jobs to do what it says, with its parameters as they are if not given.";
+const MEANINGS: &str =
+    "Priorities: classes: jobs with a higher priority come first; among equals the policy's \
+own order \
+holds; worth: each step of priority doubles a job's value; refused: jobs with a priority are refused.
+Needs: what jobs must state for the policy to work, with its default parameters.";
 
 /// What it needs, in words.
 fn needs(entry: &PolicyEntry) -> String {

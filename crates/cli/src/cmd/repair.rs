@@ -16,19 +16,19 @@ const SHOWN: usize = 120;
 /// Which data folder, and what to do.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard repair --data /var/lib/yard\n  yard repair --data /var/lib/yard -o json > report.json   # for a bug report\n  yard repair --data /var/lib/yard --retry 10423           # after an upgrade, with the server stopped\n\nAn input that makes the scheduler fail is set aside at the next start, so that the server comes up again. The job\nit was about is rejected, or the report it carried is ignored; everything else goes on."
+    after_help = "Examples:\n  yard repair --data /var/lib/yard\n  yard repair --data /var/lib/yard -o json > report.json   # for a bug report\n  yard repair --data /var/lib/yard --retry 10423           # after an upgrade, with the server stopped\n\nAn input on which the scheduler failed is set aside at the next start, so that the server comes up again. Its job\nis rejected, or its report is ignored; nothing else is affected."
 )]
 pub(crate) struct RepairArgs {
     /// The server's data folder
     #[arg(long, value_name = "DIR", default_value = ".yard")]
     data: PathBuf,
-    /// Try this input again at the next start; the server must be stopped
+    /// Retry this input at the next start; the server must be stopped
     #[arg(long, value_name = "NUMBER", conflicts_with = "forget")]
     retry: Option<u64>,
-    /// Forget everything that was set aside; inputs that are still in the journal are tried again at the next start
+    /// Delete everything that was set aside; inputs that are still in the journal are retried at the next start
     #[arg(long)]
     forget: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
@@ -36,7 +36,7 @@ pub(crate) struct RepairArgs {
 pub(crate) fn run(args: &RepairArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.data.join("yard.db").exists(),
-        "there is no yard.db in {}; name the server's data folder with --data",
+        "{} holds no yard.db; give the server's data folder with --data",
         args.data.display()
     );
     match args.retry {
@@ -69,5 +69,5 @@ fn retry(args: &RepairArgs, seq: Option<u64>, out: &mut dyn Write) -> anyhow::Re
         anyhow::bail!("input {seq} is not set aside; yard repair lists those that are");
     }
     let many = if count == 1 { "input" } else { "inputs" };
-    Ok(writeln!(out, "{count} {many} will be tried again at the next start of the server.")?)
+    Ok(writeln!(out, "{count} {many} will be retried at the next start of the server.")?)
 }

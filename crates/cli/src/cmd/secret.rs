@@ -29,13 +29,13 @@ pub(crate) struct SecretArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum SecretCommand {
-    /// Set a secret; its value is read from standard input or a file
+    /// Set a secret; the value is read from standard input or a file
     #[command(after_help = SET_EXAMPLES)]
     Set(SetArgs),
     /// List your secrets, without their values
     #[command(after_help = "Examples:\n  yard secret list\n  yard secret list -o json")]
     List(SecretListArgs),
-    /// Remove a secret; jobs that ask for it do not start any more
+    /// Remove a secret; jobs that need it no longer start
     #[command(after_help = "Examples:\n  yard secret rm WANDB_API_KEY")]
     Rm(RemoveArgs),
 }
@@ -45,11 +45,11 @@ const SET_EXAMPLES: &str = "Examples:
   pass show wandb | yard secret set WANDB_API_KEY
   yard secret set hf-token --file ~/.cache/huggingface/token
 
-One line break at the end of standard input is left out; a file is taken as it is.";
+A line break at the end of standard input is dropped; a file is stored as it is.";
 
 #[derive(clap::Args, Debug)]
 struct SetArgs {
-    /// What to call it: letters, digits, _, . and -
+    /// Name: letters, digits, _, . and -
     #[arg(value_name = "NAME")]
     name: String,
     /// Read the value from this file [default: standard input]
@@ -61,7 +61,7 @@ struct SetArgs {
 
 #[derive(clap::Args, Debug)]
 struct SecretListArgs {
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -93,7 +93,7 @@ fn set(args: &SetArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => read_input(&args.name)?,
     };
     client.put(&path_of(&args.name), &SecretRequest { value: SecretValue(value) })?;
-    Ok(writeln!(out, "secret {} is set; jobs that start from now on are given it", args.name)?)
+    Ok(writeln!(out, "secret {} is set; jobs that start from now on receive it", args.name)?)
 }
 
 fn path_of(name: &str) -> String {
@@ -127,10 +127,10 @@ fn read(from: impl Read) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     from.take(VALUE_MAX as u64 + 2).read_to_end(&mut bytes)?;
     if bytes.len() > VALUE_MAX + 1 {
-        bail!("a secret has at most {VALUE_MAX} bytes");
+        bail!("the value is longer than {VALUE_MAX} bytes, the maximum for a secret");
     }
     String::from_utf8(bytes)
-        .map_err(|_| anyhow::anyhow!("a secret is text in UTF-8; encode it, as with base64"))
+        .map_err(|_| anyhow::anyhow!("the value is not UTF-8 text; encode it, for example with base64"))
 }
 
 /// While it lives, the terminal does not show what is typed.
@@ -182,7 +182,7 @@ mod tests {
     fn a_value_is_text_of_a_limited_size() {
         assert_eq!(read(&b"abc\n"[..]).unwrap(), "abc\n");
         let long = vec![b'x'; VALUE_MAX + 2];
-        assert!(read(&long[..]).unwrap_err().to_string().contains("at most"));
+        assert!(read(&long[..]).unwrap_err().to_string().contains("longer than"));
         assert!(read(&b"\xff"[..]).unwrap_err().to_string().contains("base64"));
     }
 }

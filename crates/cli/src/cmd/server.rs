@@ -23,62 +23,62 @@ pub(crate) struct ServerCommandArgs {
 /// How a server decides, and where it lives.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ServerOptions {
-    /// Where everything is kept
+    /// Data folder
     #[arg(long, value_name = "DIR", default_value = ".yard")]
     pub(crate) data: PathBuf,
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7411")]
     pub(crate) listen: SocketAddr,
-    /// Other names of this machine, for its certificate; may be given several times
+    /// Another name of this machine for its certificate (repeatable)
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
-    /// Who decides; NAME:key=value sets parameters (see yard policies --params); exec:FILE is a program of your own (docs/exec-policies.md)
+    /// Scheduling policy; NAME:key=value sets parameters (see yard policies --params); exec:FILE runs a program of your own (docs/exec-policies.md)
     #[arg(long, value_name = "NAME[:k=v]", default_value = "market")]
     pub(crate) policy: String,
-    /// Length of a round
+    /// Length of a scheduling round
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) round: Duration,
-    /// How devices are chosen (see yard policies)
+    /// Placement of jobs on devices (see yard policies)
     #[arg(long, value_name = "NAME", default_value = "pack")]
     pub(crate) placer: String,
-    /// Steps per second by kind, model and GPUs, as in yard sim
+    /// Table of steps per second by kind, model and GPUs, as for yard sim
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
-    /// What is believed of speeds: learned (from what jobs report, beginning with the table) or table
+    /// Source of job speeds: learned (from what jobs report, starting with the table) or table
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub(crate) belief: Believed,
-    /// How long an agent may be out of touch before it stops its jobs and they go elsewhere
+    /// Time without contact after which an agent stops its jobs and they restart elsewhere
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) lease: Duration,
-    /// How long a job that failed waits before it is tried again; twice as long each time
+    /// Delay before a failed job is retried; doubles with each failure
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) backoff: Duration,
-    /// The most time a job may have to save and stop (checkpoint.grace_s); jobs that ask for more are refused
+    /// Longest grace time to save and stop (checkpoint.grace_s); jobs that ask for more are refused
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) grace_max: Duration,
-    /// How jobs on one card share it: plain (they take turns) or mps (side by side, where a node has the driver's MPS
-    /// tools; such jobs cannot be frozen)
+    /// How jobs share a GPU: plain (in turns) or mps (at the same time, on nodes with NVIDIA's MPS tools; such jobs
+    /// cannot be frozen)
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub(crate) sharing: SharingFlag,
-    /// Whether deadlines are promised at submission and kept before the policy's order: on or off
+    /// Promise deadlines at submission and keep them ahead of the policy's order: on or off
     #[arg(long, value_name = "ON|OFF", value_enum, default_value_t)]
     pub(crate) promises: PromisesFlag,
-    /// Jobs that one user may have waiting or running
+    /// Waiting and running jobs per user
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) user_jobs_max: usize,
-    /// Memory that what one user submitted may take while the jobs wait or run, as 24MiB
+    /// Server memory for the waiting and running jobs of one user, such as 24MiB
     #[arg(long, value_name = "SIZE", default_value = "24MiB", value_parser = amounts::memory, help_heading = "Limits")]
     pub(crate) user_bytes_max: u64,
-    /// Device-hours that one user's jobs may have been promised by deadlines; beyond that a deadline is only aimed at
+    /// Device-hours of promised deadlines per user; beyond that, deadlines are best effort
     #[arg(long, value_name = "HOURS", default_value_t = 100.0, help_heading = "Limits")]
     pub(crate) user_promised_max: f64,
-    /// Streams (watch, events, logs) that one user may have open
+    /// Open streams (watch, events, logs) per user
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Limits")]
     pub(crate) user_streams_max: usize,
-    /// Requests a second for each token that is not an admin's; five times as many may come at once
+    /// Requests per second for each token that is not an admin's; bursts may be five times as large
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate, help_heading = "Limits")]
     pub(crate) token_requests: f64,
-    /// How much to say on stderr: error, warn, info, debug or trace, also by part, as in info,yard_live=debug
+    /// Log level on stderr: error, warn, info, debug or trace; also by module, such as info,yard_live=debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
 }
@@ -99,7 +99,7 @@ pub(crate) enum PromisesFlag {
     /// They are, and kept
     #[default]
     On,
-    /// They are wishes
+    /// They are best effort
     Off,
 }
 
@@ -115,6 +115,6 @@ pub(crate) enum SharingFlag {
 
 /// A number of requests a second.
 fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    if rate > 0.0 && rate <= 1e6 { Ok(rate) } else { Err("give a number above 0 and up to 1000000".into()) }
+    let rate: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    if rate > 0.0 && rate <= 1e6 { Ok(rate) } else { Err("give a number above 0 and at most 1000000".into()) }
 }

@@ -13,10 +13,10 @@ use crate::output::{self, OutputFormat};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  yard show 12\n  yard show last\n  yard show last -o json | jq .request")]
 pub(crate) struct JobShowArgs {
-    /// The job: its number, or last
+    /// Job number, or last
     #[arg(value_name = "JOB")]
     job: JobRef,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &JobShowArgs, out: &mut dyn Write) -> anyhow::Result<()>
         writeln!(out, "{key:13} {}", output::plain(&value))?;
     }
     if let Some(end) = &job.log_end {
-        writeln!(out, "end of its log (all of it: yard logs {}):", job.id)?;
+        writeln!(out, "last lines of its log (whole log: yard logs {}):", job.id)?;
         last_lines(end).try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     Ok(())
@@ -73,7 +73,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("rate", job.rate.map_or_else(String::new, |rate| format!("{rate:.3} steps/s"))),
         ("time", jobs::time(job, now)),
         ("executed", output::human(Some(job.executed_s))),
-        ("not used", job.idle_s.map_or_else(String::new, |idle| output::human(Some(idle)))),
+        ("idle", job.idle_s.map_or_else(String::new, |idle| output::human(Some(idle)))),
         ("priority", job.priority.to_string()),
         ("submitted", clock::written(job.submitted_at)),
         ("started", moment(job.started_at)),
@@ -83,7 +83,7 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
         ("will end", jobs::will_end(job, now)),
         ("deadline", moment(job.deadline)),
         ("promised by", moment(job.promise)),
-        ("stands", jobs::stands(job, now)),
+        ("due", jobs::stands(job, now)),
         ("earliest deadline", moment(job.earliest)),
         ("starts", counts(job)),
         ("exit code", job.exit_code.map_or_else(String::new, |code| code.to_string())),
@@ -93,6 +93,6 @@ fn facts(job: &JobView) -> Vec<(&'static str, String)> {
 fn counts(job: &JobView) -> String {
     let JobView { starts, preemptions, migrations, failures, .. } = job;
     format!(
-        "{starts}, of these {migrations} on other devices; stopped for others {preemptions} times, failed {failures} times"
+        "{starts}, {migrations} of them on other devices; preempted {preemptions} times, failed {failures} times"
     )
 }

@@ -24,41 +24,41 @@ pub(crate) struct TokenArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum TokenCommand {
-    /// Make a token; its secret is printed, once, alone on stdout
+    /// Create a token; its secret is printed once, alone on stdout
     #[command(after_help = CREATE_EXAMPLES)]
     Create(CreateArgs),
     /// List tokens, without their secrets
     #[command(after_help = "Examples:\n  yard token list\n  yard token list -o json")]
     List(TokenListArgs),
-    /// Make a token worthless, at once and for good
+    /// Revoke a token immediately and permanently
     #[command(after_help = "Examples:\n  yard token revoke 3f9a")]
     Revoke(RevokeArgs),
 }
 
 const CREATE_EXAMPLES: &str = "Examples:
-  yard token create --user ada > token             # submits and sees ada's own jobs
+  yard token create --user ada > token             # submits and sees ada's own jobs only
   yard token create --user ada --team vision --weight-max 4 --priority-max 10 > token
   yard token create --user prod --class ordinary --class guaranteed > token
   yard token create --user grafana --scope read --expires 365d
   yard token create --scope join > join-token      # one machine, for yard agent --join-token
-  yard token create --scope join --nodes 'gpu-*' > join-token    # all machines of these names";
+  yard token create --scope join --nodes 'gpu-*' > join-token    # all machines with matching names";
 
 #[derive(clap::Args, Debug)]
 struct CreateArgs {
-    /// Who it speaks for [default: whoever makes it]
+    /// User that the token belongs to [default: you]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// What it allows: read, submit, admin, or join for agents
+    /// Scope: read, submit, admin, or join for agents
     #[arg(long, value_name = "SCOPE", default_value = "submit", value_parser = ["read", "submit", "admin", "join"])]
     scope: String,
-    /// How long it is good for, as 30d [default: for ever; a join token: 1d, or 30d with --nodes]
+    /// Lifetime, such as 30d [default: no expiry; join tokens: 1d, or 30d with --nodes]
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     expires: Option<f64>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
     join: JoinArgs,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -67,18 +67,18 @@ struct CreateArgs {
 
 /// What jobs with it may ask for. Admins' may ask for everything.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "What jobs may ask for")]
+#[command(next_help_heading = "Limits of jobs")]
 struct LimitArgs {
-    /// A team that jobs may count for; may be given several times, and the first is the default [default: none]
+    /// Team that jobs may count for; the first is the default (repeatable) [default: none]
     #[arg(long, value_name = "NAME")]
     team: Vec<String>,
-    /// The largest weight of a job [default: 1]
+    /// Largest weight of a job [default: 1]
     #[arg(long, value_name = "N")]
     weight_max: Option<f64>,
-    /// The largest priority of a job [default: 0]
+    /// Largest priority of a job [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority_max: Option<i32>,
-    /// A class that jobs may have; may be given several times [default: ordinary and opportunistic]
+    /// Class that jobs may have (repeatable) [default: ordinary and opportunistic]
     #[arg(long, value_name = "CLASS", value_parser = ["ordinary", "guaranteed", "opportunistic"])]
     class: Vec<String>,
 }
@@ -87,17 +87,17 @@ struct LimitArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Join tokens")]
 struct JoinArgs {
-    /// Names of new nodes that may join, as 'gpu-*'; may be given several times [default: one node of any name]
+    /// Names of new nodes that may join, such as 'gpu-*' (repeatable) [default: one node of any name]
     #[arg(long, value_name = "PATTERN")]
     nodes: Vec<String>,
-    /// How many nodes may join with it [default: 1; with --nodes: as many as match]
+    /// Number of nodes that may join with it [default: 1; with --nodes: all that match]
     #[arg(long, value_name = "N")]
     uses: Option<u64>,
 }
 
 #[derive(clap::Args, Debug)]
 struct TokenListArgs {
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -106,7 +106,7 @@ struct TokenListArgs {
 
 #[derive(clap::Args, Debug)]
 struct RevokeArgs {
-    /// The token, by the number that yard token list shows
+    /// Token ID, as listed by yard token list
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -134,9 +134,10 @@ fn create(args: &CreateArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         return output::json(&made, out);
     }
     let TokenView { id, user, scope, expires_at, .. } = &made.token;
-    let until = expires_at.map_or_else(|| "for ever".into(), |at| format!("until {}", clock::written(at)));
+    let until =
+        expires_at.map_or_else(|| "no expiry".into(), |at| format!("valid until {}", clock::written(at)));
     output::note(&output::plain(&format!(
-        "token {id} for {user}, scope {scope}, good {until}; it is shown only now:"
+        "token {id} for {user}, scope {scope}, {until}; it is shown only now:"
     )));
     Ok(writeln!(out, "{}", output::plain(&made.secret))?)
 }
@@ -185,12 +186,12 @@ fn list(args: &TokenListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.output == OutputFormat::Json {
         return output::json(&json!({ "tokens": tokens }), out);
     }
-    let mut table = output::table(&["token", "user", "scope", "made", "good until", "good for"], 6);
+    let mut table = output::table(&["token", "user", "scope", "created", "expires", "limits"], 6);
     for token in &tokens {
         let until = match token.expires_at {
             _ if token.revoked => "revoked".into(),
             Some(at) => clock::written(at),
-            None => "for ever".into(),
+            None => "no expiry".into(),
         };
         let made = clock::written(token.created_at);
         table.add_row([

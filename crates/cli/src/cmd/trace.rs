@@ -30,26 +30,26 @@ pub(crate) struct TraceArgs {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// Make a trace from a seed, as native CSV on stdout
+    /// Generate a trace from a seed, as native CSV on stdout
     #[command(after_help = GEN_EXAMPLES)]
     Gen(GenArgs),
     /// Convert a trace of any format to native CSV
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
-    /// Turn the history of a Slurm or Kubernetes cluster into a trace
+    /// Import the job history of a Slurm or Kubernetes cluster as a trace
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArgs),
-    /// Show what is in a trace: sizes, durations, load, arrivals
+    /// Summarise a trace: sizes, durations, load, arrivals
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// Write what a live server recorded as a trace, to be run again under any policy
+    /// Export the job history of a live server as a trace
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
 }
 
 const GEN_EXAMPLES: &str = "\
-The same settings give the same bytes on every machine; the first line of the
-output, a comment, repeats them.
+Equal settings give equal bytes on every machine; the first line of the output,
+a comment, repeats them.
 
 Examples:
   yard trace gen --jobs 500 --rate 20 > trace.csv
@@ -57,7 +57,7 @@ Examples:
   yard trace gen --jobs 100000 --rate 400 --preset philly | gzip > big.csv.gz";
 
 const CONVERT_EXAMPLES: &str = "\
-Rows that are no jobs (no devices, no duration) are left out and counted on stderr.
+Rows that are not jobs (no devices, no duration) are skipped and counted on stderr.
 
 Examples:
   yard trace convert max_min_fairness.trace > gavel.csv
@@ -65,8 +65,8 @@ Examples:
   yard trace convert 'raw-traces.tar.gz#cluster01' -o cluster01.csv";
 
 const SHOW_EXAMPLES: &str = "\
-\"gpus demanded\" is what the jobs would hold on average if each ran when it came: a
-cluster with fewer devices falls behind.
+\"gpus demanded\" is the average number of GPUs in use if every job started on
+arrival; a cluster with fewer falls behind.
 
 Examples:
   yard trace show trace.csv
@@ -83,19 +83,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("when").required(true)))]
 struct GenArgs {
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=50_000_000))]
     jobs: usize,
-    /// Jobs an hour on average, at random times; the first comes at 0
+    /// Average number of jobs per hour, at random times; the first arrives at 0
     #[arg(long, value_name = "PER_HOUR", group = "when", value_parser = parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
-    /// All jobs come at 0
+    /// All jobs arrive at time 0
     #[arg(long = "static", group = "when")]
     at_once: bool,
-    /// What the jobs are like
+    /// Distribution of sizes, durations and models
     #[arg(long, default_value = "gavel", value_parser = presets())]
     preset: String,
-    /// The seed of everything random
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -103,10 +103,10 @@ struct GenArgs {
 /// Arguments of `yard trace convert`.
 #[derive(Debug, Args)]
 struct ConvertArgs {
-    /// The format of IN; auto takes the one that its header shows
+    /// Format of IN; auto: detect from the header
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats())]
     from: String,
-    /// The trace, plain or gzipped; ARCHIVE#MEMBER for one member of a tar
+    /// Trace file, plain or gzipped; ARCHIVE#MEMBER for one member of a tar
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// Write to this file instead of stdout
@@ -117,12 +117,12 @@ struct ConvertArgs {
 /// Arguments of `yard trace show`.
 #[derive(Debug, Args)]
 struct ShowArgs {
-    /// The trace, plain or gzipped; ARCHIVE#MEMBER for one member of a tar
+    /// Trace file, plain or gzipped; ARCHIVE#MEMBER for one member of a tar
     file: PathBuf,
-    /// Its format; auto takes the one that its header shows
+    /// Trace format; auto: detect from the header
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: String,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = TraceOutput::Table)]
     output: TraceOutput,
 }
@@ -130,7 +130,7 @@ struct ShowArgs {
 /// Arguments of `yard trace export`.
 #[derive(Debug, Args)]
 struct ExportArgs {
-    /// Only jobs submitted from this time on, as 2026-11-20 or 2026-11-20T18:00
+    /// Only jobs submitted at or after this time, such as 2026-11-20 or 2026-11-20T18:00
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     from: Option<f64>,
     /// Only jobs submitted before this time
@@ -168,7 +168,7 @@ fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
     let client = Client::new(&args.server)?;
     let mut trace = Vec::new();
     let read = client.stream("/v1/trace", &query, None)?.read_to_end(&mut trace);
-    read.context("the trace broke off; run the command again")?;
+    read.context("the connection was lost before the end of the trace; run the command again")?;
     match &args.output {
         Some(path) => output::write_whole(path, &trace),
         None => Ok(out.write_all(&trace)?),
@@ -182,12 +182,8 @@ fn parse_moment(text: &str) -> Result<f64, String> {
 fn make(args: &GenArgs, out: &mut dyn Write) -> Result<()> {
     let arrivals = args.rate.map_or(Arrivals::Static, Arrivals::Rate);
     let hours = args.rate.map_or(0.0, |rate| args.jobs as f64 / rate);
-    ensure!(
-        hours < 1e7,
-        "{} jobs at that rate would take {hours:.0} hours to come; the most is 1e7",
-        args.jobs
-    );
-    let preset = Preset::named(&args.preset).context("the preset is unknown")?;
+    ensure!(hours < 1e7, "{} jobs at that rate arrive over {hours:.0} hours; the maximum is 1e7", args.jobs);
+    let preset = Preset::named(&args.preset).context("unknown preset")?;
     let trace = generate(&GenSpec { jobs: args.jobs, arrivals, preset, seed: args.seed });
     let when = args.rate.map_or("--static".to_owned(), |rate| format!("--rate {rate}"));
     let mut out = BufWriter::new(out);
@@ -351,7 +347,7 @@ fn time(seconds: f64) -> String {
 fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if rate > 0.0 && rate <= 1e9 => Ok(rate),
-        _ => Err("a rate is a number of jobs an hour, above 0 and at most 1e9".to_owned()),
+        _ => Err("the rate must be a number of jobs per hour, above 0 and at most 1e9".to_owned()),
     }
 }
 

@@ -22,17 +22,16 @@ const EXAMPLES: &str = "Examples:
   yard what-if --gpus 4 --kind h100 --time 2h
   yard what-if --gpus 8 --time 6h --deadline 18:00 --only
   yard what-if -f job.yaml -o json | jq '.rows[] | select(.best)'
-  yard what-if --drain node-3 --at 18:00      # who would be hit
+  yard what-if --drain node-3 --at 18:00      # which jobs it would affect
   yard what-if --fail node-3
   yard what-if --history 7d --policy sia,srtf     # the last week under other policies
   yard what-if --history 7d --add h100:2x8 --price h100=2.5 --html week.html
   yard what-if --history 24h --remove node-3 --round 120s -o json
 
-Times are exact if nobody else comes and all jobs take as long as they say, those with a ~ mostly
-to within a quarter of the time since the start; what is in parentheses holds nine times in ten
-with jobs like those of the past coming.";
+Times assume that no other jobs are submitted and that all jobs take as long as they state; those with a ~ are
+usually right to within 25 %. The ranges in parentheses hold 9 times in 10 if jobs keep arriving as in the past.";
 
-const CUT: &str = "some of it is not known: one question may not take more work";
+const CUT: &str = "incomplete: the limit of work for one question was reached";
 
 /// A job, as for yard submit; the command may be left out.
 #[derive(clap::Args, Debug)]
@@ -41,19 +40,19 @@ pub(crate) struct WhatIfArgs {
     /// A job file in YAML, or a script with #SBATCH lines
     #[arg(value_name = "JOBFILE")]
     job_file: Option<PathBuf>,
-    /// Only the job as it is, no other ways to ask for it
+    /// Only this job, without alternative ways to request it
     #[arg(long)]
     only: bool,
-    /// Instead of a job: this node takes nothing new
+    /// Instead of a job: drain this node
     #[arg(long, value_name = "NODE", conflicts_with_all = ["job_file", "only"], help_heading = "A node")]
     drain: Option<String>,
-    /// With --drain: its jobs are asked to save and go elsewhere
+    /// With --drain: also move its jobs to other nodes
     #[arg(long, requires = "drain", help_heading = "A node")]
     evict: bool,
-    /// Instead of a job: this node is gone, with what runs there
+    /// Instead of a job: this node fails
     #[arg(long, value_name = "NODE", conflicts_with_all = ["job_file", "only", "drain"], help_heading = "A node")]
     fail: Option<String>,
-    /// When that happens to the node, written like a deadline [default: now]
+    /// When it drains or fails, written like a deadline [default: now]
     #[arg(long, value_name = "TIME", help_heading = "A node")]
     at: Option<String>,
     #[command(flatten)]
@@ -64,7 +63,7 @@ pub(crate) struct WhatIfArgs {
 
 /// Said below a table in which a time has no interval.
 const OR_LATER: &str =
-    "or later: how much depends on which jobs come and how long others take; no interval would be of use";
+    "or later: this depends on which jobs arrive and how long others take, too uncertain for a range";
 
 pub(crate) fn run(args: WhatIfArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (format, server) = args.job.asked_of();
@@ -111,7 +110,7 @@ pub(super) fn ask(client: &Client, job: &JobRequest) -> Answer<WhatIfView> {
 
 /// The answer for people.
 pub(super) fn lines(told: &WhatIfView, now: f64) -> Vec<String> {
-    let mut table = output::table(&["", "way", "where", "starts in", "ends in", "others"], 6);
+    let mut table = output::table(&["", "request", "where", "starts in", "ends in", "other jobs"], 6);
     for row in &told.rows {
         let mark = if row.best { "best" } else { "" };
         let (starts, ends) = when(row, now);
@@ -154,7 +153,7 @@ fn when(row: &WhatIfRow, now: f64) -> (String, String) {
         return ("refused".into(), String::new());
     }
     let late = if row.in_time == Some(false) { ", too late" } else { "" };
-    let none = if row.cut { "not known" } else { "not within weeks" };
+    let none = if row.cut { "not computed" } else { "not within weeks" };
     let told = |quiet: Option<f64>, interval, why: Option<UnknownView>, rough: bool| {
         let about = if rough && quiet.is_some() { "~" } else { "" };
         let open = why.filter(|_| quiet.is_some()).map_or("", |_| " or later");
@@ -182,25 +181,26 @@ fn others(row: &WhatIfRow) -> String {
     let jobs = |n: usize| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
     let later = row.delayed - row.stranded.min(row.delayed);
     let delayed =
-        (later > 0).then(|| format!("{} later by {} in all", jobs(later), output::brief(row.delayed_s)));
+        (later > 0).then(|| format!("{} delayed by {} in total", jobs(later), output::brief(row.delayed_s)));
     let stopped = (row.stopped > 0).then(|| format!("{} stopped", jobs(row.stopped)));
-    let stranded = (row.stranded > 0).then(|| format!("{} would not end", jobs(row.stranded)));
-    let late = (row.late > 0).then(|| format!("{} too late", jobs(row.late)));
+    let stranded = (row.stranded > 0).then(|| format!("{} would not finish", jobs(row.stranded)));
+    let late = (row.late > 0).then(|| format!("{} would miss their deadline", jobs(row.late)));
     let all: Vec<String> = [delayed, stopped, stranded, late].into_iter().flatten().collect();
     if all.is_empty() { "none".into() } else { all.join(", ") }
 }
 
 fn refused(row: &WhatIfRow) -> Option<String> {
     let why = output::plain(row.refused.as_deref()?);
-    let earliest =
-        row.earliest.map(|at| format!("; the earliest that can be kept is {}", clock::written(at)));
+    let earliest = row
+        .earliest
+        .map(|at| format!("; the earliest deadline that can be promised is {}", clock::written(at)));
     Some(format!("{}: refused: {why}{}", row.label, earliest.unwrap_or_default()))
 }
 
 fn delay(delay: &DelayView) -> String {
     let DelayView { job, name, delay_s, stops, late } = delay;
     let ends =
-        delay_s.map_or_else(|| "would not end".into(), |by| format!("ends {} later", output::brief(by)));
+        delay_s.map_or_else(|| "would not finish".into(), |by| format!("ends {} later", output::brief(by)));
     let stops = match stops {
         0 => String::new(),
         1 => ", stopped once more".into(),
@@ -251,13 +251,13 @@ mod tests {
         let no = WhatIfRow { label: "on v100".into(), refused: Some("no".into()), ..WhatIfRow::default() };
         let told = WhatIfView { made_at: 0.0, rows: vec![asked, half, no], cut: true };
         expect![[r#"
-                   way       where         starts in        ends in                       others
-                   as asked  n1[0,1] h100  12m (4m to 40m)  2h11m (1h55m to …), too late  3 jobs later by 1h23m in all, 1 job stopped
+                   request   where         starts in        ends in                       other jobs
+                   as asked  n1[0,1] h100  12m (4m to 40m)  2h11m (1h55m to …), too late  3 jobs delayed by 1h23m in total, 1 job stopped
              best  1 device                now              10m                           none
                    on v100                 refused                                        none
             on v100: refused: no
-            job 7 (bert) ends 1h00m later, stopped 2 more times, after its deadline
-            some of it is not known: one question may not take more work"#]]
+            job 7 (bert) ends 1h00m later, preempted 2 more times, after its deadline
+            incomplete: the limit of work for one question was reached"#]]
         .assert_eq(&lines(&told, 100.0).join("\n"));
         let row = WhatIfRow {
             label: "n1 fails".into(),
@@ -267,6 +267,9 @@ mod tests {
             ..WhatIfRow::default()
         };
         let told = WhatIfView { made_at: 0.0, rows: vec![row], cut: false };
-        assert_eq!(hits(&told), ["n1 fails: 1 job later by 0s in all, 2 jobs stopped, 1 job would not end"]);
+        assert_eq!(
+            hits(&told),
+            ["n1 fails: 1 job delayed by 0s in total, 2 jobs stopped, 1 job would not finish"]
+        );
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn config(
     jobs: &JobOptions,
     server: Server,
 ) -> anyhow::Result<AgentConfig> {
-    let program = std::env::current_exe().context("this program's own file cannot be found")?;
+    let program = std::env::current_exe().context("cannot find the file of this program")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
     let (offer, freezer, freeze_room_mib) = (offer(devices), itself("freezer"), devices.freeze_room);
@@ -29,7 +29,7 @@ pub(super) fn config(
     let own = |name: &str| std::env::var(name).ok();
     let job_env = jobs.job_env.iter().map(|variable| variable.resolve(own)).collect::<Result<_, _>>();
     // Jobs are told of files in here, wherever they run.
-    let data = std::path::absolute(&data).with_context(|| format!("{} is no path", data.display()))?;
+    let data = std::path::absolute(&data).with_context(|| format!("{} is not a path", data.display()))?;
     Ok(AgentConfig {
         data,
         name,
@@ -103,9 +103,7 @@ pub(super) fn address(args: &AgentArgs) -> anyhow::Result<String> {
         socket.connect(to)?;
         Ok(socket.local_addr()?.ip().to_string())
     };
-    found().with_context(|| {
-        format!("no way to {server} is known; say with --address where others reach this machine")
-    })
+    found().with_context(|| format!("no route to {server}; give the address of this machine with --address"))
 }
 
 /// What this machine is called.
@@ -113,7 +111,7 @@ pub(super) fn host_name() -> anyhow::Result<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() {
-        bail!("this machine has no name; give it one with --name");
+        bail!("this machine has no host name; give it a name with --name");
     }
     Ok(name.to_owned())
 }

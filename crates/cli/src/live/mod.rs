@@ -76,7 +76,7 @@ pub(crate) fn agent(args: &AgentArgs) -> anyhow::Result<()> {
             ended = &mut agent => return ended,
             () = stop::asked() => {}
         }
-        note("stopping; the jobs of this node run on, and the next start finds them");
+        note("stopping; the jobs of this node keep running, and the next start takes them over");
         stop.cancel();
         agent.await
     })
@@ -95,7 +95,7 @@ pub(crate) fn freezer(args: &FreezerArgs) -> anyhow::Result<()> {
 }
 
 fn threads() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no threads can be started")
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")
 }
 
 fn start_log(level: &str) -> anyhow::Result<()> {
@@ -112,7 +112,7 @@ fn greet(running: &RunningServer, data: &Path) {
         "Switchyard is up at {}  (policy {}, data in {})\n\
          Open it in a browser and log in with the token in {}.\n{}\n\
          Try:  yard submit -- sleep 30      yard jobs      yard top      yard explain last\n\
-         Ctrl-C stops it tidily; the next start finds everything as it was.",
+         Ctrl-C stops it cleanly; the next start continues where it left off.",
         running.url,
         running.policy,
         data.display(),
@@ -121,7 +121,8 @@ fn greet(running: &RunningServer, data: &Path) {
     ));
     if running.set_aside() > 0 {
         note(&format!(
-            "WARNING: the scheduler failed on {} of its inputs, which were set aside. See them with: yard repair --data {}",
+            "WARNING: the scheduler failed on {} of its inputs, which were set aside. To list them: yard repair \
+             --data {}",
             running.set_aside(),
             data.display()
         ));
@@ -134,11 +135,11 @@ fn how_to_find(data: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let found = |folder: &Path| data.parent().is_some_and(|parent| folder.starts_with(parent));
     if data.ends_with(".yard") && found(&here) {
-        return "The command line finds it by itself from this folder.".into();
+        return "In this folder, yard commands find this server without further settings.".into();
     }
     let text = data.display().to_string();
     let quoted = if text.contains([' ', '\'']) { format!("'{}'", text.replace('\'', r"'\''")) } else { text };
-    format!("The command line finds it with:  export YARD_DATA={quoted}")
+    format!("To use it from other shells:  export YARD_DATA={quoted}")
 }
 
 /// Waits until somebody wants it to stop, or the agent breaks down.
@@ -154,8 +155,8 @@ async fn wait(
     };
     tokio::select! {
         () = stop::asked() => Ok(()),
-        () = running.failed() => anyhow::bail!("the scheduler stopped by itself; its log says why"),
-        ended = agent_ended => ended.context("the agent of this machine stopped"),
+        () = running.failed() => anyhow::bail!("the scheduler stopped unexpectedly; see the log above"),
+        ended = agent_ended => ended.context("the agent on this machine stopped"),
     }
 }
 
@@ -165,10 +166,13 @@ async fn farewell(running: RunningServer, node: Option<String>) -> anyhow::Resul
         return Ok(());
     }
     if node.is_some() {
-        note("stopping: jobs on this machine save and stop (once more Ctrl-C leaves them to the next start)");
+        note(
+            "stopping: jobs on this machine save and stop (press Ctrl-C again to leave them running for the \
+        next start)",
+        );
     }
     tokio::select! {
-        done = tokio::time::timeout(FAREWELL, running.end(node)) => done.context("jobs took too long to stop")?,
+        done = tokio::time::timeout(FAREWELL, running.end(node)) => done.context("the jobs took too long to stop")?,
         () = stop::asked() => Ok(()),
     }
 }
@@ -195,7 +199,7 @@ mod tests {
         let leave = Vec::new();
         running.handle.ask(|reply| Ask::Shutdown { leave, reply }).await.expect("the driver is told to end");
         let ended = wait(None, &running).await.expect_err("the process must end with an error");
-        assert!(ended.to_string().contains("stopped by itself"), "{ended}");
+        assert!(ended.to_string().contains("stopped unexpectedly"), "{ended}");
         farewell(running, None).await.expect("nothing is left to wait for");
         let _ = std::fs::remove_dir_all(folder);
     }

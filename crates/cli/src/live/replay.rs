@@ -141,7 +141,7 @@ fn simulate(
         stop: Some(Arc::clone(&watch.stop)),
         probe: None,
     });
-    outcome.map_err(|error| format!("the simulation cannot be written: {error}"))
+    outcome.map_err(|error| format!("cannot write the simulation: {error}"))
 }
 
 /// A job whose predecessors have the numbers that they have among the possible ones.
@@ -232,12 +232,12 @@ fn alone_s(job: &SceneJob) -> f64 {
 /// What people should know of a run.
 fn notes(outcome: &RunOutcome, jobs: usize) -> Vec<String> {
     let open = jobs - outcome.record.jobs.iter().filter(|job| job.end.is_some()).count();
-    let open = (open > 0).then(|| format!("{open} jobs would not have ended"));
+    let open = (open > 0).then(|| format!("{open} jobs would not have finished"));
     let failed = outcome
         .record
         .last_failure
         .as_ref()
-        .map(|reason| format!("{} plans failed, the last because {reason}", outcome.record.failed_plans));
+        .map(|reason| format!("{} plans failed; the last one: {reason}", outcome.record.failed_plans));
     open.into_iter().chain(failed).collect()
 }
 
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn nobody_names_a_program_but_the_administrator() {
         let refused = simulator().policy("exec:/bin/true").err().unwrap_or_default();
-        assert!(refused.contains("command line only"), "{refused}");
+        assert!(refused.contains("command line"), "{refused}");
         assert!(simulator().policy("srtf").is_ok());
     }
 

@@ -149,7 +149,7 @@ impl RunningServer {
         self.tasks.wait().await;
         drop(self.handle);
         let driver = tokio::task::spawn_blocking(move || self.driver.join());
-        driver.await?.map_err(|_| anyhow::anyhow!("the scheduler broke down while it stopped"))?;
+        driver.await?.map_err(|_| anyhow::anyhow!("the scheduler failed while it stopped"))?;
         self.tokens.flush()?;
         Ok(ended?)
     }
@@ -188,7 +188,7 @@ fn unheeded(handle: &Handle, policy: &Chosen) -> Option<String> {
     let live = board.jobs.values().filter(|job| job.priority != 0 && job.ended_at.is_none()).count();
     let refused = matches!(policy.priority, Priorities::Refused(_)) && live > 0;
     let name = &policy.name;
-    refused.then(|| format!("policy {name} does not honour priorities: those of {live} jobs do not count"))
+    refused.then(|| format!("policy {name} ignores priorities, and {live} jobs have one"))
 }
 
 /// Makes the placer anew; its name is checked elsewhere, and a wrong one never gets here.
@@ -206,7 +206,7 @@ fn maker(policy: Chosen) -> MakePolicy {
 pub(super) fn policy(spec: &str) -> anyhow::Result<MakePolicy> {
     if spec.starts_with(PREFIX) {
         anyhow::bail!(
-            "{spec}: a program is named on the server's command line only; name a policy of the table"
+            "{spec}: programs can only be used on the server's command line; choose a policy from yard policies"
         );
     }
     Ok(maker(Chosen::find(spec, &Arc::from([]), ProgramUses::Server)?))
@@ -235,7 +235,8 @@ fn first_tokens(data: &Path, tokens: &Tokens, authority: &Authority) -> anyhow::
 fn hold_name(tokens: &Tokens, node: &str) -> anyhow::Result<()> {
     match tokens.store().hold_local(node, now_us()) {
         Err(Barred::Taken(_)) => anyhow::bail!(
-            "another machine has joined as node {node}; start with --name OTHER or --no-agent, or free the name: yard nodes rm {node}"
+            "another machine has already joined as node {node}; start with --name OTHER or --no-agent, or free \
+             the name: yard nodes rm {node}"
         ),
         other => Ok(other?),
     }

@@ -79,7 +79,7 @@ pub(crate) fn commit() -> &'static str {
 pub(crate) fn check_target(folder: &Path) -> anyhow::Result<()> {
     match fs::read_dir(folder).map(|entries| entries.count()) {
         Ok(0) => Ok(()),
-        Ok(_) => bail!("--bundle {}: the folder is not empty; name a new one", folder.display()),
+        Ok(_) => bail!("--bundle {}: the folder is not empty; choose a new one", folder.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(|| format!("--bundle {}", folder.display())),
     }
@@ -241,11 +241,11 @@ pub(crate) fn open(folder: &Path) -> anyhow::Result<(Manifest, SimArgs)> {
     let file: PathBuf = folder.join(MANIFEST);
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let manifest: Manifest =
-        serde_json::from_str(&text).with_context(|| format!("{} is no manifest", file.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not a manifest", file.display()))?;
     std::env::set_current_dir(folder).with_context(|| format!("cannot enter {}", folder.display()))?;
     for (name, hash) in &manifest.inputs {
         if digest(Path::new(name))? != *hash {
-            bail!("{name} is not the file that the result was made from: its SHA-256 differs");
+            bail!("{name} has changed: its SHA-256 differs from the one in the bundle");
         }
     }
     let line = std::iter::once("yard sim".to_owned()).chain(manifest.command.iter().cloned());

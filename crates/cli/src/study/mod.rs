@@ -82,7 +82,7 @@ fn check(args: &SimArgs) -> anyhow::Result<()> {
         ("--series", &args.series),
     ];
     if let Some((name, _)) = one.iter().find(|(_, file)| file.is_some()) {
-        bail!("{name} is about one run of each policy: leave --seeds and --sweep out, or write -o json");
+        bail!("{name} needs a single run per policy: leave out --seeds and --sweep, or use -o json");
     }
     let draws = source::is_generated(&args.trace)
         || args.node_mtbf.is_some()

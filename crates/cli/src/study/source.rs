@@ -37,8 +37,8 @@ fn parse(rest: &str, seed: u64) -> anyhow::Result<GenSpec> {
     let mut parts = rest.split(':');
     let name = parts.next().unwrap_or_default();
     let known = || trace::PRESETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
-    let preset = Preset::named(name)
-        .with_context(|| format!("there is no preset {name:?}; there are: {}", known()))?;
+    let preset =
+        Preset::named(name).with_context(|| format!("unknown preset {name:?}; choose from: {}", known()))?;
     let (mut jobs, mut arrivals) = (None, None);
     for part in parts {
         match part.split_once('=') {
@@ -48,7 +48,7 @@ fn parse(rest: &str, seed: u64) -> anyhow::Result<GenSpec> {
                 arrivals = rate.map(Arrivals::Rate);
             }
             None if part == "static" => arrivals = Some(Arrivals::Static),
-            _ => bail!("`{part}` is not known; {how}"),
+            _ => bail!("unknown part `{part}`; {how}"),
         }
     }
     let jobs = jobs.with_context(|| format!("jobs must be a count from 1 to {JOBS_MAX}; {how}"))?;
@@ -66,7 +66,7 @@ pub(crate) fn bring_to_load(trace: &mut Trace, service: f64, devices: u32, load:
     let last = trace.jobs.iter().map(|job| job.submit).max().unwrap_or(Time::ZERO);
     let span = (last - first).secs();
     if span <= 0.0 || service <= 0.0 {
-        bail!("--load: all jobs of {} come at once; give a trace whose jobs arrive over time", trace.source);
+        bail!("--load: all jobs of {} arrive at once; use a trace whose jobs arrive over time", trace.source);
     }
     let factor = service / (f64::from(devices) * span) / load;
     for job in &mut trace.jobs {
@@ -99,10 +99,10 @@ mod tests {
         let other = generate(&parse("uniform:jobs=50:rate=30", 5).unwrap());
         assert_ne!(trace().jobs, other.jobs, "another seed gives other jobs");
         let said = |rest: &str| parse(rest, 0).unwrap_err().to_string();
-        assert!(said("phily:jobs=1:static").contains("there are: gavel, philly"));
+        assert!(said("phily:jobs=1:static").contains("choose from: gavel, philly"));
         assert!(said("philly:jobs=0:static").contains("jobs must be a count"));
         assert!(said("philly:jobs=5:rate=-1").contains("rate must be"));
-        assert!(said("philly:jobs=5:speed=1").contains("`speed=1` is not known"));
+        assert!(said("philly:jobs=5:speed=1").contains("unknown part `speed=1`"));
     }
 
     #[test]
@@ -116,6 +116,8 @@ mod tests {
         assert_eq!(whole.jobs[3].deadline, Some(whole.jobs[3].submit + Span::from_whole_secs(70)));
         assert!(bring_to_load(&mut half, 1e6, 10, 0.0).is_err());
         let mut at_once = generate(&parse("uniform:jobs=5:static", 0).unwrap());
-        assert!(bring_to_load(&mut at_once, 1e6, 10, 1.0).unwrap_err().to_string().contains("come at once"));
+        assert!(
+            bring_to_load(&mut at_once, 1e6, 10, 1.0).unwrap_err().to_string().contains("arrive at once")
+        );
     }
 }

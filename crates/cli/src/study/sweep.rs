@@ -24,7 +24,7 @@ impl std::str::FromStr for Sweep {
         let how = "write KEY=A,B,C or KEY=FROM..TO or KEY=FROM..TO:STEP";
         let (key, values) = text.rsplit_once('=').filter(|(key, _)| !key.is_empty()).ok_or(how)?;
         let values = match values.split_once("..") {
-            Some((from, to)) => range(from, to).ok_or_else(|| format!("{values:?} is no range; {how}"))?,
+            Some((from, to)) => range(from, to).ok_or_else(|| format!("{values:?} is not a range; {how}"))?,
             // A cluster has commas of its own.
             None => values.split(if values.contains(';') { ';' } else { ',' }).map(str::to_owned).collect(),
         };
@@ -68,7 +68,7 @@ pub(crate) fn points(sweeps: &[Sweep]) -> anyhow::Result<Vec<SweepPoint>> {
         };
         points = points.iter().flat_map(with).collect();
         if points.len() > VALUES_MAX {
-            bail!("--sweep: {} points are too many; vary less at once", points.len());
+            bail!("--sweep: {} points are too many; vary fewer values", points.len());
         }
     }
     Ok(points)
@@ -129,8 +129,8 @@ mod tests {
         assert_eq!(values("load=0.5..1:0.25"), list("0.5 0.75 1"));
         assert_eq!(values("cluster=a:1,b:2;a:2,b:1"), list("a:1,b:2 a:2,b:1"));
         assert!(values("load").unwrap_err().contains("KEY=A,B,C"));
-        assert!(values("load=1..0").unwrap_err().contains("no range"));
-        assert!(values("load=0..1:0").unwrap_err().contains("no range"));
+        assert!(values("load=1..0").unwrap_err().contains("not a range"));
+        assert!(values("load=0..1:0").unwrap_err().contains("not a range"));
         assert!(values("load=1,,2").unwrap_err().contains("empty"));
     }
 

@@ -1,6 +1,7 @@
 //! Attacks with a join token, a node's certificate or a submit token, on the real binary: a machine gets in once and
 //! under a name of its own, and no user's jobs get before others or stay because they say so.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -58,6 +59,14 @@ fn token(cluster: &Cluster, file: &str, options: &str) -> String {
     secret.trim().to_owned()
 }
 
+/// The process that keeps the jobs of an agent.
+fn keeper_of(folder: &Path) -> Option<String> {
+    let keeper = folder.join("run/keeper").to_string_lossy().into_owned();
+    let lines = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut lines = lines.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    lines.find(|line| line.split('\0').any(|word| word == keeper))
+}
+
 #[test]
 fn a_second_machine_gets_in_neither_with_a_used_token_nor_under_a_taken_name() {
     let cluster = Cluster::up("--no-agent --round 1s");
@@ -68,6 +77,12 @@ fn a_second_machine_gets_in_neither_with_a_used_token_nor_under_a_taken_name() {
     let (code, said) = Machine::start(&cluster, "two", "once", "b").ends(&cluster);
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     assert!(said.contains("this join token has been used"), "{said}");
+    // A keeper whose agent was killed waits half a minute for another.
+    let gone = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        keeper_of(&cluster.folder.0.join("b")).is_none()
+    });
+    assert!(gone, "its keeper goes with it");
     let (code, said) = Machine::start(&cluster, "one", ".yard/join-token", "c").ends(&cluster);
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     assert!(said.contains("node one has joined already") && said.contains("yard nodes rm one"), "{said}");

@@ -96,7 +96,7 @@ fn a_job_leaves_a_card_that_falls_off_and_the_card_comes_back() {
     std::fs::write(&file, cards).expect("a file can be written");
     cluster.until("it runs on the other card", || holds(other) && cluster.state(id) == "running");
     let problem = device(first)["problem"].to_string();
-    assert!(problem.contains("does not answer the driver"), "{problem}");
+    assert!(problem.contains("no longer answers the driver"), "{problem}");
     cluster.until("the other card is seen to work", || device(other)["busy"] == 0.75);
     let table = cluster.yard("nodes --devices").ok();
     assert!(table.contains("75%") && table.contains("2.0/80 GiB"), "{table}");

@@ -40,10 +40,10 @@ fn an_operator_can_have_all_jobs_share_through_mps() {
 fn memory_that_no_card_has_is_refused_with_the_largest_there_is() {
     let cluster = Cluster::up("--fake v100:2 --round 1s --policy fifo");
     let said = refused(&cluster, "--gpu-memory 1T");
-    assert!(said.contains("no card that the job may run on has 1048576 MiB"), "{said}");
-    assert!(said.contains("the largest is of kind v100 and has 81920 MiB"), "{said}");
+    assert!(said.contains("no GPU that the job may use has 1048576 MiB"), "{said}");
+    assert!(said.contains("the largest is v100 with 81920 MiB"), "{said}");
     let said = refused(&cluster, "--pause freeze --gpu-memory 8GiB");
-    assert!(said.contains("use pause: checkpoint or pause: auto, or leave gpu_memory_mib out"), "{said}");
+    assert!(said.contains("use pause: checkpoint or pause: auto, or leave out gpu_memory_mib"), "{said}");
 }
 
 #[test]
@@ -51,11 +51,10 @@ fn what_cannot_be_had_is_refused_with_what_could() {
     let cluster = Cluster::up("--cpu-slots 2 --name here --round 1s --policy fifo");
     assert_eq!(
         refused(&cluster, "--gpu-fraction 1.7"),
-        "error: gpu_fraction: 1.7 of a card cannot be had; a job has at most one whole card this way: use gpus: 2 \
-         for whole ones"
+        "error: gpu_fraction: 1.7 is more than one GPU; use gpus: 2 for whole GPUs"
     );
     let said = refused(&cluster, "--gpu-fraction 0.5");
-    assert!(said.contains("node here offers no cards"), "{said}");
+    assert!(said.contains("node here offers no GPUs"), "{said}");
     let body = r#"{"command": ["true"], "gpu_fraction": 1.7}"#;
     let (url, token) = (cluster.url() + "/v1/jobs", format!("Authorization: Bearer {}", cluster.token()));
     let (code, answer) =

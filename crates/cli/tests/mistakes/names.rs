@@ -59,7 +59,7 @@ fn an_unknown_format_is_answered_with_those_there_are() {
 fn an_unknown_bundle_is_answered_with_those_there_are() {
     let dir = Dir::with_trace(THREE_JOBS);
     let line = "sim --trace t.csv --cluster gpu:2x4 --policy fifo --compat pollux";
-    check_parts(&dir, line, &["--compat \"pollux\" is not known; there are tiresias, ", "blox"]);
+    check_parts(&dir, line, &["--compat \"pollux\" is unknown; choose from tiresias, ", "blox"]);
 }
 
 #[test]
@@ -73,9 +73,7 @@ fn unknown_overheads_are_answered_with_those_there_are() {
 fn a_policy_that_takes_turns_needs_rounds() {
     check_options(
         "--cluster gpu:2x4 --policy las --round 0",
-        expect![[
-            r#"error: policy "las" shares time in rounds: give --round a length above 0, such as 360s"#
-        ]],
+        expect![[r#"error: policy "las" needs rounds: give --round a length above 0, such as 360s"#]],
     );
 }
 

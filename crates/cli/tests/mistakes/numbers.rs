@@ -34,13 +34,13 @@ fn a_round_is_a_length_of_time() {
     check_usage(
         &format!("{sim} --round often"),
         expect![[
-            r#"error: invalid value 'often' for '--round <TIME|auto>': "often" is no unit of time; use s, m, h or d"#
+            r#"error: invalid value 'often' for '--round <TIME|auto>': "often" is not a unit of time; use s, m, h or d"#
         ]],
     );
     check_usage(
         &format!("{sim} --round 5weeks"),
         expect![[
-            r#"error: invalid value '5weeks' for '--round <TIME|auto>': "weeks" is no unit of time; use s, m, h or d"#
+            r#"error: invalid value '5weeks' for '--round <TIME|auto>': "weeks" is not a unit of time; use s, m, h or d"#
         ]],
     );
     check_usage(
@@ -55,11 +55,11 @@ fn a_round_is_a_length_of_time() {
 fn fractions_are_fractions() {
     check_options(
         "--cluster gpu:2x4 --policy fifo --slow-nodes 1.5",
-        expect!["error: --slow-nodes 1.5 is not a fraction from 0 to 1"],
+        expect!["error: --slow-nodes 1.5: give a fraction from 0 to 1"],
     );
     check_options(
         "--cluster gpu:2x4 --policy fifo --slow-factor 0",
-        expect!["error: --slow-factor 0 is not a factor above 0 and at most 1"],
+        expect!["error: --slow-factor 0: give a factor above 0 and at most 1"],
     );
 }
 

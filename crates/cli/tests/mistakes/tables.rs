@@ -103,10 +103,10 @@ fn a_table_is_sound() {
 fn a_belief_is_learned_from_a_table() {
     check_options(
         "--cluster gpu:2x4 --policy fifo --belief learned",
-        expect!["error: --belief learned is about the speeds of a table; name one with --throughputs"],
+        expect!["error: --belief learned needs a table of speeds: --throughputs"],
     );
     check_options(
         "--cluster gpu:2x4 --policy fifo --belief learned --profiled 2",
-        expect!["error: --profiled 2 is not a fraction from 0 to 1"],
+        expect!["error: --profiled 2: give a fraction from 0 to 1"],
     );
 }

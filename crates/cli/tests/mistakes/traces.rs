@@ -210,7 +210,7 @@ fn nothing_is_said_twice() {
 fn traces_are_made_of_sensible_numbers() {
     expect!["error: invalid value '0' for '--jobs <N>': 0 is not in 1..=50000000"]
         .assert_eq(&first_line("trace gen --jobs 0 --static"));
-    expect!["error: invalid value '0' for '--rate <PER_HOUR>': a rate is a number of jobs an hour, above 0 and at most 1e9"].assert_eq(&first_line("trace gen --jobs 5 --rate 0"));
+    expect!["error: invalid value '0' for '--rate <PER_HOUR>': the rate must be a number of jobs per hour, above 0 and at most 1e9"].assert_eq(&first_line("trace gen --jobs 5 --rate 0"));
     expect!["error: the following required arguments were not provided:"]
         .assert_eq(&first_line("trace gen --jobs 5"));
     expect!["error: invalid value 'chaos' for '--preset <PRESET>'"]

@@ -122,19 +122,28 @@ impl Part {
     fn message(&self, how: How, exit: Exit) -> Option<String> {
         match (how, exit.code, exit.signal) {
             (How::Lost, ..) => self.lost.clone(),
-            (How::Expired, ..) => Some("it used up the time it was given".into()),
+            (How::Expired, ..) => Some("it reached its time limit".into()),
             (How::Saved, ..) => self.message_saved(),
             (How::Crashed, ..) if exit.starved.is_some() => exit.starved.map(|starved| starved.to_string()),
-            (How::Crashed, Some(code), _) => Some(format!("a rank exited with code {code}")),
-            (How::Crashed, None, Some(signal)) => Some(format!("a rank was ended by signal {signal}")),
+            (How::Crashed, Some(code), _) => Some(format!("{} exited with code {code}", self.which(exit))),
+            (How::Crashed, None, Some(signal)) => {
+                Some(format!("{} was killed by signal {}", self.which(exit), signal_name(signal)))
+            }
             _ => None,
         }
+    }
+
+    /// The first rank that ended so.
+    fn which(&self, exit: Exit) -> String {
+        let at = self.ranks.iter().position(|rank| rank.exit == Some(exit) && !rank.excused);
+        let number = at.map(|at| self.start.ranks.first + at as u32);
+        number.map_or_else(|| "a process".into(), |rank| format!("rank {rank}"))
     }
 
     fn message_saved(&self) -> Option<String> {
         let cause = self.stop.map(|stop| stop.cause);
         if cause == Some(Cause::Ordered(Why::Killed)) {
-            return Some("it was killed at its user's request".into());
+            return Some("it was killed by its user".into());
         }
         let grace = cause.map_or(self.start.grace, |cause| self.grace_for(cause));
         let killed = format!("it did not stop within {grace} and was killed");
@@ -144,4 +153,21 @@ impl Part {
             None => self.killed.then_some(killed),
         }
     }
+}
+
+/// A signal by the name that people know, where it is a usual one.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        _ => return signal.to_string(),
+    };
+    format!("{signal} ({name})")
 }

@@ -19,7 +19,7 @@ const THAW_RATE: u64 = 5_600_000_000;
 const UNFREEZABLE_MAX: usize = 1000;
 
 /// What is said of a node whose memory is not for frozen jobs.
-const NOWHERE: &str = "this node freezes no jobs";
+const NOWHERE: &str = "this node cannot freeze jobs";
 
 /// How a part waits in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,7 @@ impl Holder {
             return false;
         }
         let made = self.make_room(now, id, out);
-        let full =
-            if self.room == 0 { NOWHERE } else { "frozen jobs may hold no more of this node's memory" };
+        let full = if self.room == 0 { NOWHERE } else { "the memory of this node for frozen jobs is full" };
         if let Some((_, part)) = self.live(id).filter(|_| !made) {
             part.unfrozen = Some(full.into());
         }
@@ -124,7 +123,7 @@ impl Holder {
 
     pub(super) fn thaw_failed(&mut self, id: PartId, reason: &str, out: &mut Vec<Act>) {
         let Some((id, _)) = self.thawing(id) else { return };
-        self.lose(id, &format!("its frozen processes could not go on: {reason}"), out);
+        self.lose(id, &format!("its frozen processes could not continue: {reason}"), out);
     }
 
     fn thawing(&mut self, id: PartId) -> Option<(PartId, &mut Part)> {

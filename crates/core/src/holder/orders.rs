@@ -70,7 +70,7 @@ impl Holder {
         } else if let Some((other, _)) = holder {
             Some(format!("job {} still runs here under lease {}", other.job, other.lease))
         } else if start.thaw && start.is_gang() && !self.can_thaw(start) {
-            Some("its stopped processes are gone; it must start anew on all its nodes".into())
+            Some("its stopped processes are gone; it must restart on all its nodes".into())
         } else {
             None
         }

@@ -8,7 +8,7 @@ use crate::part::PartId;
 use crate::units::Time;
 
 /// What is said of processes of which nobody saw the end.
-const VANISHED: &str = "its processes vanished while the agent was down";
+const VANISHED: &str = "its processes disappeared while the agent was down";
 
 impl Holder {
     pub(super) fn restarted(&mut self, now: Time, alive: Vec<(PartId, u32)>, out: &mut Vec<Act>) {

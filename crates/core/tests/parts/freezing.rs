@@ -162,7 +162,7 @@ fn a_thawed_part_runs_once_the_driver_is_done_and_stops_wait_for_it() {
     let ending = ending(&node.killed(stubborn, 0));
     assert_eq!(
         ending.message.as_deref(),
-        Some("it could not be frozen and was stopped instead: this node freezes no jobs")
+        Some("it could not be frozen and was stopped instead: this node cannot freeze jobs")
     );
 }
 
@@ -176,7 +176,7 @@ fn a_thaw_that_fails_loses_the_processes_and_blames_nobody() {
     assert_eq!(node.does(failed), [Act::Kill { part: new }]);
     let ending = ending(&node.killed(old, 0));
     assert_eq!(ending.how, How::Lost);
-    assert_eq!(ending.message.as_deref(), Some("its frozen processes could not go on: out of memory"));
+    assert_eq!(ending.message.as_deref(), Some("its frozen processes could not continue: out of memory"));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn frozen_jobs_whose_loss_costs_least_make_room() {
     assert_eq!(node.stop(late), [signal(late)], "it has less to lose than either of those");
     assert_eq!(node.holder.paused(), [dear.job, newcomer.job]);
     let ending = ending(&node.killed(late, 0));
-    assert!(ending.message.unwrap().contains("hold no more of this node's memory"));
+    assert!(ending.message.unwrap().contains("memory of this node for frozen jobs is full"));
 }
 
 #[test]

@@ -264,6 +264,7 @@ fn a_rank_that_fails_takes_the_others_with_it() {
     assert_eq!(node.later(5), [Act::Kill { part: id }]);
     let ending = ending(&node.killed(id, 0));
     assert_eq!((ending.how, ending.code), (How::Crashed, Some(7)));
+    assert_eq!(ending.message.as_deref(), Some("rank 1 exited with code 7"));
 }
 
 #[test]
@@ -580,7 +581,7 @@ fn who_is_killed_has_no_grace_even_while_it_is_being_stopped() {
     assert_eq!(node.later(10), [Act::Kill { part: id }], "until it is gone");
     let ending_of = ending(&node.killed(id, 0));
     assert_eq!(ending_of.how, How::Saved, "it is nobody's fault");
-    assert_eq!(ending_of.message.as_deref(), Some("it was killed at its user's request"));
+    assert_eq!(ending_of.message.as_deref(), Some("it was killed by its user"));
     assert_eq!(ending(&node.order(kill(id))).how, How::Saved, "once more does no harm");
     // One that is being started is killed as soon as it has processes.
     let next = long(part(3, 3), 1);

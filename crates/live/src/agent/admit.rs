@@ -74,7 +74,7 @@ impl Admission {
             return Ok(Account { run_as: None, base: self.base(user, known.as_ref()) });
         }
         let known = known.ok_or_else(|| {
-            refused(format!("there is no user {user:?} on node {}; create it there", self.node))
+            refused(format!("user {user:?} does not exist on node {}; create the account there", self.node))
         })?;
         self.check_uid(&known).map_err(refused)?;
         let base = self.base(user, Some(&known));
@@ -122,10 +122,7 @@ fn only(is_root: bool, data: &Path) -> Option<OnlyUser> {
         return Some(OnlyUser { name, why: "its agent does not run as root".into() });
     }
     let closed = reach::closed_at(data)?;
-    let why = format!(
-        "its agent's folder is out of other users' reach (nobody else may pass through {})",
-        closed.display()
-    );
+    let why = format!("other users cannot reach its agent's folder ({} is closed to them)", closed.display());
     tracing::warn!("this node runs only jobs of {name}: {why}; choose another folder with --data");
     Some(OnlyUser { name, why })
 }
@@ -175,7 +172,7 @@ mod tests {
         let said = refusal(&root(1_000), "root");
         assert!(said.contains("uid 0") && said.contains("1000") && said.contains("--min-uid"), "{said}");
         assert!(refusal(&root(1_000), "daemon").contains("uid 1,"));
-        assert!(refusal(&root(1_000), "nobody-of-this-name").contains("there is no user"));
+        assert!(refusal(&root(1_000), "nobody-of-this-name").contains("does not exist"));
         assert_eq!(root(1_000).account("nobody", &[]).unwrap().owner(), Some((65_534, 65_534)));
         assert!(root(0).account("root", &[]).unwrap().run_as.is_none());
         let own = Admission { own_user_too: true, ..root(1_000) };

@@ -54,13 +54,13 @@ impl Cgroups {
         let guarded = match (&mut groups, devices.files()) {
             (_, Ok(files)) if files.is_empty() => Ok(()),
             (Some(groups), Ok(files)) => groups.guard(files).map_err(|error| error.to_string()),
-            (None, Ok(_)) => Err("there are no control groups of version 2".to_owned()),
+            (None, Ok(_)) => Err("there is no cgroup v2".to_owned()),
             (_, Err(why)) => Err(why),
         };
         match guarded {
             Ok(()) => {}
             Err(why) if config.confinement.devices_required => bail!(
-                "jobs cannot be kept from each other's devices: {why}; with --devices-enforced auto they run anyway"
+                "jobs cannot be kept from using each other's GPUs: {why}; to run them anyway: --devices-enforced auto"
             ),
             Err(why) => tracing::warn!(%why, "jobs cannot be kept from each other's devices"),
         }
@@ -82,7 +82,7 @@ impl Cgroups {
         let roots = [root.to_owned(), root.join("unified")];
         let made = match roots.iter().find(is_one) {
             Some(root) => prepare(&root.join(&name)).map(|()| root.join(&name)),
-            None => Err(io::Error::other(format!("{} has none of version 2", root.display()))),
+            None => Err(io::Error::other(format!("{} is not a cgroup v2 mount", root.display()))),
         };
         if let Err(error) = &made {
             tracing::warn!(%error, "no control groups here: jobs run without limits");

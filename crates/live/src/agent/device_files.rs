@@ -69,7 +69,7 @@ impl DeviceFiles {
         }
         let known = |place: &Place| all.files.iter().any(|file| file.card == Some(*place));
         if let Some((_, address)) = cards.iter().find(|(place, _)| !known(place)) {
-            return Err(format!("card {} has no file in {}", address.pci, dev.display()));
+            return Err(format!("GPU {} has no device file in {}", address.pci, dev.display()));
         }
         if !all.files.is_empty() {
             all.closed.push(NVIDIA);

@@ -44,14 +44,14 @@ impl FromStr for Fakes {
         for item in text.split(',') {
             let (kind, count) =
                 item.split_once(':').with_context(|| format!("{item:?} is not KIND:COUNT"))?;
-            ensure!(is_kind(kind), "{kind:?} is no kind: use lower-case letters, digits, dots and dashes");
-            let count = count.parse().with_context(|| format!("{count:?} is no number of devices"))?;
+            ensure!(is_kind(kind), "{kind:?} is not a kind: use lower-case letters, digits, dots and dashes");
+            let count = count.parse().with_context(|| format!("{count:?} is not a number of devices"))?;
             ensure!(
                 (1..=NODE_DEVICES_MAX).contains(&count),
                 "{item}: a group has 1 to {NODE_DEVICES_MAX} devices"
             );
             if groups.iter().any(|(known, _)| known == kind) {
-                bail!("{kind} is there twice");
+                bail!("{kind} is given twice");
             }
             groups.push((kind.to_owned(), count));
         }
@@ -161,7 +161,7 @@ impl Devices {
         if let Some(cards) = self.cards {
             for (place, uuid) in self.places() {
                 let address =
-                    cards.address(uuid).ok_or_else(|| format!("the driver has no number for card {uuid}"))?;
+                    cards.address(uuid).ok_or_else(|| format!("the driver has no number for GPU {uuid}"))?;
                 addresses.push((place, address));
             }
         }

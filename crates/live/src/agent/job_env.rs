@@ -38,7 +38,7 @@ impl FromStr for JobVariable {
         }
         if is_ours(name) {
             return Err(format!(
-                "{name} is set for each job; names with YARD_ and SLURM_ cannot be given here"
+                "{name} is set for each job; names that start with YARD_ or SLURM_ cannot be set here"
             ));
         }
         Ok(JobVariable { name: name.to_owned(), value })

@@ -60,7 +60,7 @@ impl Layout {
             }
             tokio::time::sleep(LOCK_PAUSE).await;
         }
-        let message = "another agent runs on this folder; stop it, or choose another folder with --data";
+        let message = "another agent uses this folder; stop it, or choose another folder with --data";
         Err(io::Error::new(io::ErrorKind::WouldBlock, message))
     }
 
@@ -174,7 +174,7 @@ fn own(path: &Path) -> io::Result<()> {
     if found.is_dir() && found.uid() == geteuid().as_raw() {
         return Ok(());
     }
-    let message = format!("{} is not a folder of the agent's user; remove it", path.display());
+    let message = format!("{} does not belong to the agent's user; remove it", path.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
@@ -242,7 +242,7 @@ mod tests {
         let layout = Layout::open(folder.path()).unwrap();
         let first = layout.lock().await.unwrap();
         let refused = layout.lock().await.unwrap_err().to_string();
-        assert!(refused.contains("another agent runs on this folder"), "{refused}");
+        assert!(refused.contains("another agent uses this folder"), "{refused}");
         drop(first);
         layout.lock().await.unwrap();
     }

@@ -119,7 +119,7 @@ impl Agent {
     /// What is known of a part before it runs: the driver cannot freeze what goes through MPS.
     pub(super) fn foresee(&mut self, part: PartId) {
         if self.task(part).is_some_and(|task| task.limits.is_some()) {
-            let reason = "it shares its card through MPS".to_owned();
+            let reason = "it shares its GPU through MPS".to_owned();
             self.happen(Happening::Unfreezable { part, reason });
         }
     }

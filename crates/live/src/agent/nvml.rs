@@ -299,14 +299,14 @@ fn remap_pending(handle: &Handle<'_>) -> bool {
 /// Why clocks are held back, where that is a matter of heat or of power that does not come; what an operator set is not.
 fn throttled(reasons: ThrottleReasons) -> Option<String> {
     let words = [
-        (ThrottleReasons::HW_THERMAL_SLOWDOWN, "much too hot"),
+        (ThrottleReasons::HW_THERMAL_SLOWDOWN, "overheating"),
         (ThrottleReasons::SW_THERMAL_SLOWDOWN, "too hot"),
         (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "the power supply is overloaded"),
     ];
     let found: Vec<_> =
         words.iter().filter(|(flag, _)| reasons.contains(*flag)).map(|(_, word)| *word).collect();
     match found.as_slice() {
-        [] if reasons.contains(ThrottleReasons::HW_SLOWDOWN) => Some("heat or power".into()),
+        [] if reasons.contains(ThrottleReasons::HW_SLOWDOWN) => Some("thermal or power limit".into()),
         [] => None,
         found => Some(found.join(", ")),
     }
@@ -321,7 +321,7 @@ mod tests {
         let idle = ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP;
         assert_eq!(throttled(ThrottleReasons::NONE), None);
         assert_eq!(throttled(idle | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING), None);
-        assert_eq!(throttled(idle | ThrottleReasons::HW_SLOWDOWN).as_deref(), Some("heat or power"));
+        assert_eq!(throttled(idle | ThrottleReasons::HW_SLOWDOWN).as_deref(), Some("thermal or power limit"));
         let hot = ThrottleReasons::HW_SLOWDOWN | ThrottleReasons::SW_THERMAL_SLOWDOWN;
         assert_eq!(throttled(hot).as_deref(), Some("too hot"));
         let brake = hot | ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN;

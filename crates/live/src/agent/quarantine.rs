@@ -38,7 +38,7 @@ impl Record {
         let (users, starts) = (self.failures.len(), self.failures.values().sum::<u32>());
         let (quick, minutes) = (QUICK.0 / 1_000_000, span.0 / 60_000_000);
         let reason = format!(
-            "{starts} starts in a row by {users} users failed here within {quick} s; out of service for {minutes} min"
+            "the last {starts} starts, by {users} users, failed here within {quick} s; out of service for {minutes} min"
         );
         self.times += 1;
         self.failures.clear();
@@ -127,7 +127,10 @@ mod tests {
         quarantine.succeeded((0, 0));
         assert_eq!(fail(&mut quarantine, 0, 3, Time(0)), None);
         let reason = quarantine.failed((0, 0), by("bob"), Time(0)).unwrap();
-        assert!(reason.contains("4 starts in a row by 2 users") && reason.contains("for 10 min"), "{reason}");
+        assert!(
+            reason.contains("the last 4 starts, by 2 users") && reason.contains("for 10 min"),
+            "{reason}"
+        );
         assert!(quarantine.reason((0, 0)) == Some(&reason) && quarantine.reason((0, 1)).is_none());
         assert_eq!(quarantine.released(Time(0) + Span(FIRST.0 - 1)), []);
         assert_eq!(quarantine.released(Time(0) + FIRST), [(0, 0)]);

@@ -27,7 +27,7 @@ impl Agent {
                 Quiet::Hush(part) => (part, true),
                 Quiet::Wake(part) => (part, false),
             };
-            let word = if hushed { "hushed, it slows a guaranteed job" } else { "woken" };
+            let word = if hushed { "paused: it slows a guaranteed job" } else { "woken" };
             tracing::info!(job = part.job.0, "{word}");
             self.keeper.ask(&Ask::Hush { part, hushed });
             self.say(FromAgent::Hushed { part, hushed });

@@ -104,7 +104,7 @@ impl Reads {
                 tokio::task::spawn_blocking(move || read.serve(&path, tail, follow, place));
             }
             Err(_) => {
-                let message = "too many logs of this node are being read; try again later".to_owned();
+                let message = "too many logs are being read from this node; try again later".to_owned();
                 drop(tokio::spawn(async move { read.out.send(read.last(Some(message))).await }));
             }
         }
@@ -159,7 +159,7 @@ impl Read {
     fn run(&self, path: &Path, tail: Option<u64>, follow: bool) -> Result<(), String> {
         let mut reader = Reader::open(path, tail).map_err(|error| {
             format!(
-                "node has no log {} of job {}: {error}",
+                "there is no log {} of job {} on its node: {error}",
                 path.file_name().unwrap_or_default().display(),
                 self.job
             )

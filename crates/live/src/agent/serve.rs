@@ -243,8 +243,17 @@ impl Agent {
         }
     }
 
-    /// Serves until told to stop.
+    /// Serves until told to stop, or until the server does not let it in.
     pub(super) async fn serve(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        let served = self.serve_until(stop).await;
+        // What still runs is left to the keeper where the agent fails.
+        if served.is_ok() || self.state.holder.is_idle() {
+            self.leave().await;
+        }
+        served
+    }
+
+    async fn serve_until(&mut self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut look = interval(self.config.look);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut leaving = false;
@@ -266,7 +275,6 @@ impl Agent {
             self.drain().await?;
             self.settle();
         }
-        self.leave().await;
         Ok(())
     }
 

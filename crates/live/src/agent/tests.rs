@@ -463,7 +463,7 @@ async fn what_breaks_starts_of_several_users_is_taken_out_of_service() {
             assert_eq!(stage.ended().await.1.code, Some(1));
         }
     }
-    assert!(stage.health(0).await.unwrap().contains("4 starts in a row by 2 users failed"));
+    assert!(stage.health(0).await.unwrap().contains("the last 4 starts, by 2 users, failed"));
 }
 
 #[tokio::test]
@@ -578,14 +578,14 @@ async fn an_agent_says_who_it_is_and_whose_jobs_it_runs_and_writes_no_secret() {
 async fn a_second_agent_on_the_same_folder_is_refused() {
     let stage = Stage::new("h100:1").await;
     let refused = run(stage.config("h100:1"), CancellationToken::new()).await.unwrap_err();
-    assert!(format!("{refused:#}").contains("another agent runs on this folder"), "{refused:#}");
+    assert!(format!("{refused:#}").contains("another agent uses this folder"), "{refused:#}");
 }
 
 #[tokio::test]
 async fn cards_that_fall_off_hang_or_report_errors_are_out_of_service() {
     let mut stage = Stage::new("h100:2").await;
     stage.fake_cards(r#"{"cards": {"h100:1": null}}"#);
-    assert!(stage.health(1).await.unwrap().contains("does not answer"));
+    assert!(stage.health(1).await.unwrap().contains("no longer answers"));
     stage.fake_cards(r#"{"cards": {"h100:1": {"xids": [31]}}}"#);
     assert_eq!(stage.health(1).await, None, "it is back, and what a job did wrong is not its fault");
     stage.fake_cards(r#"{"hangs": true}"#);

@@ -38,7 +38,7 @@ pub(crate) fn open_theirs(path: &Path, uid: u32, user: Option<&RunAs>) -> io::Re
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a file of the job's user"));
     }
     if statfs::fstatfs(&file)?.filesystem_type() == FUSE_SUPER_MAGIC && is_users_own(found.dev())? {
-        let message = "it lies on a file system that a user mounted, which could keep the agent waiting";
+        let message = "it is on a file system that a user mounted, which could block the agent";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(file)

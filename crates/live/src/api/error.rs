@@ -94,13 +94,12 @@ impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         let refused = |error: &str| Problem::new(StatusCode::UNAUTHORIZED, error);
         match denied {
-            Denied::Unknown => {
-                refused("this token is not known here or was revoked; ask an admin for a new one")
-            }
+            Denied::Unknown => refused("this token is unknown or was revoked; ask an admin for a new one"),
             Denied::Expired => refused("this token has expired; ask an admin for a new one"),
-            Denied::TooMany(seconds) => {
-                Problem::later(seconds, "too many wrong tokens; wait, then use a right one")
-            }
+            Denied::TooMany(seconds) => Problem::later(
+                seconds,
+                "too many requests with a wrong token; wait a moment, then use a valid one",
+            ),
         }
     }
 }
@@ -118,6 +117,6 @@ pub(super) async fn no_such_method(request: Request) -> Problem {
 
 pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     tracing::error!("a request made the server panic: please report it");
-    let error = "the server made a mistake; its log says more";
+    let error = "internal error; see the server's log";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
 }

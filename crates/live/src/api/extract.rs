@@ -61,7 +61,7 @@ fn caller(parts: &Parts, site: &Site, needed: Scope) -> Result<Caller, Problem> 
     let caller = site.tokens.check(bearer(parts)?, peer.address.ip().to_canonical())?;
     if !caller.scope.allows(needed) {
         let error =
-            format!("this needs a token of scope {}; yours has {}", needed.name(), caller.scope.name());
+            format!("this needs a token with scope {}; yours has {}", needed.name(), caller.scope.name());
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
     site.quota.request(&caller)?;
@@ -82,7 +82,7 @@ fn unknown_peer() -> Problem {
 }
 
 fn bearer(parts: &Parts) -> Result<&str, Problem> {
-    let error = "this needs a token: send `Authorization: Bearer TOKEN`; `yard token create` makes one";
+    let error = "this needs a token: send `Authorization: Bearer TOKEN`; create one with `yard token create`";
     let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = value
         .and_then(|value| value.split_once(' '))
@@ -150,7 +150,7 @@ async fn read(request: Request, site: &Site) -> Result<Vec<u8>, Problem> {
         return gathered.await;
     }
     timeout(site.quota.guest_body, gathered).await.unwrap_or_else(|_| {
-        let error = "the body did not come in time; send it at once";
+        let error = "the body did not arrive in time; send it without pauses";
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, error))
     })
 }
@@ -169,7 +169,7 @@ async fn gather(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
 }
 
 fn too_large(most: usize) -> Problem {
-    let error = format!("the body is larger than {most} bytes; give files by their paths instead");
+    let error = format!("the body is larger than {most} bytes; refer to files by their paths instead");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }
 
@@ -192,9 +192,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         }
     })?;
     let end = json.end().map(|()| value);
-    end.map_err(|_| {
-        Problem::new(StatusCode::BAD_REQUEST, "the body goes on after its JSON value; send one value")
-    })
+    end.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body has more than one JSON value; send one"))
 }
 
 /// serde names an unknown field in its message only.

@@ -41,14 +41,14 @@ fn only_for(scope: Scope, request: &TokenRequest) -> Result<(), Problem> {
     let said =
         |fields: &[(&'static str, bool)]| fields.iter().find(|(_, said)| *said).map(|(field, _)| *field);
     if let Some(field) = said(&joins).filter(|_| scope != Scope::Join) {
-        return Err(Problem::field(field, format!("{field}: only join tokens have it")));
+        return Err(Problem::field(field, format!("{field}: only for join tokens")));
     }
     match (scope, said(&limits)) {
         (Scope::Admin, Some(field)) => {
-            Err(Problem::field(field, format!("{field}: an admin token has no limits; make a submit token")))
+            Err(Problem::field(field, format!("{field}: admin tokens have no limits; create a submit token")))
         }
         (Scope::Join, Some(field)) => {
-            Err(Problem::field(field, format!("{field}: a join token submits no jobs")))
+            Err(Problem::field(field, format!("{field}: join tokens cannot submit jobs")))
         }
         _ => Ok(()),
     }

@@ -140,7 +140,7 @@ pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobVi
     let missing = || {
         Problem::new(
             StatusCode::NOT_FOUND,
-            format!("there is no job {id} of yours; `yard jobs --all` lists them"),
+            format!("you have no job {id}; to list your jobs: yard jobs --all"),
         )
     };
     if id == "last" {

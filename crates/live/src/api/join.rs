@@ -60,7 +60,8 @@ fn allowed(site: &Site, peer: &Peer, request: &JoinRequest) -> Result<Ground, Pr
     match (&peer.node, &peer.certificate) {
         (Some(node), Some(shown)) if *node == request.name => Ok(Ground::Shown(shown.clone())),
         _ => {
-            let error = "joining needs a join token, or the node's own certificate; `yard token create --scope join` makes one";
+            let error =
+                "joining needs a join token (`yard token create --scope join`) or the node's own certificate";
             Err(Problem::new(StatusCode::UNAUTHORIZED, error))
         }
     }

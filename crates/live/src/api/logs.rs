@@ -136,7 +136,7 @@ impl Pump {
         let (to, stop) = (self.to.clone(), self.site.stop.clone());
         let cut = self.cut.clone();
         let why = tokio::select! {
-            whole = self.hand_on(first) => (!whole).then_some("the reader stood still for too long"),
+            whole = self.hand_on(first) => (!whole).then_some("the reader was too slow"),
             () = to.closed() => None,
             () = ended => Some("the token was revoked or has expired"),
             () = stop.cancelled() => Some("the server is shutting down"),

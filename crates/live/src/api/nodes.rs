@@ -163,12 +163,14 @@ pub(super) async fn remove(
             return Err(no_node(node));
         }
         if up && store.is_local(node)? {
-            let error = format!("node {node} is the server's own machine; start the server with --no-agent first");
+            let error =
+                format!("node {node} is the server's own machine; start the server with --no-agent first");
             return Err(Problem::new(StatusCode::CONFLICT, error));
         }
         if up && !force {
             let error = format!(
-                "node {node} is up. Stop its agent first, or remove it with --force: its jobs then start elsewhere once its lease has lapsed"
+                "node {node} is up. Stop its agent first, or remove it with --force: its jobs then restart \
+                 elsewhere once its lease has expired"
             );
             return Err(Problem::new(StatusCode::CONFLICT, error));
         }
@@ -200,5 +202,5 @@ async fn certificates(
 }
 
 fn no_node(node: &str) -> Problem {
-    Refusal::NotFound(format!("there is no node {node:?}; `yard nodes` lists them")).into()
+    Refusal::NotFound(format!("there is no node {node:?}; to list the nodes: yard nodes")).into()
 }

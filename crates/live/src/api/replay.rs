@@ -30,7 +30,7 @@ pub(super) async fn replay(
     Json(replay): Json<Replay>,
 ) -> Result<Answer<ReplayView>, Problem> {
     if replay.detail && !caller.who.admin {
-        let error = "detail (--html) names everybody's jobs and is for admins; ask without it";
+        let error = "detail (--html) lists jobs of all users and is for admins only; leave it out";
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
     replay.check()?;
@@ -68,8 +68,8 @@ async fn gathered(site: &Site, who: Who, replay: Replay) -> Result<Asked, Refusa
     let rows = site.past(move |past| past.recorded(from, to, JOBS_MAX + 1)).await?;
     if rows.len() > JOBS_MAX {
         let message = format!(
-            "there are more than {JOBS_MAX} jobs in that time, which is all that one question may be about; ask for a \
-             shorter time, or run them yourself: yard trace export, then yard sim"
+            "more than {JOBS_MAX} jobs in that period, the limit of one question; choose a shorter period, or \
+             simulate them yourself: yard trace export, then yard sim"
         );
         return Err(invalid("history_s", message));
     }
@@ -85,8 +85,8 @@ fn too_long(done: u64, all: u64, length: Option<f64>) -> Refusal {
     let part = done as f64 / all.max(1) as f64;
     let fits = length.map(|length| format!(", such as the last {:.1} h", length * part * WORK / 3600.0));
     let message = format!(
-        "that takes longer than one question may: {done} of {all} jobs were done, over all runs; ask for a shorter \
-         time{}, compare fewer alternatives, or run it yourself: yard trace export, then yard sim",
+        "the time limit of one question was reached after {done} of {all} jobs, over all runs; choose a shorter \
+         period{}, compare fewer alternatives, or simulate it yourself: yard trace export, then yard sim",
         fits.unwrap_or_default()
     );
     invalid("history_s", message)

@@ -70,17 +70,17 @@ pub(super) async fn remove(
     if gone.await?? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::new(StatusCode::NOT_FOUND, "you have no such secret; `yard secret list` lists them"))
+    Err(Problem::new(StatusCode::NOT_FOUND, "you have no such secret; to list yours: yard secret list"))
 }
 
 fn check_value(value: &SecretValue) -> Result<(), Problem> {
     let bytes = value.0.len();
     if bytes == 0 || bytes > VALUE_MAX {
-        let error = format!("value: it has {bytes} bytes, and a secret has 1 to {VALUE_MAX}");
+        let error = format!("value: it has {bytes} bytes; a secret has 1 to {VALUE_MAX}");
         return Err(Problem::field("value", error));
     }
     if value.0.contains('\0') {
-        return Err(Problem::field("value", "value: it has a NUL byte, which no variable can hold"));
+        return Err(Problem::field("value", "value: it contains a NUL byte, which a variable cannot hold"));
     }
     Ok(())
 }

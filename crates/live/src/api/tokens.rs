@@ -57,8 +57,7 @@ pub(super) async fn revoke(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if site.tokens.may_revoke(&caller, &id) == Some(false) {
-        let error =
-            "this token allows more than the one you show; revoke it with itself or with an admin's token";
+        let error = "this token allows more than yours; revoke it with that token itself or with an admin's";
         return Err(Problem::new(StatusCode::FORBIDDEN, error));
     }
     let who = caller.who;
@@ -69,15 +68,14 @@ pub(super) async fn revoke(
     if blocking(revoke).await?? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::new(StatusCode::NOT_FOUND, "there is no such token of yours; `yard token list` lists them"))
+    Err(Problem::new(StatusCode::NOT_FOUND, "you have no such token; to list yours: yard token list"))
 }
 
 /// Runs what may wait for the disk.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let failed =
-        |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server made a mistake; its log says more");
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 

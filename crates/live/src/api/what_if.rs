@@ -124,7 +124,7 @@ impl Asking {
         let known = users.entry(user.to_owned()).or_default();
         if known.questions >= OF_ONE_MAX {
             let error =
-                format!("{OF_ONE_MAX} questions of yours are being answered already; try again in a moment");
+                format!("{OF_ONE_MAX} of your questions are being answered already; try again in a moment");
             return Err(Problem::later(1.0, error));
         }
         known.questions += 1;
@@ -162,7 +162,7 @@ impl Turn {
 
     /// The right to have the past simulated.
     pub(super) fn past(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let busy = "the past is being simulated for somebody else; try again in a moment";
+        let busy = "another replay of the past is running; try again in a moment";
         self.0.past.clone().try_acquire_owned().map_err(|_| Problem::later(BUSY_S, busy))
     }
 }

@@ -28,8 +28,8 @@ impl Driver {
         }
         if request.late == Some(Late::Refuse) {
             return Err(Refusal::TooMany(format!(
-                "{} has {has:.1} of at most {most:.0} device-hours promised, and this job needs {wants:.1}; leave \
-                 late: refuse out, or ask an admin to raise --user-promised-max",
+                "{} has {has:.1} of at most {most:.0} device-hours promised, and this job needs {wants:.1}; \
+                 leave out late: refuse, or ask an admin to raise --user-promised-max",
                 who.user
             )));
         }

@@ -15,7 +15,8 @@ use crate::store::{EndedJob, Store, StoreError};
 const ASIDE_MAX: usize = 64;
 
 /// What is said of a job that was submitted with such an input.
-const SET_ASIDE: &str = "The scheduler failed on this job, so it was set aside. An administrator can look at it with yard repair.";
+const SET_ASIDE: &str =
+    "The scheduler failed on this job, so it was set aside. Administrators: see yard repair.";
 
 /// Where a replay is, and what it leaves out.
 #[derive(Debug, Default)]
@@ -77,7 +78,7 @@ pub(super) fn recover_all<T>(
             input = seq,
             reason,
             "THE SCHEDULER FAILED ON AN INPUT OF ITS JOURNAL. The input is set aside and the server starts without it; \
-             `yard repair` shows it. Please report this."
+             see `yard repair`, and please report this."
         );
         if open()?.set_aside(seq, &reason)? == 0 {
             resume_unwind(failure); // It is in the snapshot, or in none of it.

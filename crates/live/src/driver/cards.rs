@@ -153,7 +153,7 @@ impl Driver {
     }
 }
 
-/// `holds 2 devices and has used none of them for 12 min`.
+/// `has not used its 2 devices for 12 min`.
 pub(super) fn idle_reason(count: u32, idle: Span) -> String {
     let span = match idle.0 / 60_000_000 {
         minutes if minutes >= 120 => format!("{} h", minutes / 60),
@@ -161,8 +161,8 @@ pub(super) fn idle_reason(count: u32, idle: Span) -> String {
         minutes => format!("{minutes} min"),
     };
     match count {
-        1 => format!("holds a device and has not used it for {span}"),
-        count => format!("holds {count} devices and has used none of them for {span}"),
+        1 => format!("has not used its device for {span}"),
+        count => format!("has not used its {count} devices for {span}"),
     }
 }
 
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn idleness_is_said_in_a_sentence() {
         let minutes = |minutes: u64| Span::from_whole_secs(60 * minutes);
-        assert_eq!(idle_reason(2, minutes(12)), "holds 2 devices and has used none of them for 12 min");
-        assert_eq!(idle_reason(1, minutes(180)), "holds a device and has not used it for 3 h");
-        assert_eq!(idle_reason(1, Span(1_500_000)), "holds a device and has not used it for 1 s");
+        assert_eq!(idle_reason(2, minutes(12)), "has not used its 2 devices for 12 min");
+        assert_eq!(idle_reason(1, minutes(180)), "has not used its device for 3 h");
+        assert_eq!(idle_reason(1, Span(1_500_000)), "has not used its device for 1 s");
     }
 
     proptest! {

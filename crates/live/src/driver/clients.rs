@@ -67,9 +67,7 @@ impl Driver {
     /// The job that was submitted under a key, if it was the same.
     fn of_key(&self, user: &str, key: &str, request: &JobRequest) -> Result<Option<JobId>, Refusal> {
         let conflict = |job: JobId| {
-            Refusal::Conflict(format!(
-                "the key {key:?} was used for job {job}, which asks for something else"
-            ))
+            Refusal::Conflict(format!("the key {key:?} was already used for job {job}, a different request"))
         };
         if let Some((job, before)) = self.staged.of_key(user, key) {
             return if *before == *request { Ok(Some(job)) } else { Err(conflict(job)) };
@@ -89,8 +87,7 @@ impl Driver {
             return Ok(());
         }
         let message = format!(
-            "checkpoint: this server gives a job at most {most} to save and stop; ask for less, or ask an \
-             administrator to start it with a longer --grace-max"
+            "checkpoint: this server allows at most {most} to save and stop; use a shorter grace time, or ask an administrator to raise --grace-max"
         );
         Err(Refusal::Invalid { field: Some("checkpoint".into()), message })
     }
@@ -118,7 +115,7 @@ impl Driver {
         if request.late == Some(Late::Refuse) && !self.engine.settings().promises {
             return wrong(
                 "late",
-                "this server promises no deadlines; leave late out, or run it with --promises on",
+                "this server does not promise deadlines; leave out late, or start it with --promises on",
             );
         }
         Ok(())
@@ -135,9 +132,7 @@ impl Driver {
             let view = self.look_up_for(who, job).map_err(|refusal| wrong(format!("after: {refusal}")))?;
             if matches!(view.state.as_str(), "failed" | "cancelled" | "rejected") {
                 let state = view.state;
-                return Err(wrong(format!(
-                    "after: job {job} has {state}, so that this one could never start"
-                )));
+                return Err(wrong(format!("after: job {job} has {state}, so this job could never start")));
             }
         }
         Ok(())
@@ -181,10 +176,12 @@ impl Driver {
         reply: Reply<()>,
     ) {
         if !who.admin {
-            return drop(reply.send(Err(Refusal::Forbidden("only admins drain and resume nodes".into()))));
+            return drop(
+                reply.send(Err(Refusal::Forbidden("only admins can drain and resume nodes".into()))),
+            );
         }
         let Some(host) = self.hosts.named(node) else {
-            let message = format!("there is no node {node:?}; `yard nodes` lists them");
+            let message = format!("there is no node {node:?}; to list the nodes: yard nodes");
             return drop(reply.send(Err(Refusal::NotFound(message))));
         };
         let what = match (&drain, evict) {
@@ -209,7 +206,7 @@ impl Driver {
             view.nodes.iter().filter(|(_, node)| of_kind(node)).map(|(id, _)| id).collect();
         if among.is_empty() {
             let message =
-                format!("no node with devices of the kind {kind:?} takes jobs; `yard nodes` lists them");
+                format!("no node with devices of kind {kind:?} takes jobs; to list the nodes: yard nodes");
             return Err(Refusal::NotFound(message));
         }
         let nodes = self.engine.cheapest(&among, count as usize);
@@ -248,5 +245,5 @@ pub(super) fn may(who: &Who, owner: &str) -> bool {
 }
 
 pub(super) fn no_job(job: JobId) -> Refusal {
-    Refusal::NotFound(format!("there is no job {job} of yours; `yard jobs --all` lists them"))
+    Refusal::NotFound(format!("you have no job {job}; to list your jobs: yard jobs --all"))
 }

@@ -9,7 +9,7 @@ use crate::views::Explanation;
 
 impl Driver {
     pub(super) fn take_explain(&self, job: JobId, reply: Reply<Explanation>) {
-        let over = || Refusal::Conflict(format!("job {job} is over; yard show {job} says how it ended"));
+        let over = || Refusal::Conflict(format!("job {job} is over; to see how it ended: yard show {job}"));
         // Who asked may have gone.
         let _ = reply.send(self.explained(job).ok_or_else(over));
     }

@@ -223,13 +223,13 @@ impl Host {
     /// Its state as people call it, and why.
     pub(super) fn state_now(&self) -> (&'static str, Option<String>) {
         if self.stay == HostStay::Removing {
-            return ("down", Some("it was removed and goes once its jobs are given up".into()));
+            return ("down", Some("it was removed, and disappears once its jobs are given up".into()));
         }
         if self.state == NodeState::Down {
             let reason = if self.stay == HostStay::Leaves {
                 "it left"
             } else {
-                "it was silent for so long that its jobs were given up"
+                "no contact for so long that its jobs were given up"
             };
             return ("down", Some(reason.into()));
         }
@@ -242,7 +242,7 @@ impl Host {
             Some((user, None)) => ("draining", Some(format!("drained by {user}"))),
             Some((user, Some(reason))) => ("draining", Some(format!("drained by {user}: {reason}"))),
             None if self.state == NodeState::Up => ("up", None),
-            None => ("draining", Some("its devices changed; jobs on the former ones are stopping".into())),
+            None => ("draining", Some("its devices changed; jobs on the old ones are stopping".into())),
         }
     }
 }

@@ -46,7 +46,8 @@ impl Driver {
             let (seconds, policy) = (waited.secs(), &self.config.policy);
             tracing::warn!(
                 %job, seconds, %policy,
-                "a job that could run waits though no device is held: see yard explain; where the policy does not mean that, it is a fault to report"
+                "a job that could run is waiting although all devices are idle: see yard explain; unless the \
+                 policy intends this, please report it"
             );
         }
     }

@@ -249,7 +249,7 @@ impl Record {
             return explain::waits_for(&awaits);
         }
         if run.failures == 0 || run.held_until == spec.not_before {
-            return "waits for the time at which it may begin".into();
+            return "waits for its begin time".into();
         }
         let span = engine.settings().hold_after(run.failures);
         let (at, most) = (run.failures, spec.failures_max.saturating_add(1));
@@ -301,11 +301,11 @@ impl Record {
         match (state, self.outcome) {
             (JobState::Failed, Some(Outcome::Expired)) => {
                 let limit = self.request.time_limit_s.unwrap_or_default();
-                Some(format!("its time limit of {limit} s is used up"))
+                Some(format!("it reached its time limit of {limit} s"))
             }
             (JobState::Failed, _) => Some(self.exit()),
             (JobState::Cancelled, _) if self.orphaned.is_some() => {
-                self.orphaned.map(|after| format!("job {after}, which it comes after, did not succeed"))
+                self.orphaned.map(|after| format!("it depends on job {after}, which did not succeed"))
             }
             (JobState::Cancelled, _) => self.facts.cancelled.as_ref().map(|(user, reason)| {
                 let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

@@ -114,7 +114,7 @@ impl OpenLog {
             return !self.asker.is_closed();
         }
         if self.credit == 0 || text.len() > TEXT_MAX {
-            let error = "the node sent more of the log than it was asked for; report it, and try again";
+            let error = "the node sent more of the log than requested; try again, and please report this";
             let _ = self.asker.try_send(Err(error.to_owned()));
             return false;
         }

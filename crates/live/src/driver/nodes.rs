@@ -39,7 +39,7 @@ impl Driver {
         let name = &offer.name;
         if self.hosts.named(name).is_some_and(|host| self.hosts.get(host).stay == HostStay::Removing) {
             return Err(Refusal::Conflict(format!(
-                "node {name} is being removed; join again once `yard nodes` does not list it"
+                "node {name} is being removed; join again once `yard nodes` no longer lists it"
             )));
         }
         let wrong = |message| Refusal::Invalid { field: None, message };
@@ -55,8 +55,8 @@ impl Driver {
         }
         let (name, known) = (&offer.name, kinds.len());
         Err(format!(
-            "node {name} brings {new} new kinds of devices, and {known} of at most {KINDS_MAX} are known; \
-             give its devices the names of kinds that `yard nodes` lists"
+            "node {name} has {new} new kinds of devices, and {known} of at most {KINDS_MAX} are known already; \
+             use the names of kinds in `yard nodes`"
         ))
     }
 
@@ -95,7 +95,7 @@ impl Driver {
 
     /// A host is on record: it may be used from now on.
     pub(super) fn admitted(&mut self, now: Time, host: HostId, ticket: u64, abilities: HostAbilities) {
-        self.logs.lost(host, "its node connected anew; ask again");
+        self.logs.lost(host, "its node reconnected; try again");
         self.hosts.admit(host, abilities);
         self.settle(host);
         self.direct(now, Directive::Admit { ticket, host });

@@ -22,10 +22,10 @@ impl Driver {
 
     pub(super) fn take_remove(&mut self, who: &Who, node: &str, reply: Reply<()>) {
         if !who.admin {
-            return drop(reply.send(Err(Refusal::Forbidden("only admins remove nodes".into()))));
+            return drop(reply.send(Err(Refusal::Forbidden("only admins can remove nodes".into()))));
         }
         let Some(host) = self.hosts.named(node) else {
-            let message = format!("there is no node {node:?}; `yard nodes` lists them");
+            let message = format!("there is no node {node:?}; to list the nodes: yard nodes");
             return drop(reply.send(Err(Refusal::NotFound(message))));
         };
         self.staged.remove(host, reply);

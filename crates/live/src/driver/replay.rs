@@ -8,7 +8,7 @@ use crate::replay::Present;
 
 impl Driver {
     pub(super) fn present(&self) -> Result<Present, Refusal> {
-        let none = "this server foretells nothing; start it with estimates";
+        let none = "this server runs without estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
         let mut nodes = Vec::new();
         for host in self.hosts.list.iter().filter(|host| !host.is_gone()) {

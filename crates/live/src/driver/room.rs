@@ -10,12 +10,17 @@ impl Driver {
         let (limits, staged, bytes) = (&self.config.limits, self.staged.submissions(), request.footprint());
         if self.records.all.len() + staged.jobs >= limits.jobs {
             let most = limits.jobs;
-            return Err(Refusal::Unavailable(format!("{most} jobs wait or run already; try again later")));
+            return Err(Refusal::Unavailable(format!(
+                "{most} jobs are waiting or running, the maximum of this \
+            server; try again later"
+            )));
         }
         if self.records.bytes() + staged.bytes + bytes > limits.bytes {
             let most = limits.bytes;
-            let message =
-                format!("the jobs that wait or run take {most} bytes of memory already; try again later");
+            let message = format!(
+                "waiting and running jobs use {most} bytes of memory, the maximum of this server; try \
+                again later"
+            );
             return Err(Refusal::Unavailable(message));
         }
         let mut own = self.records.of_user(user);
@@ -30,15 +35,15 @@ impl Driver {
         if own.jobs >= limits.jobs_per_user {
             let (has, most) = (own.jobs, limits.jobs_per_user);
             return Err(Refusal::TooMany(format!(
-                "{user} has {has} jobs that wait or run, and may have {most}; cancel some or wait for them, or ask an \
+                "{user} has {has} waiting and running jobs, and may have {most}; cancel some, wait, or ask an \
                  admin to raise --user-jobs-max"
             )));
         }
         if own.bytes + bytes > limits.bytes_per_user {
             let (has, most) = (own.bytes, limits.bytes_per_user);
             return Err(Refusal::TooMany(format!(
-                "the jobs of {user} that wait or run take {has} of at most {most} bytes, and this one takes {bytes}; cancel \
-                 some or wait for them, put long commands into files, or ask an admin to raise --user-bytes-max"
+                "the waiting and running jobs of {user} use {has} of at most {most} bytes, and this one needs \
+                 {bytes}; cancel some, wait, put long commands into files, or ask an admin to raise --user-bytes-max"
             )));
         }
         Ok(())

@@ -51,7 +51,7 @@ impl Driver {
         let Some(record) = self.records.all.get(&job).filter(|record| may(who, &record.view.user)) else {
             let state = self.look_up_for(who, job)?.state;
             return Err(Refusal::Conflict(format!(
-                "job {job} is over already: {state}; yard show {job} has what it ran, and yard submit runs that again"
+                "job {job} is over already: {state}; to run it again, submit it again (its command: yard show {job})"
             )));
         };
         let Some(run) = self.engine.job(job).filter(|run| !run.cancelled) else {
@@ -80,15 +80,14 @@ impl Driver {
         let pausable = self.engine.job_spec(job).is_none_or(|spec| spec.pausable);
         if run.lease.is_some() && run.stopping.is_none() && !pausable {
             return Err(Refusal::Conflict(format!(
-                "job {job} is running and cannot be paused there; let it end, or stop it with yard cancel {job} or yard \
-                 requeue {job}"
+                "job {job} is running and cannot be paused (pause: never); let it finish, or use yard requeue \
+                 {job} or yard cancel {job}"
             )));
         }
         let admin = who.admin && who.user != record.view.user;
         facts.held = Some(HeldBy { user: who.user.clone(), admin, reason });
         let warnings = run.promise.map(|_| {
-            "the time that was promised to it is given up, and none is promised anew when it is released"
-                .to_owned()
+            "the promise of its deadline is cancelled, and is not renewed when the job is released".to_owned()
         });
         let warnings = warnings.into_iter().collect();
         Ok(Change { warnings, ..Change::new("hold", Input::Hold(job), facts) })
@@ -103,7 +102,8 @@ impl Driver {
     ) -> Result<Change, Refusal> {
         if !run.state.is_waiting() {
             return Err(Refusal::Conflict(format!(
-                "job {job} is {}; only a job that waits can be edited: yard hold {job} first, and yard release {job} after",
+                "job {job} is {}; only waiting jobs can be edited: yard hold {job} first, and yard release \
+                 {job} afterwards",
                 record.view.state
             )));
         }
@@ -123,9 +123,8 @@ impl Driver {
         self.grace(&after)?;
         let change = self.edit(job, &record.view.user, before, &after)?;
         let aimed = edit.deadline.flatten().is_some() && self.engine.settings().promises;
-        let warnings = aimed.then(|| {
-            "the new deadline is aimed at, and not promised: times are promised at submission only".to_owned()
-        });
+        let warnings = aimed
+            .then(|| "the new deadline is best effort: deadlines are only promised at submission".to_owned());
         let edited = Some(Edited { before: before.clone(), after: Arc::new(after) });
         let warnings = warnings.into_iter().collect();
         Ok(Change { edited, warnings, ..Change::new("edit", Input::Edit(Box::new(change)), facts) })
@@ -158,7 +157,7 @@ fn released(who: &Who, job: JobId, mut facts: Facts) -> Result<Change, Refusal> 
 fn requeued(job: JobId, run: &JobRun, facts: Facts) -> Result<Change, Refusal> {
     if run.lease.is_none() {
         return Err(Refusal::Conflict(format!(
-            "job {job} is waiting already; yard explain {job} says for what"
+            "job {job} is waiting already; to see why: yard explain {job}"
         )));
     }
     Ok(Change::new("requeue", Input::Requeue(job), facts))
@@ -180,7 +179,8 @@ fn may_change(run: &JobRun, before: &JobRequest, after: &JobRequest, edit: &JobE
         return Err(refused(
             field,
             &format!(
-                "{field}: the job was promised to be done by its deadline, and that was planned with it; cancel the job and submit it again to have another time promised"
+                "{field}: the deadline of this job is promised and planned for; to change it, cancel the job \
+                 and submit it again"
             ),
         ));
     }
@@ -188,13 +188,13 @@ fn may_change(run: &JobRun, before: &JobRequest, after: &JobRequest, edit: &JobE
         let field = if deadline { "deadline" } else { "weight" };
         return Err(refused(
             field,
-            &format!("{field}: what the job is worth to be done in time follows from it; submit it again"),
+            &format!("{field}: the rewards of this job depend on it; cancel the job and submit it again"),
         ));
     }
     if length && run.first_start.is_some() {
         return Err(refused(
             "duration_s",
-            "duration_s: the job has run already, and how long it takes is known from that",
+            "duration_s: the job has run already, so its length is estimated from its progress",
         ));
     }
     Ok(())

@@ -64,9 +64,12 @@ pub(super) fn wanted(engine: &Engine, spec: &JobSpec) -> String {
     if wants.is_empty() || !all(&|kind, least| nodes.free(kind) < least) {
         "waits for its turn".into()
     } else if all(&|kind, _| nodes.up(kind) == 0) {
-        format!("no {} is up", list(&|kind, _| name(kind).to_owned()))
+        format!("no {} node is up", list(&|kind, _| name(kind).to_owned()))
     } else if all(&|kind, least| nodes.up(kind) < least) {
-        format!("needs {}", list(&|kind, least| format!("{least} {}, {} up", name(kind), nodes.up(kind))))
+        format!(
+            "needs {}",
+            list(&|kind, least| format!("{least} {}, {} in service", name(kind), nodes.up(kind)))
+        )
     } else {
         format!("waits for {}", list(&|kind, least| format!("{least} {}", name(kind))))
     }

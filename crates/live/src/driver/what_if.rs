@@ -16,7 +16,7 @@ impl Driver {
     }
 
     fn question(&self, who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
-        let none = "this server foretells nothing; start it with estimates";
+        let none = "this server runs without estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
         Ok(Question {
             ways: self.ways(who, asked)?,
@@ -43,7 +43,7 @@ impl Driver {
             (None, Some(node), None) => self.node_way(node, "drained", asked.at, NodeChange::Drain),
             (None, None, Some(node)) => self.node_way(node, "fails", asked.at, NodeChange::Fail),
             _ => {
-                let message = "ask about one thing: a job, a node to drain, or a node that fails";
+                let message = "give one of: a job, a node to drain, a node that fails";
                 Err(Refusal::Invalid { field: None, message: message.into() })
             }
         }
@@ -68,7 +68,9 @@ impl Driver {
         change: fn(yard_core::ids::NodeId) -> NodeChange,
     ) -> Result<Vec<Way>, Refusal> {
         let Some(host) = self.hosts.named(name) else {
-            return Err(Refusal::NotFound(format!("there is no node {name:?}; `yard nodes` lists them")));
+            return Err(Refusal::NotFound(format!(
+                "there is no node {name:?}; to list the nodes: yard nodes"
+            )));
         };
         if at.is_some_and(|at| !at.is_finite() || at < 0.0) {
             let message = "at is a time in seconds since 1970".to_owned();

@@ -22,7 +22,7 @@ pub(super) fn sentence(told: &Explained, names: &Names<'_>) -> String {
     let Some(held) = told.ways.iter().find(|way| way.held) else { return "The job runs.".into() };
     let has = size(held, names);
     match told.ways.first().filter(|best| told.ways.len() > 1 && best.speed > held.speed) {
-        _ if told.ways.len() == 1 => format!("The job runs on {has}, as it asked to."),
+        _ if told.ways.len() == 1 => format!("The job runs on {has}, as requested."),
         None => format!("The job runs on {has}, the fastest of the {} ways it may run.", told.ways.len()),
         Some(best) => {
             let faster = best.speed / held.speed;
@@ -38,7 +38,7 @@ fn why_not(told: &Explained, held: &Way, best: &Way) -> String {
     match held.price.zip(best.price).filter(|(own, _)| *own > 0.0) {
         Some((own, other)) => format!("for {:.1} times the price", other / own),
         None if free + mine < best.devices => format!("but only {free} more are free"),
-        None => "but the policy sees better use for those devices".into(),
+        None => "but the policy has better use for those devices".into(),
     }
 }
 

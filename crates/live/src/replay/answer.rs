@@ -14,8 +14,8 @@ use crate::store::JobRow;
 use crate::views::JobView;
 
 /// What is true of every answer.
-const ALWAYS: &str = "the baseline is the same jobs simulated as things are now; nodes that failed or were drained at \
-    the time are not, and jobs that are stopped go on where they were";
+const ALWAYS: &str = "the baseline simulates the same jobs on the nodes of now: past failures and drains are \
+not repeated, and preempted jobs continue from where they stopped";
 
 /// A question, with all that is needed to answer it.
 pub(crate) struct Asked {
@@ -80,7 +80,7 @@ impl Asking<'_> {
     fn run(&self, named: &Named) -> Result<Ran, Refusal> {
         let ran = self.replayer.run(&named.scene, &self.groups, self.replay.detail, self.watch);
         if self.watch.is_stopped() {
-            return Err(Refusal::Unavailable("nobody waits for it any more".into()));
+            return Err(Refusal::Unavailable("nobody waits for the answer any more".into()));
         }
         ran.map_err(Refusal::Unavailable)
     }
@@ -104,9 +104,10 @@ impl Asking<'_> {
 /// Why there is nothing to compare, and what to do about it.
 fn nothing(others: usize) -> String {
     match others {
-        0 => "no job was submitted in that time; ask for a longer or an earlier one".into(),
+        0 => "no job was submitted in that period; choose a longer or earlier one".into(),
         others => format!(
-            "of the {others} jobs submitted in that time none has run and is over yet; ask for a longer time, or later"
+            "none of the {others} jobs submitted in that period has finished yet; choose a longer period, or \
+             try again later"
         ),
     }
 }
@@ -156,7 +157,7 @@ fn gone(present: &Present) -> Option<String> {
     let mut gone: Vec<&str> =
         present.nodes.iter().filter(|(_, _, down)| *down).map(|(name, ..)| name.as_str()).collect();
     gone.dedup();
-    (!gone.is_empty()).then(|| format!("nodes that are down now take no part: {}", gone.join(", ")))
+    (!gone.is_empty()).then(|| format!("nodes that are down now are left out: {}", gone.join(", ")))
 }
 
 /// Kinds without a price, where others have one.
@@ -169,5 +170,5 @@ fn unpriced(replay: &Replay, baseline: &Named, others: &[Named]) -> Option<Strin
     free.sort_unstable();
     free.dedup();
     let some = !replay.prices.is_empty() && !free.is_empty();
-    some.then(|| format!("without a price, and counted as free: {}", free.join(", ")))
+    some.then(|| format!("kinds without a price, counted as free: {}", free.join(", ")))
 }

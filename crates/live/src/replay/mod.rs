@@ -173,7 +173,7 @@ pub trait Replayer: Send + Sync {
     fn nodes(&self, spec: &str) -> Result<Vec<(String, u32)>, String>;
     /// What really happened to the jobs of a scene, counted as a simulation's are.
     fn recorded(&self, jobs: &[Recorded], scene: &Scene, groups: &Groups) -> Vec<Figures>;
-    /// Simulates a scene, until it is over or nobody waits for it any more.
+    /// Simulates a scene, until it is over or nobody waits for the answer any more.
     fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String>;
 }
 
@@ -215,13 +215,13 @@ impl Replay {
             (Some(length), None) => Time(to.0.saturating_sub(Span::from_secs(length).0)),
             (None, Some(from)) => Time::from_secs(from),
             _ => {
-                let message = "say which part of the history: history_s, or from and, where wanted, to";
+                let message = "give the period: history_s, or from and optionally to";
                 return Err(invalid("history_s", message.into()));
             }
         };
         if from >= to {
             let field = if self.from.is_some() { "from" } else { "history_s" };
-            return Err(invalid(field, "nothing can have been recorded in no time: begin earlier".into()));
+            return Err(invalid(field, "the period is empty: choose an earlier start".into()));
         }
         Ok((from, to))
     }
@@ -229,7 +229,7 @@ impl Replay {
     /// Says what is wrong with the question, as far as that can be told from itself.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         if self.alternatives.len() > CHANGES_MAX {
-            let message = format!("at most {CHANGES_MAX} alternatives are compared at once; ask twice");
+            let message = format!("at most {CHANGES_MAX} alternatives can be compared at once");
             return Err(invalid("alternatives", message));
         }
         let named = |change: &Change| change.add.len() + change.remove.len();

@@ -64,7 +64,7 @@ impl<'a> Maker<'a> {
         notes.extend(self.priorities(&policy, &mut jobs));
         let stuck = jobs.iter().filter(|job| job.spec.is_none()).count();
         if stuck > 0 {
-            notes.push(format!("{stuck} jobs could run on none of its nodes"));
+            notes.push(format!("{stuck} jobs cannot run on any of its nodes"));
         }
         let scene = Scene {
             base: self.base,
@@ -88,8 +88,7 @@ impl<'a> Maker<'a> {
         if urgent.is_empty() || !matches!(self.replayer.priorities(policy), Priorities::Refused(_)) {
             return None;
         }
-        let note =
-            format!("policy {policy} does not honour priorities: those of {} jobs are ignored", urgent.len());
+        let note = format!("policy {policy} ignores priorities, and {} jobs have one", urgent.len());
         urgent.into_iter().for_each(|spec| spec.priority = 0);
         Some(note)
     }
@@ -111,9 +110,8 @@ impl<'a> Maker<'a> {
         };
         let make = self.replayer.policy(policy).map_err(|wrong| invalid("policy", wrong))?;
         if make().cadence() == Cadence::EveryRound && settings.round == Span::ZERO {
-            let message = format!(
-                "policy {policy:?} shares time in rounds: give round_s a length above 0, such as 360"
-            );
+            let message =
+                format!("policy {policy:?} needs rounds: give round_s a length above 0, such as 360");
             return Err(invalid("round_s", message));
         }
         Ok((policy.clone(), make))
@@ -130,7 +128,7 @@ impl<'a> Maker<'a> {
         let nodes = self.present.nodes.iter().filter(stays).map(|(_, spec, _)| spec.clone());
         let nodes: Vec<NodeSpec> = nodes.collect();
         if nodes.is_empty() && change.add.is_empty() {
-            let message = "no node would be left; leave one, or add some".to_owned();
+            let message = "no node would be left; keep one, or add some".to_owned();
             return Err(invalid("remove", message));
         }
         Ok(nodes)
@@ -199,7 +197,7 @@ impl<'a> Maker<'a> {
         let new = kinds.ids().skip(self.present.kinds.len()).map(|kind| kinds.name(kind).to_owned());
         let new: Vec<String> = new.collect();
         let note = format!(
-            "nobody knows how fast {unknown} jobs are on {}: there they take as long as where they ran",
+            "the speed of {unknown} jobs on {} is unknown: they are assumed to take as long as where they ran",
             new.join(" and ")
         );
         (jobs, if unknown > 0 { vec![note] } else { Vec::new() })

@@ -29,9 +29,9 @@ pub fn devices(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(count) if count <= GPUS_MAX => Ok(count),
         _ if text.parse::<f64>().is_ok_and(|part| part > 0.0 && part < 1.0) => {
-            Err(format!("{text} is a part of a device; ask for it with --gpus 1 --gpu-fraction {text}"))
+            Err(format!("{text} is part of a GPU; use --gpus 1 --gpu-fraction {text}"))
         }
-        _ => Err(format!("{text:?} is not a whole number of devices from 0 to {GPUS_MAX}, such as 4")),
+        _ => Err(format!("{text:?} is not a whole number of GPUs from 0 to {GPUS_MAX}, such as 4")),
     }
 }
 
@@ -53,7 +53,7 @@ pub fn resource(text: &str) -> Result<(String, u32), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         return Err(format!(
-            "{name:?} is no name: use lower-case letters, digits, dots, dashes and underscores"
+            "{name:?} is not a name: use lower-case letters, digits, dots, dashes and underscores"
         ));
     }
     let amount = match name {
@@ -121,7 +121,7 @@ mod tests {
     fn devices_are_counted_in_whole_numbers() {
         assert_eq!((devices("0"), devices(" 8 ")), (Ok(0), Ok(8)));
         for (text, part) in [
-            ("-1", "\"-1\" is not a whole number of devices from 0"),
+            ("-1", "\"-1\" is not a whole number of GPUs from 0"),
             ("many", "such as 4"),
             ("0.5", "--gpus 1 --gpu-fraction 0.5"),
             ("1.5", "not a whole number"),

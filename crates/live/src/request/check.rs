@@ -55,13 +55,13 @@ pub fn check(request: &JobRequest) -> Result<(), Problem> {
 
 fn command(request: &JobRequest) -> Result<(), Problem> {
     let Some(program) = request.command.first() else {
-        return problem("command", "there is nothing to run; give a program and its arguments");
+        return problem("command", "there is no command; give a program and its arguments");
     };
     if program.is_empty() {
         return problem("command", "the program's name is empty");
     }
     if request.command.iter().any(|arg| arg.contains('\0')) {
-        return problem("command", "an argument has a NUL byte, which no program can be given");
+        return problem("command", "an argument contains a NUL byte, which cannot be passed to a program");
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ fn environment(request: &JobRequest) -> Result<(), Problem> {
         return problem(
             "command",
             format!(
-                "{bytes} bytes of command and environment, and at most {BYTES_MAX} are taken; put what is long into a file"
+                "command and environment have {bytes} bytes, more than {BYTES_MAX}; put long text into a file"
             ),
         );
     }
@@ -100,7 +100,10 @@ fn names(request: &JobRequest) -> Result<(), Problem> {
     for kind in &request.kinds {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if kind.is_empty() || kind.len() > 64 || !kind.chars().all(plain) {
-            return problem("kinds", format!("{kind:?} is no kind; a kind is letters, digits, -, _ and ."));
+            return problem(
+                "kinds",
+                format!("{kind:?} is not a kind; a kind has letters, digits, -, _ and ."),
+            );
         }
     }
     Ok(())
@@ -134,7 +137,7 @@ fn sizes(request: &JobRequest) -> Result<(), Problem> {
     }
     let most = max_gpus.or(gpus).unwrap_or(1);
     if min_gpus.is_some_and(|least| least > most || gpus.is_some_and(|gpus| least > gpus)) {
-        return problem("min_gpus", "it is more than the job asks for at most");
+        return problem("min_gpus", "it is larger than max_gpus");
     }
     if gpus.is_some_and(|gpus| max_gpus.is_some_and(|most| most < gpus)) {
         return problem("max_gpus", "it is less than gpus");
@@ -173,13 +176,10 @@ fn numbers(request: &JobRequest) -> Result<(), Problem> {
         return problem("max_restarts", "more than 10000");
     }
     if request.after.len() > AFTER_MAX {
-        return problem(
-            "after",
-            format!("it comes after more than {AFTER_MAX} jobs; let one job come after those"),
-        );
+        return problem("after", format!("it depends on more than {AFTER_MAX} jobs; put one job in between"));
     }
     if request.deadline.zip(request.begin).is_some_and(|(deadline, begin)| deadline <= begin) {
-        return problem("deadline", "it lies before the time at which the job may begin");
+        return problem("deadline", "it is before the job's begin time");
     }
     Ok(())
 }
@@ -190,12 +190,12 @@ fn paths(request: &JobRequest) -> Result<(), Problem> {
     for (field, pattern) in [("output", &request.output), ("error", &request.error)] {
         let Some(pattern) = pattern else { continue };
         if pattern.is_empty() || pattern.len() > 4096 || pattern.chars().any(char::is_control) {
-            return problem(field, format!("{pattern:?} is no path"));
+            return problem(field, format!("{pattern:?} is not a path"));
         }
         if let Some(letter) = unknown_pattern(pattern) {
             return problem(
                 field,
-                format!("%{letter} has no meaning; %j job, %x name, %t rank, %n node rank have"),
+                format!("%{letter} is unknown; use %j (job), %x (name), %t (rank) or %n (node rank)"),
             );
         }
     }
@@ -226,7 +226,7 @@ fn signal(request: &JobRequest) -> Result<(), Problem> {
     match &request.checkpoint.signal {
         Some(signal) if !SIGNALS.contains(&signal.as_str()) => problem(
             "checkpoint",
-            format!("{signal:?} is no signal that may stop a job; use {}", SIGNALS.join(", ")),
+            format!("{signal:?} is not a signal that can stop a job; use {}", SIGNALS.join(", ")),
         ),
         _ => Ok(()),
     }

@@ -32,10 +32,7 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
         return Ok(());
     }
     if !(2..=REGIMES_MAX).contains(&regimes.len()) {
-        return problem(
-            "regimes",
-            format!("a job has from 2 to {REGIMES_MAX} regimes, the first of them first"),
-        );
+        return problem("regimes", format!("a job has from 2 to {REGIMES_MAX} regimes, in order"));
     }
     let shortest = regimes.iter().map(|regime| regime.step_s).fold(f64::INFINITY, f64::min);
     let sound = |regime: &RegimeRequest| {
@@ -49,12 +46,12 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
         );
     }
     if (1..regimes.len()).any(|at| regimes[..at].iter().any(|other| other.batch == regimes[at].batch)) {
-        return problem("regimes", "two have the same batch; a job is known to be in one by its batch");
+        return problem("regimes", "two have the same batch; each needs its own, by which it is recognised");
     }
     if request.training.is_some() {
         return problem(
             "regimes",
-            "with training the scheduler works speeds out itself; leave one of them out",
+            "training already tells the scheduler the speeds; leave out one of the two",
         );
     }
     Ok(())

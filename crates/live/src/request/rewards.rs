@@ -32,7 +32,7 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
     let rewards = &request.rewards;
     let Some(first) = rewards.first() else { return Ok(()) };
     if rewards.len() > REWARDS_MAX {
-        return problem("rewards", format!("{} times, and at most {REWARDS_MAX} are taken", rewards.len()));
+        return problem("rewards", format!("{} times, of at most {REWARDS_MAX}", rewards.len()));
     }
     let sound = |reward: &RewardRequest| {
         let worth = reward.worth > 0.0 && reward.worth <= WORTH_MAX * rewards[rewards.len() - 1].worth;
@@ -44,13 +44,13 @@ pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
         return problem("rewards", allowed);
     }
     if !rewards.windows(2).all(|pair| pair[0].by < pair[1].by && pair[0].worth >= pair[1].worth) {
-        return problem("rewards", "each time must be later than the one before it, and worth no more");
+        return problem("rewards", "each time must be later than the one before it, with no larger value");
     }
     if request.deadline != Some(first.by) {
         return problem("rewards", "the first is for the deadline: give the same time as deadline");
     }
     if request.duration_s.or(request.time_limit_s).is_none() {
-        return problem("rewards", "they are planned from the job's length: say it with duration or time");
+        return problem("rewards", "they need the job's length: state duration or time");
     }
     Ok(())
 }

@@ -51,14 +51,14 @@ fn check_variable(name: &str) -> Result<(), String> {
     let reserved =
         RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if reserved {
-        return Err(format!("{name} is not a job's to set; give the secret another name, or ask for a file"));
+        return Err(format!("{name} is reserved; give the secret another name, or use a file"));
     }
     Ok(())
 }
 
 pub(super) fn check(request: &JobRequest) -> Result<(), Problem> {
     if request.secrets.len() > COUNT_MAX {
-        return problem("secrets", format!("more than {COUNT_MAX} secrets are asked for"));
+        return problem("secrets", format!("more than {COUNT_MAX} secrets are requested"));
     }
     for (name, handed) in &request.secrets {
         let sound = check_name(name).and_then(|()| match handed {

@@ -53,16 +53,11 @@ fn part(field: &'static str, part: Option<f64>) -> Result<(), Problem> {
     match part {
         Some(part) if part > 1.0 => {
             let cards = part.min(f64::from(super::check::GPUS_MAX)).ceil();
-            problem(
-                field,
-                format!(
-                    "{part} of a card cannot be had; a job has at most one whole card this way: use gpus: {cards} for whole ones"
-                ),
-            )
+            problem(field, format!("{part} is more than one GPU; use gpus: {cards} for whole GPUs"))
         }
         Some(part) if part.is_nan() || part < PART_MIN => problem(
             field,
-            format!("{part} is no part of a card; use {PART_MIN} to 1, such as 0.5 for half of one"),
+            format!("{part} is not part of a GPU; use {PART_MIN} to 1, such as 0.5 for half of one"),
         ),
         _ => Ok(()),
     }
@@ -72,14 +67,12 @@ fn memory(request: &JobRequest) -> Result<(), Problem> {
     match request.gpu_memory_mib {
         Some(mib) if mib < MEMORY_MIN_MIB => problem(
             "gpu_memory_mib",
-            format!(
-                "{mib} MiB are too few for any job on a card; with a unit it is gpu_memory: {}GiB",
-                mib.max(1)
-            ),
+            format!("{mib} MiB is too little for any GPU job; did you mean gpu_memory: {}GiB?", mib.max(1)),
         ),
-        Some(mib) if mib > MEMORY_MAX_MIB => {
-            problem("gpu_memory_mib", format!("{mib} MiB is more than any card has; it is counted in MiB"))
-        }
+        Some(mib) if mib > MEMORY_MAX_MIB => problem(
+            "gpu_memory_mib",
+            format!("{mib} MiB is more than any GPU has; without a unit the number is in MiB"),
+        ),
         _ => Ok(()),
     }
 }
@@ -100,15 +93,12 @@ fn one_card(request: &JobRequest) -> Result<(), Problem> {
     let Some(field) = request.limited_by() else { return Ok(()) };
     let most = request.max_gpus.or(request.gpus).unwrap_or(1).max(request.min_gpus.unwrap_or(0));
     if request.gpus == Some(0) {
-        return problem(
-            field,
-            "the job runs without a card (gpus: 0), so it has no part of one; use gpus: 1",
-        );
+        return problem(field, "the job has no GPU (gpus: 0); use gpus: 1");
     }
     if most > 1 {
         return problem(
             field,
-            format!("it is about one card, and the job may have {most}; use gpus: 1, or leave {field} out"),
+            format!("it applies to one GPU, and the job may have {most}; use gpus: 1, or leave out {field}"),
         );
     }
     Ok(())
@@ -120,14 +110,12 @@ fn class(request: &JobRequest) -> Result<(), Problem> {
             "max_slowdown",
             format!("{part} is not from 0 to 1; for {part} percent write {part}% or {}", part / 100.0),
         ),
-        (Claim::Ordinary | Claim::Opportunistic, Some(_)) => problem(
-            "max_slowdown",
-            "only a guaranteed job is promised anything; use class: guaranteed with it, or leave it out",
-        ),
-        (Claim::Opportunistic, None) if request.pause == Pause::Never => problem(
-            "class",
-            "an opportunistic job must pause when it disturbs others; use pause: auto, or class: ordinary",
-        ),
+        (Claim::Ordinary | Claim::Opportunistic, Some(_)) => {
+            problem("max_slowdown", "only guaranteed jobs have it; use class: guaranteed, or leave it out")
+        }
+        (Claim::Opportunistic, None) if request.pause == Pause::Never => {
+            problem("class", "an opportunistic job must be pausable; use pause: auto, or class: ordinary")
+        }
         _ => Ok(()),
     }
 }
@@ -137,14 +125,14 @@ fn freeze(request: &JobRequest) -> Result<(), Problem> {
         return Ok(());
     }
     if request.gpus == Some(0) {
-        return problem("pause", "a job without a card (gpus: 0) has nothing to freeze; use pause: stop");
+        return problem("pause", "a job without a GPU (gpus: 0) has nothing to freeze; use pause: stop");
     }
     match request.limited_by() {
         Some(field) => problem(
             "pause",
             format!(
-                "the driver cannot freeze a job whose part of a card is limited ({field}); use pause: checkpoint or \
-                 pause: auto, or leave {field} out"
+                "the driver cannot freeze a job with a limited part of a GPU ({field}); use pause: checkpoint \
+                 or pause: auto, or leave out {field}"
             ),
         ),
         None => Ok(()),
@@ -156,7 +144,10 @@ fn words(request: &JobRequest) -> Result<(), Problem> {
     name("anti_affinity", request.anti_affinity.as_deref())?;
     name("exclusion", request.exclusion.as_deref())?;
     if request.exclusive && request.affinity.is_some() {
-        return problem("affinity", "an exclusive job shares with nobody; leave exclusive or affinity out");
+        return problem(
+            "affinity",
+            "exclusive jobs share with no other job; leave out exclusive or affinity",
+        );
     }
     Ok(())
 }
@@ -181,19 +172,15 @@ mod tests {
     fn a_part_of_a_card_is_more_than_nothing_and_at_most_all() {
         wrong(
             |r| r.gpu_fraction = Some(1.7),
-            expect![
-                "gpu_fraction: 1.7 of a card cannot be had; a job has at most one whole card this way: use gpus: 2 for whole ones"
-            ],
+            expect!["gpu_fraction: 1.7 is more than one GPU; use gpus: 2 for whole GPUs"],
         );
         wrong(
             |r| r.gpu_limit = Some(3.0),
-            expect![
-                "gpu_limit: 3 of a card cannot be had; a job has at most one whole card this way: use gpus: 3 for whole ones"
-            ],
+            expect!["gpu_limit: 3 is more than one GPU; use gpus: 3 for whole GPUs"],
         );
         wrong(
             |r| r.gpu_fraction = Some(0.0),
-            expect!["gpu_fraction: 0 is no part of a card; use 0.01 to 1, such as 0.5 for half of one"],
+            expect!["gpu_fraction: 0 is not part of a GPU; use 0.01 to 1, such as 0.5 for half of one"],
         );
         for bad in [-0.5, f64::NAN, f64::NEG_INFINITY, 0.009, f64::INFINITY, 1.0 + 1e-9] {
             assert_eq!(said(|r| r.gpu_fraction = Some(bad)).expect_err("it is wrong").field, "gpu_fraction");
@@ -219,19 +206,17 @@ mod tests {
         wrong(
             |r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(2)),
             expect![
-                "gpu_fraction: it is about one card, and the job may have 2; use gpus: 1, or leave gpu_fraction out"
+                "gpu_fraction: it applies to one GPU, and the job may have 2; use gpus: 1, or leave out gpu_fraction"
             ],
         );
         wrong(
             |r| (r.gpu_fraction, r.gpus) = (Some(0.5), Some(0)),
-            expect![
-                "gpu_fraction: the job runs without a card (gpus: 0), so it has no part of one; use gpus: 1"
-            ],
+            expect!["gpu_fraction: the job has no GPU (gpus: 0); use gpus: 1"],
         );
         wrong(
             |r| (r.gpu_memory_mib, r.max_gpus) = (Some(8192), Some(4)),
             expect![
-                "gpu_memory_mib: it is about one card, and the job may have 4; use gpus: 1, or leave gpu_memory_mib out"
+                "gpu_memory_mib: it applies to one GPU, and the job may have 4; use gpus: 1, or leave out gpu_memory_mib"
             ],
         );
         assert_eq!(
@@ -245,14 +230,12 @@ mod tests {
     fn memory_without_a_unit_is_noticed() {
         wrong(
             |r| r.gpu_memory_mib = Some(8),
-            expect![
-                "gpu_memory_mib: 8 MiB are too few for any job on a card; with a unit it is gpu_memory: 8GiB"
-            ],
+            expect!["gpu_memory_mib: 8 MiB is too little for any GPU job; did you mean gpu_memory: 8GiB?"],
         );
         wrong(
             |r| r.gpu_memory_mib = Some(u64::MAX),
             expect![
-                "gpu_memory_mib: 18446744073709551615 MiB is more than any card has; it is counted in MiB"
+                "gpu_memory_mib: 18446744073709551615 MiB is more than any GPU has; without a unit the number is in MiB"
             ],
         );
         assert_eq!(said(|r| r.gpu_memory_mib = Some(8192)), Ok(()));
@@ -262,9 +245,7 @@ mod tests {
     fn classes_go_with_what_they_promise() {
         wrong(
             |r| r.max_slowdown = Some(0.05),
-            expect![
-                "max_slowdown: only a guaranteed job is promised anything; use class: guaranteed with it, or leave it out"
-            ],
+            expect!["max_slowdown: only guaranteed jobs have it; use class: guaranteed, or leave it out"],
         );
         wrong(
             |r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(5.0)),
@@ -272,9 +253,7 @@ mod tests {
         );
         wrong(
             |r| (r.class, r.pause) = (Claim::Opportunistic, Pause::Never),
-            expect![
-                "class: an opportunistic job must pause when it disturbs others; use pause: auto, or class: ordinary"
-            ],
+            expect!["class: an opportunistic job must be pausable; use pause: auto, or class: ordinary"],
         );
         assert!(said(|r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(f64::NAN))).is_err());
         assert_eq!(said(|r| (r.class, r.max_slowdown) = (Claim::Guaranteed, Some(0.0))), Ok(()));
@@ -286,18 +265,18 @@ mod tests {
         wrong(
             |r| (r.pause, r.gpu_fraction) = (Pause::Freeze, Some(0.5)),
             expect![
-                "pause: the driver cannot freeze a job whose part of a card is limited (gpu_fraction); use pause: checkpoint or pause: auto, or leave gpu_fraction out"
+                "pause: the driver cannot freeze a job with a limited part of a GPU (gpu_fraction); use pause: checkpoint or pause: auto, or leave out gpu_fraction"
             ],
         );
         wrong(
             |r| (r.pause, r.gpu_memory_mib) = (Pause::Freeze, Some(8192)),
             expect![
-                "pause: the driver cannot freeze a job whose part of a card is limited (gpu_memory_mib); use pause: checkpoint or pause: auto, or leave gpu_memory_mib out"
+                "pause: the driver cannot freeze a job with a limited part of a GPU (gpu_memory_mib); use pause: checkpoint or pause: auto, or leave out gpu_memory_mib"
             ],
         );
         wrong(
             |r| (r.pause, r.gpus) = (Pause::Freeze, Some(0)),
-            expect!["pause: a job without a card (gpus: 0) has nothing to freeze; use pause: stop"],
+            expect!["pause: a job without a GPU (gpus: 0) has nothing to freeze; use pause: stop"],
         );
         assert_eq!(said(|r| (r.pause, r.gpu_fraction) = (Pause::Freeze, Some(1.0))), Ok(()));
     }
@@ -314,7 +293,7 @@ mod tests {
         }
         wrong(
             |r| (r.exclusive, r.affinity) = (true, Some("team".into())),
-            expect!["affinity: an exclusive job shares with nobody; leave exclusive or affinity out"],
+            expect!["affinity: exclusive jobs share with no other job; leave out exclusive or affinity"],
         );
     }
 }

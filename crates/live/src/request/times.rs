@@ -78,7 +78,11 @@ pub fn moment(text: &str, now: &Zoned) -> Result<f64, String> {
     };
     if let Ok(number) = text.parse::<f64>() {
         let epoch = (EPOCH_MIN..=1e11).contains(&number);
-        return if epoch { Ok(number) } else { Err(format!("{text:?} has no unit; say {text}s or {text}m")) };
+        return if epoch {
+            Ok(number)
+        } else {
+            Err(format!("{text:?} has no unit; write {text}s or {text}m"))
+        };
     }
     if let Ok(exact) = text.parse::<Timestamp>() {
         return Ok(seconds_of(exact));

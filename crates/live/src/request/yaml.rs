@@ -2,6 +2,8 @@
 //! `kind: a100|h100`, `gpu_memory: 8GiB`, `max_slowdown: 5%`) and `run`, a text for the shell, in place of `command`. Unknown fields are refused, and so is
 //! what grows when it is read.
 
+mod wrong;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -113,28 +115,8 @@ fn options() -> serde_saphyr::Options {
 fn mistake(text: &str, error: &serde_saphyr::Error) -> Mistake {
     let message = error.without_snippet().to_string().replace('\n', " ");
     let place = error.location().map(|location| (location.line(), location.column()));
-    let plain = place.and_then(|(line, column)| no_value(text, line, column, &message));
+    let plain = place.and_then(|(line, column)| wrong::plain(text, line, column, &message));
     Mistake { line: place.map(|(line, _)| line), message: plain.unwrap_or(message) }
-}
-
-/// What is wrong with a value that is not of its field's type: the parser names types of this program.
-fn no_value(text: &str, line: u64, column: u64, message: &str) -> Option<String> {
-    let wanted = match message.strip_prefix("invalid ")?.split(" at line").next()? {
-        "u16" | "u32" | "u64" => "a whole number, 0 or more",
-        "i32" => "a whole number",
-        "floating point" => "a number",
-        "boolean" => "true or false",
-        _ => return None,
-    };
-    let line = text.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
-    let at = line.char_indices().nth(usize::try_from(column.checked_sub(1)?).ok()?)?.0;
-    let value = line[at..].split([',', '}', ']', '#']).next()?.trim();
-    let before = line[..at].trim_end().strip_suffix(':')?;
-    let field = before.rsplit(['{', ',', ' ']).next()?;
-    if let ("gpus" | "min_gpus" | "max_gpus", Err(wrong)) = (field, amounts::devices(value)) {
-        return Some(format!("{field}: {wrong}"));
-    }
-    Some(format!("{field}: {value:?} is not {wanted}"))
 }
 
 impl JobFile {
@@ -235,7 +217,7 @@ fn kinds(one: Option<String>, all: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-/// `a100|h100` or `a100,h100`, best liked first.
+/// `a100|h100` or `a100,h100`, in order of preference.
 pub fn split_kinds(text: &str) -> Vec<String> {
     text.split(['|', ',']).map(|kind| kind.trim().to_owned()).collect()
 }
@@ -392,7 +374,7 @@ exclusion: vision
         let type_of = wrong("name: a\n\ngpus: many\n");
         assert_eq!(
             type_of,
-            "line 3: gpus: \"many\" is not a whole number of devices from 0 to 1000000, such as 4"
+            "line 3: gpus: \"many\" is not a whole number of GPUs from 0 to 1000000, such as 4"
         );
         assert!(wrong("gpus: 0.5\n").contains("--gpu-fraction 0.5"));
         assert_eq!(wrong("cpus: lots # of them\n"), "line 1: cpus: \"lots\" is not a number");
@@ -404,7 +386,19 @@ exclusion: vision
         let inner = wrong("training: {batch: big, steps: 5}\n");
         assert_eq!(inner, "line 1: batch: \"big\" is not a whole number, 0 or more");
         assert!(wrong("name: a\nname: b\n").contains("name"));
-        assert!(wrong("pause: maybe\n").contains("maybe"));
+        assert_eq!(
+            wrong("gpus: 1\npause: maybe\n"),
+            "line 2: pause: \"maybe\" is not one of auto, checkpoint, stop, freeze, never"
+        );
+        assert_eq!(wrong("after: [3, x]\n"), "line 1: after: \"x\" is not a whole number, 0 or more");
+        assert_eq!(wrong("after:\n- 3\n- x\n"), "line 3: after: \"x\" is not a whole number, 0 or more");
+        assert_eq!(wrong("kinds: a100\n"), "line 1: kinds: \"a100\" is not a list, such as [a, b]");
+        assert_eq!(wrong("env: [A]\n"), "line 1: env: give NAME: value pairs, such as {NAME: value}");
+        let fields = "job files have the fields that yard submit --dry-run prints";
+        assert_eq!(wrong("tme: 2h\n"), format!("line 1: unknown field tme; did you mean time? ({fields})"));
+        assert_eq!(wrong("zebra: 2h\n"), format!("line 1: unknown field zebra ({fields})"));
+        let inner = "line 1: unknown field grce; did you mean grace? (fields: dir, signal, grace, grace_s)";
+        assert_eq!(wrong("checkpoint: {grce: 2m}\n"), inner);
         assert!(wrong("deadline: soon\n").starts_with("deadline: \"soon\" is not a time"));
         assert!(wrong("time: never\n").starts_with("time: \"never\" is not a length"));
         assert!(wrong("command: [a]\nrun: b\n").contains("both"));

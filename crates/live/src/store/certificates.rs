@@ -37,7 +37,8 @@ pub enum Barred {
     Taken(String),
     /// The join token has been used as often as it may be.
     #[error(
-        "this join token has been used; `yard token create --scope join` makes another, and --nodes one for many machines"
+        "this join token has been used; create another with `yard token create --scope join`, or one for many \
+         machines with --nodes"
     )]
     UsedUp,
     /// The store failed.

@@ -10,7 +10,7 @@ use crate::secrets::SecretsError;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Somebody else writes to it.
-    #[error("{path}: another server uses this data folder; stop it, or name another folder with --data")]
+    #[error("{path}: another server uses this data folder; stop it, or choose another with --data")]
     Locked {
         /// The lock's file.
         path: PathBuf,

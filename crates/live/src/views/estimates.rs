@@ -54,7 +54,7 @@ impl UnknownView {
     pub fn text(self) -> &'static str {
         match self {
             UnknownView::Beyond => "not within weeks",
-            UnknownView::Scattered => "not known: it depends on which jobs come and how long others take",
+            UnknownView::Scattered => "no estimate: it depends on which jobs arrive and how long others take",
             UnknownView::Length => "length unknown",
         }
     }

@@ -147,7 +147,7 @@ impl Question {
             stop: &|| stop() || worked.took() > works_max || watch.took() > patience,
         };
         self.tell(&mut asker)
-            .map_err(|error| Refusal::Unavailable(format!("the state cannot be run forward: {error}")))
+            .map_err(|error| Refusal::Unavailable(format!("cannot simulate from the current state: {error}")))
     }
 
     fn tell(&self, asker: &mut Asker<'_>) -> Result<Vec<Told>, RestoreError> {

@@ -16,16 +16,16 @@ use crate::output::OutputFormat;
 /// What to fit.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard bench fit\n  yard bench fit --points 200 -o json\n\nThe points are those of a job on up to four nodes of eight devices, each a tenth off at most. Times are the least of\nmany runs, in microseconds."
+    after_help = "Examples:\n  yard bench fit\n  yard bench fit --points 200 -o json\n\nThe points are those of a job on up to four nodes of eight devices, each a tenth off at most. Times are the minimum of\nmany runs, in microseconds."
 )]
 pub(crate) struct FitArgs {
-    /// How many points
+    /// Number of points
     #[arg(long, default_value_t = 50)]
     points: usize,
-    /// The seed of the points
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
@@ -51,7 +51,7 @@ const RUNS: usize = 200;
 
 pub(crate) fn measure(args: &FitArgs) -> anyhow::Result<BenchFigures> {
     if args.points == 0 {
-        bail!("there is nothing to fit: --points must be above 0");
+        bail!("--points must be above 0");
     }
     let mut points = points(args.points, args.seed);
     let model = fit(&points, None);

@@ -41,23 +41,23 @@ pub(crate) struct BenchArgs {
 enum Bench {
     /// Solve one random market: max-min shares of a capacity-bound cluster
     Market(MarketArgs),
-    /// Fit a throughput model to what a job measured, and choose its batch size
+    /// Fit a throughput model to a job's measurements, and choose its batch size
     Fit(fit::FitArgs),
     /// Solve Sia's assignment for many rounds: one configuration for each job
     Sia(sia::SiaArgs),
-    /// Sizes of elastic jobs against the genetic algorithm of Pollux
+    /// Compare sizes of elastic jobs with Pollux' genetic algorithm
     Pollux(pollux::PolluxArgs),
-    /// Submissions and rounds where many jobs were promised their deadlines
+    /// Time submissions and rounds with many promised deadlines
     Promises(promises::PromisesArgs),
     /// Find the best splits of large models on 8 kinds and 1 to 1024 devices
     Shapes(shapes::ShapesBenchArgs),
     /// Fit the efficiency constants of a kind to measured step times
     Kind(kind::KindArgs),
-    /// Ask a server what would become of jobs, while many wait and run
+    /// Time what-if questions while many jobs wait and run
     WhatIf(live::what_if::BenchWhatIfArgs),
-    /// Run a server with many agents: submissions, rounds, trivial jobs, memory
+    /// Run a server with many agents: time submissions, rounds and trivial jobs, and measure memory
     Live(live::LiveArgs),
-    /// Flood a server and an agent as a user could, and watch their memory and other users' submissions
+    /// Flood a server and an agent as a malicious user could; watch their memory and other users' submissions
     Abuse(abuse::AbuseArgs),
 }
 
@@ -67,25 +67,25 @@ enum Bench {
     after_help = "Examples:\n  yard bench market --jobs 1000000 --kinds 8 --warm -o json\n  yard bench market --jobs 10000 --kinds 4 --against lp\n\nSpeeds are uniform in [0.1, 1], a job's weight is its mean speed, gangs of 1, 2, 4 and 8 are 70, 10, 15 and 5 %\nof the jobs, and they ask for three times the capacity, which is uneven by up to a factor of three."
 )]
 pub(crate) struct MarketArgs {
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, default_value_t = 10_000)]
     jobs: usize,
-    /// How many kinds of devices
+    /// Number of kinds of devices
     #[arg(long, default_value_t = 4)]
     kinds: usize,
-    /// The seed of the market
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Also solve it with a general solver: lp
     #[arg(long, value_name = "SOLVER", value_parser = ["lp"])]
     against: Option<String>,
-    /// Also keep it solved while one job in a hundred gives way to another
+    /// Also solve it again after one job in a hundred was replaced
     #[arg(long)]
     warm: bool,
-    /// The distance from the bound that is good enough, as a part of the objective
+    /// Relative distance from the bound at which to stop
     #[arg(long, value_name = "PART", default_value_t = 0.001)]
     gap: f64,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }
@@ -128,10 +128,10 @@ pub(crate) fn run(args: &BenchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn market(args: &MarketArgs) -> anyhow::Result<BenchFigures> {
     if args.jobs == 0 || args.kinds == 0 {
-        bail!("a market has at least one job and one kind: --jobs and --kinds must be above 0");
+        bail!("--jobs and --kinds must be above 0");
     }
     if !(args.gap > 0.0 && args.gap < 1.0) {
-        bail!("--gap {}: it must lie between 0 and 1", args.gap);
+        bail!("--gap {}: must be between 0 and 1", args.gap);
     }
     let (made, instance) = timed(|| Ok(BenchInstance::new(args.jobs, args.kinds, args.seed)?))?;
     let limits = MarketWork { passes: PASSES, gap: args.gap };

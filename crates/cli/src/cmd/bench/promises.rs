@@ -36,23 +36,23 @@ const TIGHT: (f64, f64) = (0.4, 0.5);
     after_help = "Examples:\n  yard bench promises\n  yard bench promises --jobs 100 --nodes 1000 -o json"
 )]
 pub(crate) struct PromisesArgs {
-    /// How many jobs were promised their deadlines
+    /// Number of jobs with promised deadlines
     #[arg(long, default_value_t = 1000)]
     jobs: usize,
-    /// How many nodes of eight devices
+    /// Number of nodes with eight devices each
     #[arg(long, default_value_t = 1000)]
     nodes: usize,
-    /// The seed of the jobs
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
 }
 
 pub(super) fn measure(args: &PromisesArgs) -> anyhow::Result<BenchFigures> {
     if args.nodes == 0 {
-        bail!("a cluster has at least one node: --nodes must be above 0");
+        bail!("--nodes must be above 0");
     }
     let (with, without) = (PromiseBench::run(args, true)?, PromiseBench::run(args, false)?);
     let mut figures = BenchFigures::default();
@@ -95,7 +95,7 @@ impl PromiseBench {
 
 /// CPU time of this thread, for one of so many; the system tells it in steps of milliseconds.
 fn cpu_ms(times: u32, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    let now = || clock::thread_cpu_seconds().context("this system does not tell CPU times");
+    let now = || clock::thread_cpu_seconds().context("this system does not report CPU times");
     let before = now()?;
     for _ in 0..times {
         work()?;

@@ -31,7 +31,7 @@ const SPLITS: u32 = 100_000;
     after_help = "Examples:\n  yard bench shapes\n  yard bench shapes -o json\n\nThe space: GPT 6.7B and 175B, 8 kinds, every count of devices from 1 to 1024, all splits of each. Wanted: 0.1 s a model."
 )]
 pub(crate) struct ShapesBenchArgs {
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
 }

@@ -43,25 +43,25 @@ const COST_MAX: f64 = 3000.0;
     after_help = "Examples:\n  yard bench sia --jobs 1024 --gpus 2048 --rounds 200 -o json\n  yard bench sia --jobs 32 --gpus 64 --rounds 5 --against milp"
 )]
 pub(crate) struct SiaArgs {
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, default_value_t = 1024)]
     jobs: usize,
-    /// How many devices, of three kinds
+    /// Number of devices, of three kinds
     #[arg(long, default_value_t = 2048)]
     gpus: u32,
-    /// How many rounds, each with other jobs
+    /// Number of rounds, each with different jobs
     #[arg(long, default_value_t = 200)]
     rounds: usize,
-    /// The seed of the jobs
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The distance from the bound that is good enough, as a part of the objective
+    /// Relative distance from the bound at which to stop
     #[arg(long, value_name = "PART", default_value_t = 0.001)]
     gap: f64,
     /// Also solve each round with a general solver: milp
     #[arg(long, value_name = "SOLVER", value_parser = ["milp"])]
     against: Option<String>,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
 }
@@ -200,12 +200,10 @@ fn by_milp(capacity: &[u32], rows: &[SiaRow]) -> anyhow::Result<f64> {
 
 pub(super) fn measure(args: &SiaArgs) -> anyhow::Result<BenchFigures> {
     if args.jobs == 0 || args.gpus < 64 || args.rounds == 0 {
-        bail!(
-            "a round has at least one job and 64 devices: --jobs and --rounds must be above 0, --gpus at least 64"
-        );
+        bail!("--jobs and --rounds must be above 0, --gpus at least 64");
     }
     if !(args.gap > 0.0 && args.gap < 1.0) {
-        bail!("--gap {}: it must lie between 0 and 1", args.gap);
+        bail!("--gap {}: must be between 0 and 1", args.gap);
     }
     let limits = ChoiceWork { gap: args.gap, ..ChoiceWork::default() };
     let mut rounds = Rounds::new(args);

@@ -20,21 +20,21 @@ const EXAMPLES: &str = "Examples:
   yard sim --trace gen:philly:jobs=500:rate=60 --cluster gpu:16x8 --policy fifo,srtf --seeds 10 --sweep load=0.5..1.1 -o json > sweep.json
   yard plot sweep.json --figure p99_jct_s -o sweep.svg   # means with 95 % confidence intervals
 
-What is drawn follows from the file. The curves differ in colour and in dashes, so they can be told apart in print.";
+The kind of figure follows from the file. Curves differ in colour and in dashes, so they stay distinct in print.";
 
 /// What to draw.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlotArgs {
-    /// What yard sim wrote: --per-job FILE.csv, --series FILE.csv, or the JSON of --sweep or --seeds
+    /// Output of yard sim: --per-job FILE.csv, --series FILE.csv, or the JSON of --sweep or --seeds
     file: PathBuf,
-    /// The figure to draw: a column of the file, or a figure of its means [default: jct_s, utilization or avg_jct_s]
+    /// What to plot: a column of the file, or a figure of its means [default: jct_s, utilization or avg_jct_s]
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// Where to write it; its ending says how: .svg or .pdf
+    /// Output file, .svg or .pdf
     #[arg(short, long, value_name = "FILE.svg|FILE.pdf")]
     output: PathBuf,
-    /// A title above it [default: none, as papers want it]
+    /// Title above the plot [default: none]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn draw(
     let write = match to.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => svg::write,
         Some("pdf") => pdf::write,
-        _ => bail!("{}: a figure is written as .svg or .pdf", to.display()),
+        _ => bail!("{}: the output file must end in .svg or .pdf", to.display()),
     };
     let chart = Chart { title, ..data::read(file, figure)? };
     output::write_whole(to, &write(&scene::draw(&chart)))

@@ -22,44 +22,44 @@ const HELP: &str = "Examples:
   yard shapes examples/models/llama-3-8b.toml --cluster h100:4x8 -o csv > speeds.csv
   yard sim --trace jobs.csv --cluster h100:4x8 --throughputs speeds.csv --policy market
 
-Predictions come from the model's sizes and each kind's peaks and efficiencies; docs/shapes.md says how, and how close
-they are. Counts that are no faster than a smaller one of the same kind and spread are left out.";
+Predictions use the model's sizes and each kind's peak performance and efficiencies; docs/shapes.md says how, and how
+accurate they are. Counts that are no faster than a smaller one of the same kind and spread are omitted.";
 
 /// What to list.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ShapesArgs {
-    /// The model, as a TOML file
+    /// Model file (TOML)
     #[arg(value_name = "MODEL.toml", required_unless_present = "graph")]
     model: Option<PathBuf>,
-    /// Split a graph of operators instead, from a JSON file that also says over how many devices
+    /// Instead of a model: split a graph of operators, from a JSON file that also gives the number of devices
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "kinds", "cluster", "max", "batch"])]
     graph: Option<PathBuf>,
-    /// The kinds of devices [default: all known ones]
+    /// Kinds of devices [default: all known ones]
     #[arg(long, value_name = "K[,K]", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// The kinds, counts and nodes of this cluster: kind:NODESxGPUS[,…] or a TOML file
+    /// Take kinds, counts and nodes from this cluster: kind:NODESxGPUS[,…] or a TOML file
     #[arg(long, value_name = "SPEC", conflicts_with = "kinds")]
     cluster: Option<String>,
     /// Kinds of your own: a TOML file with a table `kind` for each
     #[arg(long, value_name = "FILE")]
     kind_file: Option<PathBuf>,
-    /// Most devices
+    /// Largest number of devices
     #[arg(long, value_name = "N")]
     max: Option<u32>,
-    /// Samples of a step, in place of the file's
+    /// Samples per step, instead of the file's
     #[arg(long, value_name = "N")]
     batch: Option<u32>,
-    /// Only splits of each layer over so many devices
+    /// Only this tensor parallelism (devices per layer)
     #[arg(long, value_name = "N")]
     tensor: Option<u32>,
-    /// Only so many stages
+    /// Only this number of pipeline stages
     #[arg(long, value_name = "N")]
     pipeline: Option<u32>,
-    /// Use the host's memory where nothing else fits
+    /// Offload to host memory if nothing else fits
     #[arg(long)]
     offload: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ShapesOutput,
 }
@@ -86,12 +86,12 @@ pub(crate) fn run(args: &ShapesArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     let path = match (&args.graph, &args.model) {
         (Some(graph), _) => return graph::run(graph, args.output, out),
         (None, Some(model)) => model,
-        (None, None) => bail!("give a MODEL.toml, or a graph of operators with --graph"),
+        (None, None) => bail!("give a MODEL.toml, or a graph of operators (--graph)"),
     };
     let known = ShapeKinds::read(args.kind_file.as_deref())?;
     if chain::is_chain(path)? {
         if args.cluster.is_some() {
-            bail!("--cluster: of a model with [[layer]] tables only --kinds are planned");
+            bail!("--cluster: a model with [[layer]] tables takes --kinds instead");
         }
         let (most, shown) = (args.max.unwrap_or(CHAIN_MOST), args.output);
         return chain::run(
@@ -123,7 +123,10 @@ impl ShapesArgs {
             if let Some(parts) = parts.filter(|parts| *parts == 0 || !whole.is_multiple_of(*parts)) {
                 let allowed: Vec<_> =
                     (1..=whole).filter(|one| whole.is_multiple_of(*one)).map(|one| one.to_string()).collect();
-                bail!("{flag} {parts}: {whole} {what} do not divide so; give one of {}", allowed.join(", "));
+                bail!(
+                    "{flag} {parts}: {whole} {what} cannot be divided by it; give one of {}",
+                    allowed.join(", ")
+                );
             }
         }
         Ok(SplitSearchLimits {

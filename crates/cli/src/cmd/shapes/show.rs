@@ -49,7 +49,7 @@ pub(super) fn table(
         ]);
     }
     if shapes.shapes.is_empty() {
-        writeln!(out, "No way to run it was found.")?;
+        writeln!(out, "Found no way to run this model.")?;
     } else {
         writeln!(out, "{table}")?;
     }
@@ -125,7 +125,7 @@ fn refusals(kind: &Accelerator, refused: &[&KindRefusal]) -> String {
     }
     if !odd.is_empty() {
         let counts = some(odd.iter().map(|refusal| refusal.devices.to_string()));
-        let _ = writeln!(text, "{}: heads, layers and batch do not divide over {counts}.", kind.name);
+        let _ = writeln!(text, "{}: heads, layers and batch cannot be divided over {counts}.", kind.name);
     }
     text
 }

@@ -12,14 +12,14 @@ use crate::clock;
 
 /// The jobs to submit: one, or as many as an array has.
 pub(super) fn requests(args: &SubmitArgs, after: &[u64]) -> anyhow::Result<Vec<JobRequest>> {
-    let here = std::env::current_dir().context("the folder that this runs in is gone")?;
+    let here = std::env::current_dir().context("the current folder no longer exists")?;
     let mut script = read_file(args, &here)?;
     apply(args, &mut script.request)?;
     if !after.is_empty() {
         script.request.after = after.to_vec();
     }
     if script.request.command.is_empty() {
-        bail!("there is nothing to run; put the command after --, as in: yard submit -- python train.py");
+        bail!("there is no command to run; put it after --, as in: yard submit -- python train.py");
     }
     settle_paths(&mut script.request, &here);
     let jobs = script.jobs();

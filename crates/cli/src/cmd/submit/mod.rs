@@ -26,14 +26,14 @@ const EXAMPLES: &str = "Examples:
   yard submit -- python train.py
   yard submit --name resnet --gpus 4 --kind 'a100|h100' --time 2h --deadline 18:00 -- python train.py
   yard submit --gpus 2 --max-gpus 8 --pause checkpoint --wait -- python train.py --epochs 90
-  yard submit --gpu-fraction 0.5 --gpu-memory 8GiB -- python small.py       # half a card, through MPS
+  yard submit --gpu-fraction 0.5 --gpu-memory 8GiB -- python small.py       # half a GPU, through MPS
   yard submit --class guaranteed --max-slowdown 5% -- python serve.py
   yard submit -f job.yaml --priority 10
   yard submit --after 12,13 -- python evaluate.py      # once both have succeeded
   yard submit -f job.sh -- --epochs 90      # a script with #SBATCH lines, and arguments for it
   id=$(yard submit --parsable -- make)      # only the number
 
-A job file, with any of the fields that `yard submit --dry-run` prints:
+A job file may have any of the fields that `yard submit --dry-run` prints:
   name: resnet
   run: python train.py
   gpus: 4
@@ -41,8 +41,8 @@ A job file, with any of the fields that `yard submit --dry-run` prints:
   time: 2h
   checkpoint: {signal: USR1, grace: 2m}
 
-Exit codes: 0 the job was taken (with --wait: it succeeded), 2 bad usage or no server, 3 it was rejected or
-cancelled; with --wait the job's own code, or 4 if the system failed it.";
+Exit codes: 0 the job was accepted (with --wait: it succeeded), 2 bad usage or no server, 3 rejected or cancelled;
+with --wait, the job's own code, or 4 if the system failed it.";
 
 /// A job.
 #[derive(clap::Args, Debug)]
@@ -51,156 +51,156 @@ pub(crate) struct SubmitArgs {
     /// A job file in YAML, or a script with #SBATCH lines
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What to call it [default: the program's name]
+    /// Name of the job [default: the program's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Where it runs [default: here]
+    /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     workdir: Option<PathBuf>,
-    /// Adds to its environment, for all to see who may see the job; may be given several times
+    /// Environment variable, visible to everyone who may see the job (repeatable)
     #[arg(short, long, value_name = "KEY=VALUE")]
     env: Vec<String>,
-    /// Gives it a secret of yours: as the variable NAME, or with :file as the file NAME in $YARD_SECRETS_DIR; may be given
-    /// several times (see yard secret)
+    /// One of your secrets: as the variable NAME, or with :file as the file NAME in $YARD_SECRETS_DIR (repeatable; see
+    /// yard secret)
     #[arg(long, value_name = "NAME[:file]", value_parser = parse_secret)]
     secret: Vec<(String, Handed)>,
-    /// The team it counts for
+    /// Team that the job counts for
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Where its output goes: %j job, %x name, %t rank, %n node rank [default: the agent's folder; see yard logs]
+    /// File for standard output: %j job, %x name, %t rank, %n node rank [default: kept by the agent; see yard logs]
     #[arg(long, value_name = "FILE")]
     stdout: Option<String>,
-    /// Where its standard error goes
+    /// File for standard error
     #[arg(long, value_name = "FILE")]
     stderr: Option<String>,
 
-    /// Devices it needs, all at once; 0 for a processor slot, where nodes offer kind cpu [default: 1]
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
+    /// Number of GPUs; 0 for a CPU slot, where nodes offer the kind cpu [default: 1]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "Resources")]
     gpus: Option<u32>,
-    /// The least it can run with
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
+    /// Smallest number of GPUs it can run with
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "Resources")]
     min_gpus: Option<u32>,
-    /// The most it can use
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "What it needs")]
+    /// Largest number of GPUs it can use
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = amounts::devices, help_heading = "Resources")]
     max_gpus: Option<u32>,
-    /// Kinds it may run on, in order of preference, as a100|h100 or a100,h100 [default: any]
-    #[arg(long, value_name = "KIND[,KIND…]", help_heading = "What it needs")]
+    /// Kinds of GPU it may run on, in order of preference, such as a100|h100 or a100,h100 [default: any]
+    #[arg(long, value_name = "KIND[,KIND…]", help_heading = "Resources")]
     kind: Option<String>,
-    /// 1: all of it on one node; other numbers are not enforced [default: as few nodes as there can be]
-    #[arg(long, value_name = "N", help_heading = "What it needs")]
+    /// 1: keep the job on one node; other numbers are not enforced [default: as few nodes as possible]
+    #[arg(long, value_name = "N", help_heading = "Resources")]
     nodes: Option<u32>,
-    /// One process on each node, or one for each device: node or device [default: node]
-    #[arg(long, value_name = "EACH", value_parser = parse_ranks, help_heading = "What it needs")]
+    /// Processes to start: one per node or one per device [default: node]
+    #[arg(long, value_name = "EACH", value_parser = parse_ranks, help_heading = "Resources")]
     ranks: Option<Ranks>,
-    /// Memory it has on each node, as 16GiB or 500M; without a unit in MiB [default: what belongs to its GPUs]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = amounts::memory, help_heading = "What it needs")]
+    /// Host memory per node, such as 16GiB or 500M; MiB if there is no unit [default: the share of its GPUs]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = amounts::memory, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Processor cores it has on each node [default: those that belong to its GPUs]
-    #[arg(long, value_name = "N", help_heading = "What it needs")]
+    /// CPU cores per node [default: the share of its GPUs]
+    #[arg(long, value_name = "N", help_heading = "Resources")]
     cpus: Option<f64>,
-    /// What else it needs on each node, as scratch_gb=100, by the names that nodes count (`yard nodes`). Repeatable
-    #[arg(long, value_name = "NAME=N", value_parser = amounts::resource, help_heading = "What it needs")]
+    /// Another resource per node, such as scratch_gb=100, by the names in yard nodes (repeatable)
+    #[arg(long, value_name = "NAME=N", value_parser = amounts::resource, help_heading = "Resources")]
     resource: Vec<(String, u32)>,
-    /// Share its devices with no other job, even where the policy packs jobs
-    #[arg(long, help_heading = "What it needs")]
+    /// Never share its devices with other jobs, even if the policy packs jobs
+    #[arg(long, help_heading = "Resources")]
     exclusive: bool,
 
-    /// The part of one card's processors it asks for and may use: 0.5 or 50%; MPS sees to it
-    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    /// Part of one GPU's compute it requests, such as 0.5 or 50%; enforced by MPS
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing GPUs")]
     gpu_fraction: Option<f64>,
-    /// The most of it that it may use while others leave it free [default: --gpu-fraction]
-    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    /// Largest part it may use while the rest is free [default: --gpu-fraction]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing GPUs")]
     gpu_limit: Option<f64>,
-    /// Memory on the card that it asks for and may use, as 8GiB
-    #[arg(long, value_name = "SIZE", value_parser = amounts::memory, help_heading = "Sharing cards")]
+    /// GPU memory it requests and may use, such as 8GiB
+    #[arg(long, value_name = "SIZE", value_parser = amounts::memory, help_heading = "Sharing GPUs")]
     gpu_memory: Option<u64>,
-    /// ordinary, guaranteed (loses at most --max-slowdown to others on its cards) or opportunistic (has what others
+    /// ordinary, guaranteed (others on its GPUs slow it by at most --max-slowdown) or opportunistic (uses what others
     /// leave) [default: ordinary]
-    #[arg(long, value_name = "CLASS", value_parser = parse_class, help_heading = "Sharing cards")]
+    #[arg(long, value_name = "CLASS", value_parser = parse_class, help_heading = "Sharing GPUs")]
     class: Option<Claim>,
-    /// The part of its speed alone that a guaranteed job may lose: 5% or 0.05 [default: 5%]
-    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing cards")]
+    /// How much other jobs may slow a guaranteed job, such as 5% or 0.05 [default: 5%]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, value_parser = amounts::part, help_heading = "Sharing GPUs")]
     max_slowdown: Option<f64>,
     /// Place jobs with this label on the same GPU
-    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    #[arg(long, value_name = "WORD", help_heading = "Sharing GPUs")]
     affinity: Option<String>,
     /// Place no two jobs with this label on the same GPU
-    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    #[arg(long, value_name = "WORD", help_heading = "Sharing GPUs")]
     anti_affinity: Option<String>,
     /// Share GPUs only with jobs that carry the same exclusion label
-    #[arg(long, value_name = "WORD", help_heading = "Sharing cards")]
+    #[arg(long, value_name = "WORD", help_heading = "Sharing GPUs")]
     exclusion: Option<String>,
 
-    /// When it should be done: 18:00, 6h (from now), 2026-11-20T18:00, with a zone if wanted
-    #[arg(long, value_name = "TIME", help_heading = "When")]
+    /// Deadline: 18:00, 6h (from now) or 2026-11-20T18:00, optionally with a time zone
+    #[arg(long, value_name = "TIME", help_heading = "Scheduling")]
     deadline: Option<String>,
-    /// What becomes of it if its deadline cannot be promised: try (it runs as well as it can) or refuse [default: try]
-    #[arg(long, value_name = "WHAT", value_parser = parse_late, help_heading = "When")]
+    /// If the deadline cannot be promised: try (run anyway, best effort) or refuse [default: try]
+    #[arg(long, value_name = "WHAT", value_parser = parse_late, help_heading = "Scheduling")]
     late: Option<Late>,
-    /// What it is worth to be done by a time, as 18:00=10; may be given several times, with times ascending and worths
-    /// falling: the deadline is soft, and the first is the deadline
-    #[arg(long, value_name = "TIME=WORTH", help_heading = "When")]
+    /// Soft deadline: the value of being done by a time, such as 18:00=10 (repeatable, with later times and smaller
+    /// values; the first time is the deadline)
+    #[arg(long, value_name = "TIME=WORTH", help_heading = "Scheduling")]
     reward: Vec<String>,
-    /// When it may start at the earliest, written like a deadline
-    #[arg(long, value_name = "TIME", help_heading = "When")]
+    /// Earliest start, written like a deadline
+    #[arg(long, value_name = "TIME", help_heading = "Scheduling")]
     begin: Option<String>,
-    /// Jobs that must have succeeded before it starts, by number or last; if one of them fails, it is cancelled
-    #[arg(long, value_name = "JOB[,JOB…]", value_delimiter = ',', help_heading = "When")]
+    /// Jobs that must succeed first, by number or last; if one of them fails, this job is cancelled
+    #[arg(long, value_name = "JOB[,JOB…]", value_delimiter = ',', help_heading = "Scheduling")]
     after: Vec<JobRef>,
-    /// How long it may run, over all its starts, as 2h or 1h30m
-    #[arg(long, value_name = "TIME", help_heading = "When")]
+    /// Time limit over all starts, such as 2h or 1h30m
+    #[arg(long, value_name = "TIME", help_heading = "Scheduling")]
     time: Option<String>,
-    /// How long it should take, for policies that go by it
-    #[arg(long, value_name = "TIME", help_heading = "When")]
+    /// Expected duration, for policies that use it
+    #[arg(long, value_name = "TIME", help_heading = "Scheduling")]
     duration: Option<String>,
-    /// Its weight in fair shares
-    #[arg(long, value_name = "W", help_heading = "When")]
+    /// Weight in fair shares
+    #[arg(long, value_name = "W", help_heading = "Scheduling")]
     weight: Option<f64>,
-    /// Larger is more urgent [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "When")]
+    /// Priority; larger numbers are more urgent [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Scheduling")]
     priority: Option<i32>,
-    /// What it trains, for what is known of its speed
-    #[arg(long, value_name = "NAME", help_heading = "When")]
+    /// Model it trains, to look up its speed
+    #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
     model: Option<String>,
-    /// The batch size it trains with
-    #[arg(long, value_name = "N", help_heading = "When")]
+    /// Batch size it trains with
+    #[arg(long, value_name = "N", help_heading = "Scheduling")]
     batch_size: Option<u32>,
 
-    /// How it gives its devices back before it is done: auto, checkpoint, stop, freeze (the driver moves
-    /// what it has on cards to the host's memory) or never [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = parse_pause, help_heading = "Pausing and failing")]
+    /// How it is preempted: auto, checkpoint (save and exit), stop (SIGSTOP), freeze (GPU memory moves to host
+    /// memory) or never [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = parse_pause, help_heading = "Preemption and failures")]
     pause: Option<Pause>,
-    /// Where it keeps checkpoints: a folder that all nodes see, if it is to move
-    #[arg(long, value_name = "DIR", help_heading = "Pausing and failing")]
+    /// Folder for checkpoints; must be shared by all nodes if the job may move
+    #[arg(long, value_name = "DIR", help_heading = "Preemption and failures")]
     checkpoint_dir: Option<PathBuf>,
-    /// The signal that asks it to save and exit [default: TERM]
-    #[arg(long, value_name = "NAME", help_heading = "Pausing and failing")]
+    /// Signal that asks it to save and exit [default: TERM]
+    #[arg(long, value_name = "NAME", help_heading = "Preemption and failures")]
     stop_signal: Option<String>,
-    /// How long it has for that before it is killed [default: 30s]
-    #[arg(long, value_name = "TIME", help_heading = "Pausing and failing")]
+    /// Time to save and exit before it is killed [default: 30s]
+    #[arg(long, value_name = "TIME", help_heading = "Preemption and failures")]
     grace: Option<String>,
-    /// Failures after which it is given up
-    #[arg(long, value_name = "N", help_heading = "Pausing and failing")]
+    /// Restarts after failures before the job counts as failed [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Preemption and failures")]
     max_restarts: Option<u32>,
 
-    /// Wait until it is over, and exit as it did
+    /// Wait until the job is over and exit with its code
     #[arg(long)]
     wait: bool,
-    /// Print only its number
+    /// Print only the job number
     #[arg(long, conflicts_with = "output")]
     parsable: bool,
-    /// Check it and print what would be sent, and what would become of it
+    /// Do not submit: check the job, print it as a job file, and estimate when it would run
     #[arg(long, conflicts_with_all = ["wait", "parsable"])]
     dry_run: bool,
-    /// Makes it harmless to submit again: the same key is the same job
+    /// Idempotency key: submitting again with the same key makes no second job
     #[arg(long, value_name = "TEXT")]
     key: Option<String>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
     server: ServerArgs,
-    /// The program and its arguments; after a script, its arguments
+    /// Command and its arguments; with a script, arguments for it
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -262,7 +262,8 @@ fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Re
         output::note(&format!("job {id} was rejected{}", wait::because(job)));
     }
     promised(job).iter().for_each(|said| output::note(said));
-    for warning in &job.warnings {
+    // What a policy would make of a job that never runs is of no use.
+    for warning in job.warnings.iter().filter(|_| job.state != "rejected") {
         output::note(&format!("warning: job {id}: {}", output::plain(warning)));
     }
     Ok(())
@@ -271,18 +272,20 @@ fn announce(args: &SubmitArgs, job: &JobView, out: &mut dyn Write) -> anyhow::Re
 /// What was said of a job's deadline.
 fn promised(job: &JobView) -> Option<String> {
     let id = job.id;
-    let more = "fewer or shorter jobs before it, more devices (--max-gpus) or other kinds may help too";
+    let more = "a shorter --duration, more GPUs (--max-gpus) or other kinds may also help";
     match (job.promise, job.earliest) {
-        (Some(by), _) => Some(format!("job {id}: accepted, will be done by {}", clock::written(by))),
+        (Some(by), _) => Some(format!("job {id}: accepted; done by {} is promised", clock::written(by))),
         (None, Some(at)) if job.state == "rejected" => {
-            Some(format!("the earliest deadline that can be kept is {}; {more}", clock::written(at)))
+            Some(format!("the earliest deadline that can be promised is {}; {more}", clock::written(at)))
         }
         (None, Some(at)) => {
             let at = clock::written(at);
-            Some(format!("job {id}: accepted without a promise; the earliest that could be promised is {at}"))
+            Some(format!(
+                "job {id}: accepted, but the deadline is not promised; the earliest that could be is {at}"
+            ))
         }
         (None, None) if job.deadline.is_some() && job.state != "rejected" => Some(format!(
-            "job {id}: accepted without a promise; say how long it takes (--duration or --time) to get one"
+            "job {id}: accepted, but the deadline is not promised: state how long the job takes (--duration or --time)"
         )),
         (None, None) => None,
     }
@@ -340,7 +343,7 @@ fn foretell(args: &SubmitArgs, request: &JobRequest, out: &mut dyn Write) -> any
             let lines = what_if::lines(&told, clock::seconds_now());
             lines.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
         }
-        Err(error) => output::note(&format!("what would become of it is not known: {error}")),
+        Err(error) => output::note(&format!("no estimate: {error}")),
     }
     Ok(())
 }
@@ -366,7 +369,7 @@ fn parse_secret(text: &str) -> Result<(String, Handed), String> {
     match text.split_once(':') {
         None | Some((_, "env")) => Ok((text.trim_end_matches(":env").to_owned(), Handed::Env)),
         Some((name, "file")) => Ok((name.to_owned(), Handed::File)),
-        Some((_, other)) => Err(format!("{other:?} is not env or file")),
+        Some((_, other)) => Err(format!("{other:?} is neither env nor file")),
     }
 }
 
@@ -374,7 +377,7 @@ fn parse_ranks(text: &str) -> Result<Ranks, String> {
     match text {
         "node" => Ok(Ranks::Node),
         "device" => Ok(Ranks::Device),
-        _ => Err("a job has one process on each node, or one for each device: node or device".into()),
+        _ => Err("choose node (one process per node) or device (one process per device)".into()),
     }
 }
 
@@ -385,7 +388,7 @@ fn parse_pause(text: &str) -> Result<Pause, String> {
         "stop" => Ok(Pause::Stop),
         "freeze" => Ok(Pause::Freeze),
         "never" => Ok(Pause::Never),
-        _ => Err("a job pauses by auto, checkpoint, stop, freeze or never".into()),
+        _ => Err("choose auto, checkpoint, stop, freeze or never".into()),
     }
 }
 
@@ -393,7 +396,7 @@ fn parse_late(text: &str) -> Result<Late, String> {
     match text {
         "try" => Ok(Late::Try),
         "refuse" => Ok(Late::Refuse),
-        _ => Err("a job whose deadline cannot be promised is run as well as it can be, or not at all: try or refuse".into()),
+        _ => Err("choose try (run anyway, best effort) or refuse".into()),
     }
 }
 
@@ -402,6 +405,6 @@ fn parse_class(text: &str) -> Result<Claim, String> {
         "ordinary" => Ok(Claim::Ordinary),
         "guaranteed" => Ok(Claim::Guaranteed),
         "opportunistic" => Ok(Claim::Opportunistic),
-        _ => Err("a job's class is ordinary, guaranteed or opportunistic".into()),
+        _ => Err("choose ordinary, guaranteed or opportunistic".into()),
     }
 }

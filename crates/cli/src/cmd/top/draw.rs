@@ -18,17 +18,17 @@ const COLOURS: [Color; 6] =
 
 /// What the keys do, and what the signs mean.
 const HELP: &str = "Keys
-  q, Esc         quit (Esc closes this page first)
-  j/k, arrows    select the next or the previous job; the line below says what it does or waits for
+  q, Esc         quit (Esc closes this help first)
+  j/k, arrows    select the next or previous job; the bottom line says what it does or waits for
   s              sort jobs by number, user, GPUs or progress
-  r              list them the other way round
-  c              cards: a line for each GPU; again: nodes
-  m              map: all GPUs, one sign each; again: nodes
-  ?              this page
+  r              reverse the order
+  c              list of GPUs, one per line; again: nodes
+  m              map of all GPUs, one character each; again: nodes
+  ?              this help
 
-Signs
+Symbols
   112·           each GPU: last digit of its job; · free, x out of service
-  busy ▁▃▅█      how busy each GPU was lately; z: held and not used
+  busy ▁▃▅█      recent utilisation of each GPU; z: reserved but not used
 
 More of one job: yard show JOB, yard explain JOB, yard logs -f JOB";
 
@@ -65,9 +65,9 @@ fn header(screen: &Screen, (running, waiting): (usize, usize)) -> Vec<Line<'stat
     let prices = if prices.is_empty() { String::new() } else { format!("  prices {}", prices.join(" ")) };
     let first = format!("yard {}  policy {}  round {}", status.version, status.policy, brief(status.round_s));
     let hidden = screen.look.hidden;
-    let others = if hidden > 0 { format!("  {hidden} of others") } else { String::new() };
+    let others = if hidden > 0 { format!("  {hidden} of other users") } else { String::new() };
     let second = format!(
-        "{running} running  {waiting} waiting{others}  {} over  {}/{} devices held on {} nodes",
+        "{running} running  {waiting} waiting{others}  {} over  {}/{} devices in use on {} nodes",
         status.ended, status.devices_held, status.devices, status.nodes_up
     );
     vec![
@@ -94,7 +94,7 @@ fn nodes_widget(screen: &Screen, area: Rect) -> Paragraph<'static> {
     let more = machine_lines(screen, area.width).saturating_sub(shown);
     let what = match screen.panel {
         Panel::Nodes => "nodes",
-        Panel::Cards => "cards",
+        Panel::Cards => "GPUs",
         Panel::Map => "devices",
     };
     let title = if more > 0 { format!(" {what} ({more} more) ") } else { format!(" {what} ") };
@@ -186,9 +186,9 @@ fn row(job: &JobView, now: f64) -> Row<'static> {
 
 fn footer(screen: &Screen) -> Vec<Line<'static>> {
     let other = |panel, name| if screen.panel == panel { "nodes" } else { name };
-    let (cards, map) = (other(Panel::Cards, "cards"), other(Panel::Map, "map"));
+    let (cards, map) = (other(Panel::Cards, "GPUs"), other(Panel::Map, "map"));
     let keys =
-        format!("? help  q quit  j/k move  s sort (by {})  r turn  c {cards}  m {map}", screen.order());
+        format!("? help  q quit  j/k move  s sort (by {})  r reverse  c {cards}  m {map}", screen.order());
     let news = match (&screen.problem, screen.selected()) {
         (Some(problem), _) => Line::styled(plain(problem), Color::Red),
         (None, Some(job)) => Line::raw(about(job)),
@@ -225,7 +225,7 @@ mod tests {
         let screen = Screen::new(sample());
         expect![[r#"
             yard 0.1.0  policy max-min  round 1m  prices h100 1.50
-            2 running  2 waiting  7 over  3/8 devices held on 1 nodes
+            2 running  2 waiting  7 over  3/8 devices in use on 1 nodes
             ┌ nodes ───────────────────────────────────────────────────────────────────────┐
             │n1             up          h100 112·  busy z▃▅█  memory ▁▁▁                   │
             │n2             draining    h100 x·  busy ·▃  memory ·                         │
@@ -247,7 +247,7 @@ mod tests {
 
 
             job 1 job-1 is running
-            ? help  q quit  j/k move  s sort (by number)  r turn  c cards  m map
+            ? help  q quit  j/k move  s sort (by number)  r reverse  c GPUs  m map
         "#]]
         .assert_eq(&drawn(&screen, 80, 24));
     }
@@ -266,7 +266,7 @@ mod tests {
         let mut look = sample();
         (look.hidden, look.status.pending, look.status.running) = (3, 40, 50);
         let drawn = drawn(&Screen::new(look), 80, 24);
-        assert!(drawn.contains("2 running  2 waiting  3 of others"), "{drawn}");
+        assert!(drawn.contains("2 running  2 waiting  3 of other users"), "{drawn}");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         screen.show(Panel::Cards);
         let drawn: Vec<String> = drawn(&screen, 110, 30).lines().skip(2).take(8).map(str::to_owned).collect();
         expect![[r#"
-            ┌ cards ─────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            ┌ GPUs ──────────────────────────────────────────────────────────────────────────────────────────────────────┐
             │n1             h100:0   ░░░░░░░░░░   0%  █░░░░░░░░░ 8.0/80 GiB  30°C       job 1    not used by job 1       │
             │n1             h100:1   ███░░░░░░░  30%  █░░░░░░░░░ 8.0/80 GiB  31°C       job 1                            │
             │n1             h100:2   ██████░░░░  60%  █░░░░░░░░░ 8.0/80 GiB  32°C       job 2                            │

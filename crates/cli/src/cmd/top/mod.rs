@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Which server.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: ? help, q or Esc quit, j/k or arrows move, s sort, r the other way round, c cards one by one, m all\ndevices as a map."
+    after_help = "Examples:\n  yard top\n  yard top --server https://head:7411\n\nKeys: ? help, q or Esc quit, j/k or arrows move, s sort, r reverse, c list of GPUs, m map of all devices."
 )]
 pub(crate) struct TopArgs {
     #[command(flatten)]

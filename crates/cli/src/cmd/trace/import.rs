@@ -20,8 +20,8 @@ Slurm, last month (--json works as well):
     --format=JobID,User,Account,State,Submit,Eligible,Elapsed,ReqTRES,AllocTRES > month.txt
   yard trace import slurm month.txt -o month.csv
 
-Kubernetes, the pods that are still listed; or the audit log (level RequestResponse for pods).
-For a Prometheus query see docs/from-kubernetes.md:
+Kubernetes: the pods that are still listed, or the audit log (level RequestResponse for pods).
+For a Prometheus query see docs/from-kubernetes.md.
   kubectl get pods --all-namespaces -o json | yard trace import kubernetes -o pods.csv
   cat audit*.log | yard trace import kubernetes -o month.csv
 
@@ -32,10 +32,10 @@ Then, under any policy:
 /// Arguments of `yard trace import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// What recorded it
+    /// Source system
     #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(["slurm", "kubernetes"]))]
     system: String,
-    /// The export, plain or gzipped; stdin without one
+    /// Exported file, plain or gzipped [default: stdin]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Write to this file instead of stdout
@@ -53,11 +53,11 @@ fn export(args: &ImportArgs) -> Result<Opened> {
     }
     ensure!(
         !stdin().is_terminal(),
-        "name the export, or pipe it in; yard trace import --help shows the command that makes it"
+        "give the exported file, or pipe it in; yard trace import --help shows how to export it"
     );
     let mut bytes = Vec::new();
     stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).context("cannot read stdin")?;
-    ensure!((bytes.len() as u64) < STDIN_BYTES_MAX, "stdin holds more than 2 GiB: import it in parts");
+    ensure!((bytes.len() as u64) < STDIN_BYTES_MAX, "stdin is larger than 2 GiB: import it in parts");
     Ok(read("stdin", &bytes, Some(&args.system))?)
 }
 

@@ -30,19 +30,19 @@ use crate::runner::{self, PolicyRun, RunnerPlan};
 /// Where the reference data are and how to print.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  yard validate\n  yard validate --data ../shared/data -o markdown\n  yard validate --only planner-golden --file golden.csv -o json\n\nThe data come with the papers' artifacts and are not part of this project; what is absent is skipped."
+    after_help = "Examples:\n  yard validate\n  yard validate --data ../shared/data -o markdown\n  yard validate --only planner-golden --file golden.csv -o json\n\nThe reference data belong to the papers' artifacts and are not included; suites without data are skipped."
 )]
 pub(crate) struct ValidateArgs {
-    /// The folder with the traces and reference results
+    /// Folder with traces and reference results
     #[arg(long, value_name = "DIR", default_value = "../shared/data")]
     data: PathBuf,
-    /// Only the suite of this name; may be given again
+    /// Only this suite (repeatable)
     #[arg(long, value_name = "SUITE")]
     only: Vec<String>,
-    /// Another file for the suite of --only, in the format of its own
+    /// Another data file for the suite of --only, in the same format
     #[arg(long, value_name = "FILE", requires = "only")]
     file: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: SuiteShown,
 }
@@ -183,7 +183,7 @@ pub(crate) fn run(args: &ValidateArgs, out: &mut dyn Write) -> anyhow::Result<Ex
         None => of_data(args)?,
     };
     if checks.is_empty() {
-        bail!("nothing was compared: {} has none of the reference data", args.data.display());
+        bail!("nothing was compared: no reference data in {}", args.data.display());
     }
     let shown: Vec<&Check> =
         checks.iter().filter(|check| !check.is_detail || !check.ok || !args.only.is_empty()).collect();
@@ -213,7 +213,7 @@ fn of_data(args: &ValidateArgs) -> anyhow::Result<Vec<Check>> {
     for (name, suite) in wanted(&args.only)? {
         match suite(&args.data)? {
             Some(more) => checks.extend(more),
-            None => output::note(&format!("SKIPPED: {name}: its data are not under {}", args.data.display())),
+            None => output::note(&format!("SKIPPED: {name}: no data under {}", args.data.display())),
         }
     }
     Ok(checks)
@@ -223,7 +223,7 @@ fn of_data(args: &ValidateArgs) -> anyhow::Result<Vec<Check>> {
 fn wanted(only: &[String]) -> anyhow::Result<Vec<(&'static str, Suite)>> {
     if let Some(unknown) = only.iter().find(|name| SUITES.iter().all(|(known, _)| known != name)) {
         let known = SUITES.map(|(name, _)| name).join(", ");
-        bail!("there is no suite {unknown:?}; there are: {known}");
+        bail!("unknown suite {unknown:?}; choose from: {known}");
     }
     Ok(SUITES.into_iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name)).collect())
 }

@@ -57,7 +57,7 @@ impl<'a> SheetRecord<'a> {
         if matches!(text, "" | "-") {
             return Ok(None);
         }
-        let place = || format!("{}, line {}, {name}: {text:?} is no number", self.sheet.file, self.line);
+        let place = || format!("{}, line {}, {name}: {text:?} is not a number", self.sheet.file, self.line);
         text.parse().map(Some).with_context(place)
     }
 

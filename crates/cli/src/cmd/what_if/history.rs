@@ -25,37 +25,37 @@ const TICK: Duration = Duration::from_millis(100);
 /// Which part of the past, and what should have been different.
 #[derive(clap::Args, Debug)]
 pub(super) struct HistoryArgs {
-    /// Instead of a job: the jobs of the last so long once more, as 7d, 24h or 30m
+    /// Instead of a job: replay the jobs of this past period, such as 7d, 24h or 30m
     #[arg(long, value_name = "TIME", conflicts_with_all = ["job_file", "only", "drain", "fail", "from"], help_heading = "The past")]
     history: Option<String>,
-    /// The same from this time on, as 2026-11-20 or 2026-11-20T18:00
+    /// Start of the replay, such as 2026-11-20 or 2026-11-20T18:00
     #[arg(long, value_name = "TIME", conflicts_with_all = ["job_file", "only", "drain", "fail"], help_heading = "The past")]
     from: Option<String>,
-    /// Until this time [default: now]
+    /// End of the replay [default: now]
     #[arg(long, value_name = "TIME", help_heading = "The past")]
     to: Option<String>,
-    /// Who decides instead; several are compared (see yard policies)
+    /// Policies to compare (see yard policies)
     #[arg(long, value_name = "NAME[:k=v][,…]", value_delimiter = ',', help_heading = "The past")]
     policy: Vec<String>,
-    /// Another length of a round, as 360s; 0 decides at each event
+    /// Round length, such as 360s; 0 decides at each event
     #[arg(long, value_name = "TIME", help_heading = "The past")]
     round: Option<sim::Duration>,
-    /// Nodes more; may be given several times
+    /// Add these nodes (repeatable)
     #[arg(long, value_name = "KIND:NODESxGPUS", help_heading = "The past")]
     add: Vec<String>,
-    /// Without this node; may be given several times
+    /// Remove this node (repeatable)
     #[arg(long, value_name = "NODE", help_heading = "The past")]
     remove: Vec<String>,
-    /// What a device of a kind costs an hour; may be given several times
+    /// Price of a device of this kind per hour (repeatable)
     #[arg(long, value_name = "KIND=DOLLARS", value_parser = parse_price, help_heading = "The past")]
     price: Vec<(String, f64)>,
-    /// Write a report to look at, as yard sim does; for admins
+    /// Write an HTML report, like yard sim (admins only)
     #[arg(long, value_name = "FILE", help_heading = "The past")]
     html: Option<PathBuf>,
 }
 
 fn parse_price(text: &str) -> Result<(String, f64), String> {
-    let wrong = || format!("{text:?} is not a kind and its price an hour, such as h100=2.5");
+    let wrong = || format!("{text:?} is not KIND=PRICE, with a price per hour, such as h100=2.5");
     let (kind, price) = text.split_once('=').ok_or_else(wrong)?;
     let price: f64 = price.trim().parse().map_err(|_| wrong())?;
     if kind.is_empty() || !(0.0..=1e9).contains(&price) { Err(wrong()) } else { Ok((kind.to_owned(), price)) }
@@ -76,7 +76,7 @@ impl HistoryArgs {
             ];
             return match given.iter().find(|(_, given)| *given) {
                 Some((flag, _)) => {
-                    Err(anyhow!("{flag} is about the past; say how much of it, as --history 7d"))
+                    Err(anyhow!("{flag} replays the past; add how much of it, such as --history 7d"))
                 }
                 None => Ok(None),
             };
@@ -87,7 +87,7 @@ impl HistoryArgs {
             moment.map_err(|why| anyhow!("{flag}: {why}"))
         };
         let (from, to) = (moment("--from", &self.from)?, moment("--to", &self.to)?);
-        ensure!(from.is_none_or(|from| from < clock::seconds_now()), "--from: that time is still to come");
+        ensure!(from.is_none_or(|from| from < clock::seconds_now()), "--from: that time is in the future");
         Ok(Some(Replay {
             history_s: history.map_err(|why| anyhow!("--history: {why}"))?,
             from,
@@ -140,7 +140,7 @@ pub(super) fn run(
 fn waited<T>(ask: impl FnOnce() -> T) -> T {
     let sign = output::is_watched().then(indicatif::ProgressBar::new_spinner);
     if let Some(sign) = &sign {
-        sign.set_message("the server simulates");
+        sign.set_message("simulating on the server");
         sign.enable_steady_tick(TICK);
     }
     let told = ask();

@@ -220,7 +220,7 @@ pub(crate) fn become_program(parent: i32, path: &Path) -> anyhow::Error {
     }
     // Not as a shell would: a file without a first line that says what reads it is none.
     let Ok(file) = CString::new(path.as_os_str().as_bytes()) else {
-        return anyhow::anyhow!("{} is no path", path.display());
+        return anyhow::anyhow!("{} is not a path", path.display());
     };
     let error =
         nix::unistd::execv(&file, &[&file]).expect_err("a program that became another returns nothing");

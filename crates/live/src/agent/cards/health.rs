@@ -7,13 +7,13 @@ use yard_core::Span;
 use super::Reading;
 
 /// Why a card that is split is not offered.
-pub(crate) const SPLIT: &str = "it is split into instances (MIG), which are not scheduled yet; \
-    nvidia-smi -mig 0 makes it whole";
+pub(crate) const SPLIT: &str = "it is split into MIG instances, which are not supported yet; undo with \
+nvidia-smi -mig 0";
 
-const GONE: &str = "the card does not answer the driver any more; reset it or boot the machine anew";
+const GONE: &str = "the GPU no longer answers the driver; reset it or reboot the machine";
 
-const REMAP: &str = "rows of its memory wait to be replaced; stop the agent and reset the card \
-    (nvidia-smi --gpu-reset)";
+const REMAP: &str = "a row remapping of its memory is pending; stop the agent and reset the GPU (nvidia-smi \
+--gpu-reset)";
 
 /// What is known against a card.
 #[derive(Debug, Default)]
@@ -46,9 +46,8 @@ impl Health {
     pub(super) fn hangs(&mut self, span: Span) {
         self.hanging = true;
         let seconds = span.secs();
-        self.passing = Some(format!(
-            "the driver has not answered for {seconds} s; boot the machine anew if it stays so"
-        ));
+        self.passing =
+            Some(format!("the driver has not answered for {seconds} s; if this lasts, reboot the machine"));
     }
 
     pub(super) fn is_hanging(&self) -> bool {
@@ -74,20 +73,20 @@ fn passing(reading: Option<&Reading>) -> Option<&'static str> {
 /// Errors of memory that grow while the agent looks are the card's end for now.
 fn grown(first: Option<u64>, now: Option<u64>) -> Option<String> {
     let more = now?.checked_sub(first?).filter(|more| *more > 0)?;
-    Some(condemn(&format!("{more} errors of its memory could not be corrected")))
+    Some(condemn(&format!("{more} uncorrectable memory errors")))
 }
 
 /// What an error of the driver's says against the card. Many are what a job did wrong, such as a bad address (13, 31,
 /// 43, 45, 68), and say nothing.
 fn verdict(xid: u64) -> Option<String> {
     let what = match xid {
-        48 => "an error of its memory could not be corrected",
+        48 => "an uncorrectable memory error",
         62 => "its controller halted",
-        63 | 64 => "rows of its memory have to be replaced",
+        63 | 64 => "rows of its memory must be remapped",
         74 => "its NVLink failed",
         79 => "it fell off the bus",
-        92 => "its memory has too many errors",
-        94 | 95 => "an error of its memory reached a job",
+        92 => "too many memory errors",
+        94 | 95 => "a memory error affected a job",
         119 | 120 => "its system processor does not answer",
         _ => return None,
     };
@@ -95,7 +94,7 @@ fn verdict(xid: u64) -> Option<String> {
 }
 
 fn condemn(what: &str) -> String {
-    format!("{what}; stop the agent, reset the card (nvidia-smi --gpu-reset) and start the agent again")
+    format!("{what}; stop the agent, reset the GPU (nvidia-smi --gpu-reset) and start the agent again")
 }
 
 #[cfg(test)]
@@ -141,7 +140,7 @@ mod tests {
         health.take(Some(&with_ecc(3)));
         assert_eq!(health.problem(), None, "they are old");
         health.take(Some(&with_ecc(5)));
-        assert!(health.problem().unwrap().starts_with("2 errors of its memory"));
+        assert!(health.problem().unwrap().starts_with("2 uncorrectable memory errors"));
     }
 
     proptest! {
@@ -173,8 +172,8 @@ mod tests {
     fn what_passes_is_forgotten() {
         let mut health = Health::default();
         let sick = [
-            (None, "does not answer"),
-            (Some(Reading { remap_pending: true, ..Reading::default() }), "wait to be replaced"),
+            (None, "no longer answers"),
+            (Some(Reading { remap_pending: true, ..Reading::default() }), "remapping"),
             (Some(Reading { split: true, ..Reading::default() }), "MIG"),
         ];
         for (reading, word) in sick {

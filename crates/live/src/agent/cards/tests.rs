@@ -65,7 +65,7 @@ async fn a_sensor_that_never_answers_is_a_hanging_card_and_holds_up_nobody() {
     cards.look(Time(0) + Span(LOOK.0 * (LOOKS_MAX + 1)), LOOK);
     hung.send(BTreeMap::new()).unwrap();
     found(&mut cards).await;
-    assert!(cards.problem((0, 1)).unwrap().contains("does not answer"));
+    assert!(cards.problem((0, 1)).unwrap().contains("no longer answers"));
 }
 
 #[test]

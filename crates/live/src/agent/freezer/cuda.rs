@@ -137,8 +137,11 @@ fn failed(doing: &str, pid: i32, code: c_int) -> Result<(), Failure> {
     if code == SUCCESS {
         return Ok(());
     }
-    let why =
-        if code == NOT_SUPPORTED { "; it shares its card through MPS or its memory with others" } else { "" };
+    let why = if code == NOT_SUPPORTED {
+        "; it shares its GPU through MPS, or its memory with other processes"
+    } else {
+        ""
+    };
     let reason = format!("{doing} process {pid}: {}{why}", name(code));
     Err(Failure { reason, forever: matches!(code, NOT_SUPPORTED | NOT_PERMITTED) })
 }

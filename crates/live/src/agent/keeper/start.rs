@@ -228,7 +228,7 @@ pub(super) fn find_program(rank: &RankSpec) -> Result<PathBuf, Unstartable> {
         return Err(Unstartable { code: Some(127), message: "the command is empty".into() });
     };
     if !rank.cwd.is_dir() {
-        let message = format!("working directory {} is not there on this node", rank.cwd.display());
+        let message = format!("working directory {} does not exist on this node", rank.cwd.display());
         return Err(Unstartable { code: Some(126), message });
     }
     if name.contains('/') {

@@ -79,7 +79,7 @@ fn refused(error: WsError) -> anyhow::Error {
     }
     let said = answer.body().as_ref().and_then(|body| serde_json::from_slice::<ErrorView>(body).ok());
     let reason = said.map_or_else(
-        || "the server does not take this node's certificate: it was revoked, or the node was removed".into(),
+        || "the server rejects this node's certificate: it was revoked, or the node was removed".into(),
         |said| said.error,
     );
     Barred(reason).into()
@@ -88,7 +88,7 @@ fn refused(error: WsError) -> anyhow::Error {
 async fn send(socket: &mut Socket, message: &FromAgent) -> anyhow::Result<()> {
     let text = serde_json::to_string(message)?;
     if text.len() > FRAME_MAX {
-        bail!("a message of {} bytes is more than the server takes", text.len());
+        bail!("a message of {} bytes is larger than the server accepts", text.len());
     }
     timeout(PATIENCE, socket.send(Message::text(text))).await.context("the server takes nothing")??;
     Ok(())

@@ -53,18 +53,21 @@ pub(super) async fn config(dial: &Dial, name: &str, folder: &Path) -> anyhow::Re
 
 async fn join(dial: &Dial, name: &str, folder: &Path, files: &Files) -> anyhow::Result<()> {
     let Some(token) = &dial.join_token else {
-        let reason =
-            "this node has not joined yet: give a join token, which `yard token create --scope join` makes";
+        let reason = "this node has not joined yet: give a join token (yard token create --scope join)";
         bail!(Barred(reason.into()));
     };
     let Some(fingerprint) = join_fingerprint(token) else {
-        bail!(Barred("this is no join token; they begin with yard-join_".into()));
+        bail!(Barred("this is not a join token; join tokens begin with yard-join_".into()));
     };
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let (key, csr) = request(name)?;
     let asked = JoinRequest { name: name.to_owned(), token: Some(token.trim().to_owned()), csr };
     let reply = enroll(&dial.address, client(fingerprint, None)?, &asked).await.map_err(refused)?;
-    ensure!(fingerprint_of_pem(&reply.ca)? == fingerprint, "the server's authority is not the join token's");
+    ensure!(
+        fingerprint_of_pem(&reply.ca)? == fingerprint,
+        "the server's certificate authority does not match \
+    the join token"
+    );
     write_private(&files.key, &key)?;
     write_private(&files.authority, &reply.ca)?;
     write_private(&files.certificate, &reply.certificate)?;

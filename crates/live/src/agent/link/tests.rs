@@ -178,7 +178,7 @@ async fn a_token_or_certificate_that_is_not_good_ends_the_link_with_the_remedy()
     let taken = barred(other(&join)).await;
     assert!(taken.contains("node n1 has joined already") && taken.contains("yard nodes rm n1"), "{taken}");
     let flipped = join[..join.len() - 1].to_owned() + if join.ends_with('0') { "1" } else { "0" };
-    assert!(barred(other(&flipped)).await.contains("not known"));
+    assert!(barred(other(&flipped)).await.contains("unknown"));
     let audit = Audit { time_us: now_us(), user: "ada", what: "revoke node", target: "n1" };
     tokens.store().revoke_node("n1", audit).unwrap();
     let revoked = barred(link(&folder, address, None)).await;

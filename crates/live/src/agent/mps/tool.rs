@@ -28,7 +28,7 @@ impl Tool {
         let cards = || groups.iter().flat_map(|group| &group.devices).any(|device| device.uuid.is_some());
         match offer {
             Offer::Fake(_) => Tool::Pretend,
-            _ if !cards() => Tool::Missing(format!("node {node} offers no cards")),
+            _ if !cards() => Tool::Missing(format!("node {node} offers no GPUs")),
             _ => {
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 Tool::search(std::env::split_paths(&path).chain(PLACES.map(PathBuf::from)), node)

@@ -102,7 +102,7 @@ async fn a_job_that_cannot_be_thawed_is_lost_and_ended() {
         stage.thaw();
         let (id, ending) = stage.ended().await;
         assert_eq!((id, ending.how), (part(2, 1), How::Lost), "{ending:?}");
-        assert!(ending.message.unwrap().starts_with("its frozen processes could not go on"));
+        assert!(ending.message.unwrap().starts_with("its frozen processes could not continue"));
     }
 }
 

@@ -88,7 +88,7 @@ async fn others_jobs_do_not_exist_whatever_is_asked_of_them() {
             let missing = world.call(&method, &path.replace("{id}", "99"), Some(&world.bob), "").await;
             assert_eq!(theirs.status, StatusCode::NOT_FOUND, "{method} {path}");
             assert_eq!(
-                theirs.body.replace(&format!("job {id} "), "job 99 "),
+                theirs.body.replace(&format!("job {id};"), "job 99;"),
                 missing.body,
                 "{method} {path}: it looks like any missing job"
             );

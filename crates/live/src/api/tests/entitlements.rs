@@ -10,10 +10,10 @@ fn with(extra: &str) -> String {
 async fn a_submit_token_asks_for_no_more_than_everybody_may() {
     let world = World::new();
     for (extra, field, allowed) in [
-        (r#""weight":1000000"#, "weight", "at most 1"),
+        (r#""weight":1000000"#, "weight", "the limit of your token, 1"),
         (r#""class":"guaranteed""#, "class", "it allows ordinary, opportunistic"),
-        (r#""priority":100"#, "priority", "at most 0"),
-        (r#""tenant":"vision""#, "tenant", "leave tenant out"),
+        (r#""priority":100"#, "priority", "the limit of your token, 0"),
+        (r#""tenant":"vision""#, "tenant", "leave out tenant"),
     ] {
         let what_if = format!(r#"{{"job":{}}}"#, with(extra));
         for (path, body) in [("/v1/jobs", with(extra)), ("/v1/what-if", what_if)] {

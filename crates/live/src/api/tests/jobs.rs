@@ -44,7 +44,7 @@ async fn requests_with_one_token_have_a_rate() {
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() > 1);
     let error = refused.json()["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("0.001 a second") && error.contains("--token-requests"), "{error}");
+    assert!(error.contains("0.001 per second") && error.contains("--token-requests"), "{error}");
     assert_eq!(world.get("/v1/jobs", &world.ada).await.status, StatusCode::TOO_MANY_REQUESTS, "any request");
     assert_eq!(world.get("/v1/jobs", &world.looker).await.status, StatusCode::OK, "another token of theirs");
     assert_eq!(submit(&world.bob).await.status, StatusCode::CREATED, "others go on");

@@ -55,7 +55,7 @@ async fn all_users_together_have_only_so_many_streams_and_logs() {
     assert_eq!(first.0, StatusCode::OK);
     let (status, body) = stream(&world, &world.ada, &log).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
-    assert!(text(body).await.contains("reads 1 of at most 1 logs"));
+    assert!(text(body).await.contains("is reading 1 of at most 1 logs"));
     let _more =
         [stream(&world, &world.ada, "/v1/watch").await, stream(&world, &world.bob, "/v1/watch").await];
     let (status, body) = stream(&world, &world.admin, "/v1/events").await;
@@ -101,7 +101,7 @@ async fn a_user_who_has_too_much_is_told_so_and_not_that_the_server_is_down() {
     let long = format!(r#"{{"command":["{}"]}}"#, "x".repeat(64 << 10));
     let refused = world.call("POST", "/v1/jobs", Some(&world.ada), &long).await;
     assert_eq!((refused.status, refused.field().as_deref()), (StatusCode::BAD_REQUEST, Some("command")));
-    assert!(refused.body.contains("at most 65536"), "{}", refused.body);
+    assert!(refused.body.contains("more than 65536"), "{}", refused.body);
 }
 
 fn submission(token: &str, length: usize, body: Body) -> Request {
@@ -132,7 +132,7 @@ async fn bodies_that_are_read_have_only_so_much_room() {
     let refused =
         tokio::time::timeout(Duration::from_secs(20), refused).await.expect("there is no more room");
     assert_eq!(refused.headers["retry-after"], "1");
-    assert!(refused.body.contains("of ada with 8388608 bytes wait"), "{}", refused.body);
+    assert!(refused.body.contains("8388608 bytes of requests of ada"), "{}", refused.body);
     let other = world.call("POST", "/v1/jobs", Some(&world.bob), &train("one")).await;
     assert_eq!(other.status, StatusCode::CREATED);
     slow.iter().for_each(tokio::task::JoinHandle::abort);

@@ -89,7 +89,7 @@ async fn everybody_sees_totals_and_only_admins_all_teams() {
             (&window["jobs"], &window["from"], &window["to"]),
             (&3.into(), &6_400.0.into(), &10_000.0.into())
         );
-        assert!(told["notes"].to_string().contains("down now take no part: old"), "{}", told["notes"]);
+        assert!(told["notes"].to_string().contains("down now are left out: old"), "{}", told["notes"]);
     }
     assert_eq!(world.call("POST", "/v1/what-if/history", None, body).await.status, StatusCode::UNAUTHORIZED);
     let detail = r#"{"history_s":3600,"detail":true}"#;
@@ -102,11 +102,11 @@ async fn everybody_sees_totals_and_only_admins_all_teams() {
 async fn mistakes_are_named_before_anything_is_simulated() {
     let world = world();
     for (body, field, says) in [
-        (r#"{}"#, "history_s", "which part"),
-        (r#"{"history_s":60,"from":5}"#, "history_s", "which part"),
+        (r#"{}"#, "history_s", "give the period"),
+        (r#"{"history_s":60,"from":5}"#, "history_s", "give the period"),
         (r#"{"history_s":-1}"#, "history_s", "0 or more"),
-        (r#"{"history_s":0}"#, "history_s", "begin earlier"),
-        (r#"{"from":9000,"to":8000}"#, "from", "begin earlier"),
+        (r#"{"history_s":0}"#, "history_s", "choose an earlier start"),
+        (r#"{"from":9000,"to":8000}"#, "from", "choose an earlier start"),
         (r#"{"history_s":3600,"days":1}"#, "days", "unknown field"),
         (r#"{"history_s":3600,"prices":{"h100":-1}}"#, "prices", "dollars"),
         (r#"{"history_s":3600,"alternatives":[{"policy":"srft"}]}"#, "policy", "srtf"),
@@ -171,7 +171,7 @@ async fn what_takes_too_long_is_given_up_and_so_is_what_nobody_waits_for() {
     let body = r#"{"history_s":3600,"alternatives":[{"policy":"srtf"}]}"#;
     let told = ask(&world, &world.ada, body).await;
     assert_eq!((told.status, told.field()), (StatusCode::BAD_REQUEST, Some("history_s".into())));
-    assert!(told.body.contains("1 of 6 jobs were done") && told.body.contains("shorter"), "{}", told.body);
+    assert!(told.body.contains("1 of 6 jobs") && told.body.contains("shorter"), "{}", told.body);
     free_again(&hasty).await;
     world.router = router(patient.clone());
     assert!(tokio::time::timeout(short, ask(&world, &world.ada, body)).await.is_err(), "who asked went away");

@@ -137,7 +137,7 @@ async fn joining_needs_a_good_token_and_a_good_name_and_renewing_the_certificate
         enroll(&port.address, config, &request).await.unwrap_err().to_string()
     };
     assert!(refuse(port.stranger(), "node-8", None).await.contains("join token"));
-    assert!(refuse(port.stranger(), "node-8", Some(&port.world.admin)).await.contains("not known"));
+    assert!(refuse(port.stranger(), "node-8", Some(&port.world.admin)).await.contains("unknown"));
     assert!(refuse(port.stranger(), "../x", Some(&port.world.join)).await.contains("name"));
     assert!(
         refuse(client_of(&key, &joined), "node-8", None).await.contains("join token"),

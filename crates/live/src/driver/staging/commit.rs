@@ -182,7 +182,7 @@ impl Driver {
 
     fn refuse_clients(&mut self) {
         let cause = self.failing.as_ref().map(|failing| failing.error.to_string()).unwrap_or_default();
-        let reason = format!("this cannot be made durable now: {cause}");
+        let reason = format!("cannot write to the database now: {cause}");
         self.staged.keys.clear();
         self.staged.tick = false;
         for after in std::mem::take(&mut self.staged.clients).after {
@@ -203,7 +203,9 @@ impl Driver {
 }
 
 fn just_started(job: JobId) -> Refusal {
-    Refusal::Conflict(format!("job {job} has just got devices; yard hold {job} first, then edit it"))
+    Refusal::Conflict(format!(
+        "job {job} has just been given devices; hold it first (yard hold {job}), then edit it"
+    ))
 }
 
 /// How much of a batch was heard.

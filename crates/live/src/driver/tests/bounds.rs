@@ -134,7 +134,7 @@ async fn what_one_user_submits_has_a_size_and_others_still_submit() {
     let used = fit * long().footprint();
     for refused in answers.iter().filter_map(|answer| answer.as_ref().err()) {
         let Refusal::TooMany(why) = refused else { panic!("{refused:?}") };
-        assert!(why.contains(&format!("take {used} of at most {most} bytes")), "{why}");
+        assert!(why.contains(&format!("use {used} of at most {most} bytes")), "{why}");
         assert!(why.contains("--user-bytes-max"), "{why}");
     }
     rig.try_submit("bob", long(), None).await.expect("others go on");

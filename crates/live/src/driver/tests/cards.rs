@@ -28,7 +28,7 @@ async fn who_holds_devices_and_uses_none_of_them_is_shown() {
     agent.say(FromAgent::Looked { cards: looked.clone() }).await;
     rig.until("idle", |board| board.jobs[&id].idle_s.is_some()).await;
     let reason = rig.job(id).unwrap().reason.unwrap();
-    assert!(reason.starts_with("holds 2 devices and has used none of them for "), "{reason}");
+    assert!(reason.starts_with("has not used its 2 devices for "), "{reason}");
     agent.say(FromAgent::Looked { cards: looked.clone() }).await;
     rig.until("idle devices", |board| device(board, 1).idle_jobs == [id]).await;
     let (held, free) = rig.look(|board| (device(board, 0), device(board, 2)));

@@ -34,7 +34,7 @@ async fn kinds_without_end_are_refused_and_harm_nobody() {
     }
     exotic("y", 63).connect(&rig.handle).await.unwrap();
     let refused = exotic("z", 2).connect(&rig.handle).await.unwrap_err().to_string();
-    assert!(refused.contains("brings 2 new kinds") && refused.contains("4096"), "{refused}");
+    assert!(refused.contains("has 2 new kinds") && refused.contains("4096"), "{refused}");
     assert!(exotic("z", 65).connect(&rig.handle).await.is_err(), "too many at once");
     let mut good = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
     assert!(exotic("z", 1).connect(&rig.handle).await.is_err(), "there is no room for one more");

@@ -143,7 +143,7 @@ async fn a_time_limit_and_a_signal_are_told_apart() {
     assert_eq!(limit, Span::from_whole_secs(60));
     agent.end(part, How::Expired, None).await;
     let view = rig.until_state(id, "failed").await;
-    assert_eq!(view.reason.as_deref(), Some("its time limit of 60 s is used up"));
+    assert_eq!(view.reason.as_deref(), Some("it reached its time limit of 60 s"));
     agent.forget_of(part).await;
     let id = rig.submit(job(0.0, 0)).await.id;
     let part = agent.start_running().await;
@@ -300,7 +300,10 @@ async fn a_job_comes_after_others_and_is_given_up_with_them() {
     let after = |jobs: &[u64]| JobRequest { after: jobs.to_vec(), ..job(0.0, 0) };
     let second = rig.submit(after(&[first])).await;
     assert_eq!(second.state, "pending");
-    assert_eq!(second.reason.as_deref(), Some("It comes after other jobs and starts once job 0 succeeds."));
+    assert_eq!(
+        second.reason.as_deref(),
+        Some("The job depends on other jobs and starts once job 0 succeeds.")
+    );
     let part = agent.start_running().await;
     agent.end(part, How::Finished, Some(0)).await;
     agent.forget_of(part).await;
@@ -312,7 +315,7 @@ async fn a_job_comes_after_others_and_is_given_up_with_them() {
     agent.end(part, How::Crashed, Some(1)).await;
     rig.until_state(fourth, "cancelled").await;
     let view = rig.until_state(third, "cancelled").await;
-    assert_eq!(view.reason.as_deref(), Some("job 1, which it comes after, did not succeed"));
+    assert_eq!(view.reason.as_deref(), Some("it depends on job 1, which did not succeed"));
     let names: Vec<_> = rig.events_of(third, "ended").await.into_iter().map(|event| event.event).collect();
     assert_eq!(names, ["submitted", "orphaned", "ended"]);
     let refused = |jobs: &'static [u64], user| rig.try_submit(user, after(jobs), None);
@@ -322,9 +325,9 @@ async fn a_job_comes_after_others_and_is_given_up_with_them() {
     };
     let (name, message) = field(refused(&[1], "ann").await);
     assert_eq!(name.as_deref(), Some("after"));
-    assert_eq!(message, "after: job 1 has failed, so that this one could never start");
-    assert!(field(refused(&[99], "ann").await).1.contains("there is no job 99 of yours"));
-    assert!(field(refused(&[0], "bob").await).1.contains("there is no job 0 of yours"));
+    assert_eq!(message, "after: job 1 has failed, so this job could never start");
+    assert!(field(refused(&[99], "ann").await).1.contains("you have no job 99"));
+    assert!(field(refused(&[0], "bob").await).1.contains("you have no job 0"));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn a_host_is_never_oversubscribed_and_who_waits_is_told_why() {
     let (reason, text) = why(&rig, waiting).await;
     assert_eq!(reason, "host");
     assert!(
-        text.contains("needs 2 cores on a node, and nodes with free devices have at most 1.5 cores left"),
+        text.contains("needs 2 cores on a node, and nodes with free devices have at most 1.5 cores free"),
         "{text}"
     );
     until_reserved(&rig, "cores", 6.5).await;
@@ -100,8 +100,7 @@ async fn a_resource_with_a_name_of_its_own_is_counted_from_end_to_end() {
         |name: &str| JobRequest { resources: BTreeMap::from([(name.to_owned(), 1)]), ..asking(0, 1.0) };
     let refusal = rig.try_submit("ann", licensed("dongle"), None).await.unwrap_err().to_string();
     assert!(
-        refusal
-            .contains("no node counts \"dongle\"; those that are counted beside cores and memory: licence"),
+        refusal.contains("no node has the resource \"dongle\"; besides cores and memory there are: licence"),
         "{refusal}"
     );
     rig.submit(licensed("licence")).await;

@@ -37,18 +37,19 @@ async fn what_no_node_can_do_is_refused_with_the_nodes_own_reason() {
     refused(
         &rig,
         |job| job.pause = Pause::Freeze,
-        expect!["pause: freeze cannot be had here: the driver on node old is older than 570; use pause: checkpoint with the training-side package, or pause: auto"],
+        expect!["pause: freeze is not available here: the driver on node old is older than 570; use pause: checkpoint with the Python package, or pause: auto"],
     ).await;
     refused(
         &rig,
         |job| job.gpu_fraction = Some(0.5),
-        expect!["gpu_fraction: it cannot be enforced here: nvidia-cuda-mps-control is not installed on node old; or ask for a whole card with gpus: 1"],
+        expect!["gpu_fraction: cannot be enforced here: nvidia-cuda-mps-control is not installed on node old; or request a whole GPU with gpus: 1"],
     ).await;
     refused(
         &rig,
         |job| job.gpu_memory_mib = Some(80_000),
-        expect!["gpu_memory: no card that the job may run on has 80000 MiB; the largest is of kind v100 and has 16384 MiB: ask for at most that"],
-    ).await;
+        expect!["gpu_memory: no GPU that the job may use has 80000 MiB; the largest is v100 with 16384 MiB"],
+    )
+    .await;
     rig.submit(job(0.0, 0)).await;
     rig.stop(&[]).await;
 }

@@ -92,7 +92,7 @@ async fn a_job_that_runs_is_paused_and_goes_on_once_it_is_released() {
     assert_eq!((view.reason.as_deref(), view.preemptions), (Some("held by ann: bad data"), 0));
     rig.drain("n1", true).await.unwrap();
     let view = rig.release("ann", id).await.unwrap();
-    assert_eq!(view.reason.as_deref(), Some("no a100 is up"), "who held it is no reason any more");
+    assert_eq!(view.reason.as_deref(), Some("no a100 node is up"), "who held it is no reason any more");
     rig.drain("n1", false).await.unwrap();
     let part = agent.start().await;
     assert_eq!((part.job.0, part.instance), (id, 2));
@@ -140,7 +140,7 @@ async fn a_job_that_runs_starts_again_and_others_are_refused_with_what_to_do() {
     agent.end(part, How::Finished, Some(0)).await;
     rig.until_state(id, "succeeded").await;
     let over = said(rig.steer(who("ann"), id, Steering::Requeue).await);
-    assert!(over.contains("is over already: succeeded") && over.contains("yard submit"), "{over}");
+    assert!(over.contains("is over already: succeeded") && over.contains("submit it again"), "{over}");
 }
 
 #[tokio::test]
@@ -204,12 +204,12 @@ async fn what_was_promised_stays_as_it_was_planned_until_it_is_given_up() {
     let id = rig.submit(due).await.id;
     assert!(rig.job(id).unwrap().promise.is_some());
     let later = JobEdit { deadline: Some(Some(now + 9_000.0)), ..JobEdit::default() };
-    assert!(said(rig.edit("ann", id, later.clone()).await).contains("was promised"));
+    assert!(said(rig.edit("ann", id, later.clone()).await).contains("is promised"));
     let longer = JobEdit { duration_s: Some(Some(600.0)), ..JobEdit::default() };
-    assert!(said(rig.edit("ann", id, longer).await).contains("was promised"));
+    assert!(said(rig.edit("ann", id, longer).await).contains("is promised"));
     let held = rig.hold("ann", id).await.unwrap();
-    assert!(held.promise.is_none() && held.warnings[0].contains("given up"), "{held:?}");
+    assert!(held.promise.is_none() && held.warnings[0].contains("is cancelled"), "{held:?}");
     let view = rig.edit("ann", id, later).await.unwrap();
     assert_eq!(view.deadline, Some(now + 9_000.0));
-    assert!(view.warnings[0].contains("not promised"), "{:?}", view.warnings);
+    assert!(view.warnings[0].contains("best effort"), "{:?}", view.warnings);
 }

@@ -41,7 +41,7 @@ async fn a_question_is_answered_from_a_copy_and_changes_nothing() {
 async fn a_question_is_checked_like_a_submission() {
     let rig = Rig::new();
     let none = rig.what_if(long(1.0)).await.unwrap_err().to_string();
-    assert!(none.contains("foretells nothing"), "{none}");
+    assert!(none.contains("without estimates"), "{none}");
     let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
     let rig = Rig::with(|config| config.estimates = Some(crate::Estimating { every: Span(1_000), placer }));
     let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;

@@ -55,8 +55,8 @@ pub(super) fn only(peers: &Peers) -> Option<OnlyFor> {
 fn changed(name: &str, known: &Audience, new: &Audience) -> String {
     let (known, new) = (known.words(), new.words());
     format!(
-        "node {name} runs {new}, but ran {known} when it was here last; \
-         remove it with `yard nodes rm {name}` first if it is meant to change"
+        "node {name} runs {new}, but ran {known} before; if that change is intended, remove the node first: \
+         yard nodes rm {name}"
     )
 }
 
@@ -70,16 +70,16 @@ fn meet(
         None if *new != Audience::Everybody && !lost => {
             let new = new.words();
             Err(format!(
-                "this node runs {new}, and node {other} has not said yet who it runs jobs for; \
-                 it is tried again until that node is back or given up"
+                "this node runs {new}, and node {other} has not reported yet whose jobs it runs; retrying until \
+                 that node is back or given up"
             ))
         }
         Some(known) if !known.is_same(new) => {
             let (new, known) = (new.words(), known.words());
             Err(format!(
-                "node {name} runs {new}, but node {other} runs {known}; \
-                 all agents of a cluster must run jobs of the same users: run them all as root, or all as one user; \
-                 a node that is gone for good is removed with `yard nodes rm {other}`"
+                "node {name} runs {new}, but node {other} runs {known}; all agents of a cluster must run jobs \
+                 of the same users: run them all as root, or all as one user. If {other} is gone for good: yard \
+                nodes rm {other}"
             ))
         }
         _ => Ok(()),
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(check(&unknown, &hello("n1", one("ada"))), Ok(()), "it is the only one");
         assert_eq!(check(&unknown, &hello("n2", None)), Ok(()));
         let early = check(&unknown, &hello("n2", one("ada"))).unwrap_err();
-        assert!(early.contains("node n1 has not said yet"), "{early}");
+        assert!(early.contains("node n1 has not reported yet"), "{early}");
         unknown.restore(Span::ZERO, survivor(1, "n2", None));
         assert!(check(&unknown, &hello("n2", one("ada"))).is_err(), "known or not");
         unknown.get_mut(AgentId(0)).unwrap().lost = true;

@@ -133,11 +133,11 @@ fn check(hello: &Hello) -> Result<(), String> {
     if let Some(Group { kind, .. }) =
         hello.groups.iter().find(|group| !word(&group.kind) || !seen.insert(&group.kind))
     {
-        return Err(format!("the kind {kind:?} of its devices is no plain word, or comes twice"));
+        return Err(format!("the kind {kind:?} of its devices is not a plain word, or is given twice"));
     }
     if let Some(name) = hello.resources.keys().find(|name| !word(name)) {
         return Err(format!(
-            "{:?} is no name for a resource; use letters, digits, '-', '_' and '.'",
+            "{:?} is not a name for a resource; use letters, digits, '-', '_' and '.'",
             shortened(name.clone(), NAME_MAX)
         ));
     }
@@ -146,7 +146,7 @@ fn check(hello: &Hello) -> Result<(), String> {
         || !(1..=NODE_DEVICES_MAX as usize).contains(&all)
     {
         return Err(format!(
-            "a node offers 1 to {NODE_DEVICES_MAX} devices, processor slots (--cpu-slots) among them, and this one {all}"
+            "a node offers 1 to {NODE_DEVICES_MAX} devices, including CPU slots (--cpu-slots); this one offers {all}"
         ));
     }
     Ok(())

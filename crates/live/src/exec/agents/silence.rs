@@ -29,7 +29,7 @@ impl Agents {
             if silent.0 > self.terms.beat.0.saturating_mul(MISSED_MAX) && !peer.silent && peer.link.is_some()
             {
                 peer.silent = true;
-                out.push(reach(id, HostReach::Silent("it has missed its beats")));
+                out.push(reach(id, HostReach::Silent("it missed its heartbeats")));
             }
             let away = !peer.is_there();
             let ended = self.terms.lease + self.gangs.lapsed_grace(id) + self.terms.margin;

@@ -105,12 +105,12 @@ fn gres(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> {
             Ok(())
         }
         ("mps", Some(rest)) => percent(wanted, rest),
-        ("mps", None) => Err("mps needs a number: mps:50 for 50 percent of one card".into()),
+        ("mps", None) => Err("mps needs a number: mps:50 for 50 percent of one GPU".into()),
         ("shard", _) => {
-            Err("how large a shard is differs between sites; use mps:50 for 50 percent of one card".into())
+            Err("the size of a shard differs between sites; use mps:50 for 50 percent of one GPU".into())
         }
         _ => Err(format!(
-            "{text:?} is not gpu, gpu:4, gpu:a100:4 or mps:50 (percent of one card); other devices are not known"
+            "{text:?} is not gpu, gpu:4, gpu:a100:4 or mps:50 (percent of one GPU); other resources are not supported"
         )),
     }
 }
@@ -123,7 +123,7 @@ fn percent(wanted: &mut Wanted, text: &str) -> Result<(), String> {
             Ok(())
         }
         percent => Err(format!(
-            "{percent} percent is more than one card; use gpu:{} for whole cards",
+            "{percent} percent is more than one GPU; use gpu:{} for whole GPUs",
             percent.div_ceil(100)
         )),
     }
@@ -155,11 +155,11 @@ fn dependency(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> 
     for part in text.split(',') {
         let Some(jobs) = part.strip_prefix("afterok:") else {
             return Err(format!(
-                "{part:?} is not afterok:JOB[:JOB…]; a job can only wait for others to succeed, and for all of them"
+                "{part:?} is not afterok:JOB[:JOB…]; only afterok is supported, and all the jobs must succeed"
             ));
         };
         for job in jobs.split(':') {
-            after.push(job.parse().map_err(|_| format!("{job:?} is no job's number"))?);
+            after.push(job.parse().map_err(|_| format!("{job:?} is not a job number"))?);
         }
     }
     wanted.request.after = after;
@@ -209,7 +209,10 @@ fn signal(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> {
         other => other,
     };
     if !check::SIGNALS.contains(&named) {
-        return Err(format!("{name:?} is no signal that may stop a job; use {}", check::SIGNALS.join(", ")));
+        return Err(format!(
+            "{name:?} is not a signal that can stop a job; use {}",
+            check::SIGNALS.join(", ")
+        ));
     }
     wanted.request.checkpoint.signal = Some(named.into());
     // Slurm's own default: a minute before the end.

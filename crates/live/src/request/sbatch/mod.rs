@@ -59,7 +59,7 @@ pub fn parse(text: &str, path: &Path, now: &Zoned) -> Result<Script, Mistake> {
         let at = |message| Mistake { line: Some(number), message };
         match directive(line) {
             Some(_) if begun => {
-                return Err(at("#SBATCH after the first command counts for nothing; move it up".into()));
+                return Err(at("#SBATCH lines after the first command are ignored; move it up".into()));
             }
             Some(rest) => read_line(&mut wanted, rest, now).map_err(at)?,
             None => begun |= !(line.trim().is_empty() || line.starts_with('#')),
@@ -110,7 +110,7 @@ fn find(word: &str) -> Result<(&'static Flag, Option<String>), String> {
         return Ok((flag, value.map(str::to_owned)));
     }
     let mut letters = word.strip_prefix('-').unwrap_or_default().chars();
-    let letter = letters.next().ok_or_else(|| format!("{word:?} is no flag; flags begin with - or --"))?;
+    let letter = letters.next().ok_or_else(|| format!("{word:?} is not a flag; flags begin with - or --"))?;
     let flag =
         FLAGS.iter().find(|flag| flag.short == Some(letter)).ok_or_else(|| unknown(&format!("-{letter}")))?;
     let value = letters.as_str();
@@ -120,18 +120,18 @@ fn find(word: &str) -> Result<(&'static Flag, Option<String>), String> {
 
 /// Flags of Slurm that scripts often have and that mean nothing here, with what does.
 const INSTEAD: [(&str, &str); 12] = [
-    ("--mail-type", "no mail is sent; take it out, and wait with yard submit --wait or yard events -f --job"),
-    ("--mail-user", "no mail is sent; take it out, and wait with yard submit --wait or yard events -f --job"),
+    ("--mail-type", "no mail is sent; remove it, and use yard submit --wait or yard events -f --job"),
+    ("--mail-user", "no mail is sent; remove it, and use yard submit --wait or yard events -f --job"),
     ("--mem-per-cpu", "memory is for each node; use --mem"),
     ("--mem-per-gpu", "memory is for each node; use --mem"),
     ("--cpus-per-gpu", "cores are for each task; use --cpus-per-task"),
     ("--gpus-per-task", "GPUs are for each node; use --gpus-per-node"),
-    ("--nodelist", "nodes are chosen by the scheduler; say which GPUs will do with --constraint"),
-    ("-w", "nodes are chosen by the scheduler; say which GPUs will do with --constraint"),
-    ("--exclude", "nodes are chosen by the scheduler; an admin takes one out with yard drain"),
-    ("--reservation", "there are no reservations; say when it must be done with --deadline"),
+    ("--nodelist", "the scheduler chooses the nodes; choose kinds of GPU with --constraint"),
+    ("-w", "the scheduler chooses the nodes; choose kinds of GPU with --constraint"),
+    ("--exclude", "the scheduler chooses the nodes; an admin can drain one with yard drain"),
+    ("--reservation", "reservations are not supported; set a --deadline"),
     ("--export", "the job gets a clean environment; set variables in the script, or with yard submit --env"),
-    ("--open-mode", "output is always appended to; take it out"),
+    ("--open-mode", "output is always appended; remove it"),
 ];
 
 fn unknown(flag: &str) -> String {
@@ -139,10 +139,7 @@ fn unknown(flag: &str) -> String {
     if let Some((_, instead)) = INSTEAD.iter().find(|(name, _)| *name == flag) {
         return format!("{flag} is not supported: {instead}");
     }
-    format!(
-        "{flag} is not supported, and a flag without effect would mislead; supported are: {}",
-        known.join(" ")
-    )
+    format!("{flag} is not supported; supported flags: {}", known.join(" "))
 }
 
 /// Words of a line: separated by blanks, in quotes where they hold some; a `#` begins a comment.

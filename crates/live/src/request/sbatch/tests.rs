@@ -154,33 +154,33 @@ fn what_is_not_understood_is_refused_with_its_line() {
     assert!(unknown.contains("--gres"), "it says what is: {unknown}");
     assert!(wrong("-W").contains("-W is not supported"));
     assert!(wrong("--dependency=afterany:12").contains("--dependency: \"afterany:12\" is not afterok:JOB"));
-    assert!(wrong("--dependency=afterok:12?afterok:13").contains("is no job's number"));
+    assert!(wrong("--dependency=afterok:12?afterok:13").contains("is not a job number"));
     for (lines, part) in [
         ("--nodes", "needs a value"),
         ("--exclusive=user", "takes no value"),
         ("--nodes=2-4", "not a whole number"),
         ("--nodes=0", "not a whole number"),
-        ("train", "is no flag"),
+        ("train", "is not a flag"),
         ("--job-name='x", "quote is not closed"),
-        ("--gres=shard:2", "use mps:50 for 50 percent of one card"),
+        ("--gres=shard:2", "use mps:50 for 50 percent of one GPU"),
         ("--gres=mps", "mps needs a number"),
-        ("--gres=mps:150", "150 percent is more than one card; use gpu:2 for whole cards"),
+        ("--gres=mps:150", "150 percent is more than one GPU; use gpu:2 for whole GPUs"),
         ("--gres=mps:0", "not a whole number"),
-        ("--gres=fpga:1", "other devices are not known"),
-        ("--gres=gpux", "other devices are not known"),
+        ("--gres=fpga:1", "other resources are not supported"),
+        ("--gres=gpux", "other resources are not supported"),
         ("--qos=urgent", "not low, normal or high"),
-        ("--signal=KILL", "no signal"),
+        ("--signal=KILL", "not a signal"),
         ("--signal=R:USR1", "reservations"),
         ("--array=1-10%2", "not supported yet"),
         ("--array=9-1", "not a number or a range"),
         ("--array=0-999999", "more than 10000"),
         ("--constraint=a&b", "more than kinds"),
-        ("--partition=a --constraint=b", "leaves nothing"),
+        ("--partition=a --constraint=b", "contradicts"),
         ("--output=%N.out", "%N is not supported"),
         ("--output=%a.out", "there is no --array"),
         ("--gpus=3 --nodes=2 --gres=gpu:4", "add up to 8"),
-        ("--ntasks-per-node=3 --gres=gpu:4", "one for each of its GPUs"),
-        ("--nodes=2 --ntasks=3", "cannot be shared evenly"),
+        ("--ntasks-per-node=3 --gres=gpu:4", "one per GPU"),
+        ("--nodes=2 --ntasks=3", "cannot be divided evenly"),
         ("--nodes=2 --ntasks=4 --ntasks-per-node=4 --gres=gpu:4", "contradict"),
         ("--time=soon", "not a time"),
         ("--mem=much", "not a size"),
@@ -197,7 +197,8 @@ fn a_script_says_who_reads_it_and_asks_before_it_begins() {
     assert!(wrong("#SBATCH --gpus=1\n").starts_with("line 1: the script does not begin with #!"));
     assert!(wrong("#!\n").contains("does not begin"));
     assert!(
-        wrong("#!/bin/sh\necho\n#SBATCH --gpus=1\n").starts_with("line 3: #SBATCH after the first command")
+        wrong("#!/bin/sh\necho\n#SBATCH --gpus=1\n")
+            .starts_with("line 3: #SBATCH lines after the first command")
     );
     assert!(parse("#!/bin/sh\n##SBATCH --nonsense\n#SBATCHED\n", path, &now()).is_ok());
 }

@@ -24,11 +24,7 @@ impl Wanted {
         let both = |kind: &String| before.is_empty() || before.contains(kind);
         let left: Vec<_> = kinds.iter().filter(|kind| both(kind)).cloned().collect();
         if left.is_empty() {
-            return Err(format!(
-                "{} leaves nothing of {} asked for above",
-                kinds.join("|"),
-                before.join("|")
-            ));
+            return Err(format!("{} contradicts {} above", kinds.join("|"), before.join("|")));
         }
         self.request.kinds = left;
         Ok(())
@@ -52,7 +48,7 @@ impl Wanted {
         let by_node = self.gpus_per_node.map(|gpus| gpus.saturating_mul(self.nodes.unwrap_or(1)));
         match (self.gpus, by_node) {
             (Some(total), Some(by_node)) if total != by_node => Err(format!(
-                "--gpus asks for {total} GPUs in all, and the GPUs of each node add up to {by_node}"
+                "--gpus requests {total} GPUs in total, but the GPUs per node add up to {by_node}"
             )),
             (total, by_node) => Ok(total.or(by_node).unwrap_or(0)),
         }
@@ -64,7 +60,7 @@ impl Wanted {
         let divided = self.tasks.map(|tasks| if tasks % nodes == 0 { Ok(tasks / nodes) } else { Err(tasks) });
         let divided = divided
             .transpose()
-            .map_err(|tasks| format!("{tasks} tasks cannot be shared evenly by {nodes} nodes"))?;
+            .map_err(|tasks| format!("{tasks} tasks cannot be divided evenly over {nodes} nodes"))?;
         match (self.tasks_per_node, divided) {
             (Some(each), Some(divided)) if each != divided => {
                 Err(format!("--ntasks-per-node {each} and --ntasks contradict each other on {nodes} nodes"))
@@ -80,7 +76,7 @@ impl Wanted {
             None | Some(1) => Ok(Ranks::Node),
             Some(each) if each.saturating_mul(nodes) == gpus => Ok(Ranks::Device),
             Some(each) => Err(format!(
-                "{each} tasks on each node; a node has one task, or one for each of its GPUs ({gpus} over {nodes} nodes)"
+                "{each} tasks per node; a node has one task, or one per GPU ({gpus} over {nodes} nodes)"
             )),
         }
     }

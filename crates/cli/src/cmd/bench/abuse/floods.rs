@@ -128,7 +128,7 @@ impl Attacker {
 
     /// A job of the attacker that runs.
     fn job(&self, what: AbuseJob) -> anyhow::Result<u64> {
-        let program = std::env::current_exe().context("this program's own file cannot be found")?;
+        let program = std::env::current_exe().context("cannot find the file of this program")?;
         let command = [program.to_string_lossy().into_owned()]
             .into_iter()
             .chain(["bench", "abuse", "--job"].map(str::to_owned))

@@ -38,16 +38,16 @@ const REST: Duration = Duration::from_secs(2);
     after_help = "Examples:\n  yard bench abuse\n  yard bench abuse --seconds 10 --only socket,logs -o json\n\nA server and an agent with eight pretend devices run on this machine. As root, the attacker's jobs run as the user nobody. Threads that flood over the network give way to all else, as if they\nran on another machine."
 )]
 pub(crate) struct AbuseArgs {
-    /// How long each flood goes on
+    /// Duration of each flood
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     seconds: u32,
     /// Which floods, separated by commas
     #[arg(long, value_name = "FLOOD[,…]", value_enum, value_delimiter = ',')]
     only: Vec<Flood>,
-    /// Where server and agent keep their data meanwhile [default: the system's temporary folder]
+    /// Folder for temporary data [default: the system's]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     /// Be the attacker's job; yard bench abuse starts it

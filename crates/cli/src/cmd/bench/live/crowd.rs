@@ -31,7 +31,7 @@ impl Crowd {
         // Each has a connection; asking for the limits raises what this process may open.
         listen::Limits::for_process();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.context("no threads can be started")?;
+        let runtime = runtime.context("cannot start threads")?;
         let (sees, seen) = mpsc::unbounded_channel();
         let (finish, finishes) = watch::channel(false);
         for node in runtime.block_on(connect(dial, folder, nodes, kinds))? {

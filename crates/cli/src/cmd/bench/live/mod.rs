@@ -47,25 +47,25 @@ pub(crate) struct LiveArgs {
     /// Clients that submit, each on its own connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
-    /// Jobs that do nothing, run to the end by one real agent
+    /// Trivial jobs, run to the end by one real agent
     #[arg(long, default_value_t = 3_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     trivial: u32,
-    /// Its slots
+    /// Slots of that agent
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_024))]
     slots: u32,
-    /// Who decides
+    /// Scheduling policy
     #[arg(long, value_name = "NAME[:k=v]", default_value = "market")]
     policy: String,
-    /// Length of a round, in seconds
+    /// Round length, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     round: u32,
-    /// Rounds to watch
+    /// Number of rounds to measure
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Where the servers keep their data meanwhile [default: the system's temporary folder]
+    /// Folder for the servers' temporary data [default: the system's]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
 }

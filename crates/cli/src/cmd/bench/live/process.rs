@@ -54,7 +54,7 @@ pub(in crate::cmd::bench) struct Yard {
 impl Yard {
     /// Starts it; what it says goes into a file beside its data.
     pub(in crate::cmd::bench) fn start(command: &str, data: &Path, options: &[&str]) -> anyhow::Result<Yard> {
-        let program = std::env::current_exe().context("this program's own file cannot be found")?;
+        let program = std::env::current_exe().context("cannot find the file of this program")?;
         let log = log_of(data);
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut yard = Command::new(program);

@@ -45,26 +45,26 @@ pub(crate) struct BenchWhatIfArgs {
     /// Nodes that they are on
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=1_000))]
     nodes: u32,
-    /// Who decides; may be given several times
+    /// Scheduling policy (repeatable)
     #[arg(long, value_name = "NAME[:k=v]", default_values = ["market", "max-min", "fifo", "srtf"])]
     policy: Vec<String>,
     /// Questions; each is asked three times: for its first answer, with other ways to ask, and with intervals
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     questions: u32,
-    /// Length of a round, in seconds
+    /// Round length, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     round: u32,
     /// Also measure scheduling for so many seconds alone and as many while ten people ask, by turns; rounds should be
     /// short enough that some fall into each
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     load: u32,
-    /// The seed of jobs and questions
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where the servers keep their data meanwhile [default: the system's temporary folder]
+    /// Folder for the servers' temporary data [default: the system's]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
 }

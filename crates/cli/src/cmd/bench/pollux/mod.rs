@@ -18,19 +18,19 @@ use crate::output::OutputFormat;
     after_help = "Examples:\n  yard bench pollux -o json\n  yard bench pollux --nodes 64 --jobs 128 --instances 3\n\nNodes have four devices. Jobs follow random throughput models and gradient noises; half of them hold devices.\nThe genetic algorithm has a population of 100 over 100 generations, and one objective instead of two; what it starts from\nis what the jobs hold."
 )]
 pub(crate) struct PolluxArgs {
-    /// How many nodes of four devices
+    /// Number of nodes with four devices each
     #[arg(long, default_value_t = 16)]
     nodes: usize,
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, default_value_t = 32)]
     jobs: usize,
-    /// How many random clusters
+    /// Number of random clusters
     #[arg(long, default_value_t = 20)]
     instances: u64,
-    /// The seed of the first of them
+    /// Random seed of the first cluster
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How to print the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
 }

@@ -63,7 +63,7 @@ pub(super) fn mixed(text: &str, known: &ShapeKinds) -> anyhow::Result<ChainGang>
     for part in text.split('+') {
         let count = part.split_once('*').and_then(|(kind, count)| Some((kind, count.parse::<u32>().ok()?)));
         let Some((name, mut left)) = count.filter(|(_, count)| (1..=1024).contains(count)) else {
-            bail!("--kinds {text}: {part:?} is no part of a mix; write KIND*COUNT+KIND*COUNT");
+            bail!("--kinds {text}: {part:?} is not part of a mix; write KIND*COUNT+KIND*COUNT");
         };
         let kind = known.find(name)?;
         while left > 0 {

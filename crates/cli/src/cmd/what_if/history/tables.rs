@@ -27,8 +27,9 @@ pub(super) fn window(window: &WindowView) -> String {
         more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", jobs(*n))).collect();
     let takes = if window.carried + window.open == 1 { "takes part and does" } else { "take part and do" };
     let more = (!more.is_empty()).then(|| format!("; {} {takes} not count", more.join(" and ")));
-    let left = (window.left_out > 0)
-        .then(|| format!("; {} left out (never ran, or nobody knows how long)", jobs(window.left_out)));
+    let left = (window.left_out > 0).then(|| {
+        format!("; {} left out (they never ran, or their length is unknown)", jobs(window.left_out))
+    });
     let (more, left) = (more.unwrap_or_default(), left.unwrap_or_default());
     format!("{} submitted from {from} to {to}{more}{left}", jobs(window.jobs))
 }
@@ -84,7 +85,7 @@ fn how_true(told: &ReplayView) -> Option<String> {
     };
     let wait = gap(recorded.avg_queue_s, baseline.avg_queue_s)?;
     let end = gap(recorded.avg_jct_s, baseline.avg_jct_s)?;
-    Some(format!("the simulation against what was recorded: mean waiting {wait}, mean completion {end}"))
+    Some(format!("simulated compared with recorded: mean waiting {wait}, mean completion {end}"))
 }
 
 fn teams(row: &ReplayRow, baseline: &[TeamView]) -> Vec<String> {
@@ -215,7 +216,7 @@ mod tests {
              recorded              12  5.5 min  11.0 min    15.5 min  20.5 min    2.00 h        1/2        0  50.0%  0.80      –     –
              baseline (market)     12  5.0 min  10.0 min    15.0 min  20.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
              srtf, without n1   11/12  4.0 min   8.0 min    14.0 min  19.0 min    2.00 h        1/2        0  50.0%  0.80      –     –
-            the simulation against what was recorded: mean waiting -30.0 s (-9%), mean completion -30.0 s (-3%)
+            simulated compared with recorded: mean waiting -30.0 s (-9%), mean completion -30.0 s (-3%)
 
             by team, srtf, without n1 against the baseline
              team     jobs                  waiting               completion  deadlines   GPU hours           ρ  cost

@@ -68,7 +68,7 @@ fn owner(kind: &str, name: &str, namespace: &str) -> Option<PodGroup> {
 
 fn count(text: &str) -> Result<u32, String> {
     let count = text.parse::<f64>().ok().filter(|count| (0.0..=f64::from(MAX_GPUS)).contains(count));
-    count.map(|count| count.ceil() as u32).ok_or_else(|| format!("{text:?} is no number of GPUs"))
+    count.map(|count| count.ceil() as u32).ok_or_else(|| format!("{text:?} is not a number of GPUs"))
 }
 
 /// A pod that was deleted before it said that it was complete ended when its series did.
