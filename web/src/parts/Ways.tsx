@@ -88,7 +88,7 @@ export function Delays({ delays }: { delays: Delay[] }) {
       {delays.map((delay) => (
         <li key={delay.job}>
           {store.jobs.has(delay.job) ? <a href={link(['jobs', String(delay.job)])}>{delay.name} ({delay.job})</a> : <span>{delay.name} ({delay.job})</span>}
-          <span>{[delay.stops > 0 && `preempted ${plural(delay.stops, 'more time')}`, delay.late && 'after its deadline'].filter(Boolean).join(', ')}</span>
+          <span>{[delay.stops > 0 && `stopped ${plural(delay.stops, 'more time')}`, delay.late && 'after its deadline'].filter(Boolean).join(', ')}</span>
           <b>{delay.delay_s === null ? 'would not finish' : `${span(delay.delay_s)} later`}</b>
         </li>
       ))}
