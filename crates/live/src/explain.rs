@@ -108,8 +108,8 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
             told.share * 100.0
         ),
         Reason::Deadline => format!(
-            "Devices it could use are kept for jobs with deadlines, which must have them before this one could give \
-             them back: {kinds}."
+            "Devices it could use are reserved for jobs with deadlines, which need them before this job would finish: \
+             {kinds}."
         ),
         Reason::Price => format!("At current prices, other jobs make better use of the devices: {kinds}."),
         Reason::Nodes => {

@@ -275,11 +275,14 @@ pub(super) fn within(when: Option<IntervalView>, why: &str, now: f64) -> String 
 /// An estimate, and between which times it lies nine times in ten.
 fn about(when: Option<IntervalView>, why: &str, now: f64) -> String {
     let Some(IntervalView { low, mid, high }) = when else { return why.into() };
-    if is_due(high.unwrap_or(mid), now) {
-        return DUE_NOW.into();
+    match (is_due(mid, now), high) {
+        (true, Some(high)) if !is_due(high, now) => format!("{DUE_NOW}, by {}", clock::written(high)),
+        (true, _) => DUE_NOW.into(),
+        (false, high) => {
+            let high = high.map_or_else(|| "…".to_owned(), clock::written);
+            format!("{} ({} – {high})", clock::written(mid), clock::written(low.max(now)))
+        }
     }
-    let high = high.map_or_else(|| "…".to_owned(), clock::written);
-    format!("{} ({} – {high})", clock::written(mid), clock::written(low))
 }
 
 /// Why nothing is said.
@@ -329,5 +332,33 @@ pub(super) fn time(job: &JobView, now: f64) -> String {
         }
         (_, Some(end)) => format!("took {}", output::brief(end - job.started_at.unwrap_or(end))),
         _ => format!("runs {}", output::brief(job.executed_s)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(low: f64, mid: f64, high: Option<f64>) -> Option<IntervalView> {
+        Some(IntervalView { low, mid, high })
+    }
+
+    /// Between two rounds a start that was expected by now is still to come.
+    #[test]
+    fn a_time_that_has_passed_is_at_any_moment_and_never_in_no_time() {
+        for passed in
+            [between(80.0, 90.0, Some(95.0)), between(90.0, 90.0, Some(90.0)), between(99.5, 100.4, None)]
+        {
+            assert_eq!(within(passed, "", 100.0), "at any moment");
+            assert_eq!(about(passed, "", 100.0), DUE_NOW);
+        }
+        let soon = about(between(80.0, 90.0, Some(160.0)), "", 100.0);
+        assert_eq!(soon, format!("{DUE_NOW}, by {}", clock::written(160.0)));
+        let then = about(between(80.0, 190.0, Some(260.0)), "", 100.0);
+        let [now, mid, high] = [100.0, 190.0, 260.0].map(clock::written);
+        assert_eq!(then, format!("{mid} ({now} – {high})"));
+        assert_eq!(within(between(80.0, 90.0, Some(160.0)), "", 100.0), "at any moment, within 1m (90 %)");
+        assert_eq!(within(between(100.0, 160.0, Some(220.0)), "", 100.0), "in about 1m (0s to 2m, 90 %)");
+        assert_eq!(within(None, "not within weeks", 100.0), "not within weeks");
     }
 }

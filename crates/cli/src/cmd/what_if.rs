@@ -256,7 +256,7 @@ mod tests {
              best  1 device                now              10m                           none
                    on v100                 refused                                        none
             on v100: refused: no
-            job 7 (bert) ends 1h00m later, preempted 2 more times, after its deadline
+            job 7 (bert) ends 1h00m later, stopped 2 more times, after its deadline
             incomplete: the limit of work for one question was reached"#]]
         .assert_eq(&lines(&told, 100.0).join("\n"));
         let row = WhatIfRow {

@@ -67,6 +67,27 @@ fn keeper_of(folder: &Path) -> Option<String> {
     lines.find(|line| line.split('\0').any(|word| word == keeper))
 }
 
+/// Whether the keeper of an agent's folder ends soon; one whose agent was killed waits half a minute for another.
+fn is_without_keeper(cluster: &Cluster, data: &str) -> bool {
+    (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        keeper_of(&cluster.folder.0.join(data)).is_none()
+    })
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_takes_its_idle_keeper_along() {
+    let cluster = Cluster::up("--no-agent --round 1s");
+    token(&cluster, "once", "--scope join");
+    let mut one = Machine::start(&cluster, "one", "once", "a");
+    cluster.until("it joins", || cluster.node("one").is_some_and(|node| node["state"] == "up"));
+    assert!(keeper_of(&cluster.folder.0.join("a")).is_some(), "an agent has a keeper");
+    let told = std::process::Command::new("kill").args(["-TERM", &one.child.id().to_string()]).status();
+    assert!(told.is_ok_and(|status| status.success()));
+    assert_eq!(one.ends(&cluster).0, Some(0), "{}", one.said());
+    assert!(is_without_keeper(&cluster, "a"));
+}
+
 #[test]
 fn a_second_machine_gets_in_neither_with_a_used_token_nor_under_a_taken_name() {
     let cluster = Cluster::up("--no-agent --round 1s");
@@ -77,12 +98,7 @@ fn a_second_machine_gets_in_neither_with_a_used_token_nor_under_a_taken_name() {
     let (code, said) = Machine::start(&cluster, "two", "once", "b").ends(&cluster);
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     assert!(said.contains("this join token has been used"), "{said}");
-    // A keeper whose agent was killed waits half a minute for another.
-    let gone = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        keeper_of(&cluster.folder.0.join("b")).is_none()
-    });
-    assert!(gone, "its keeper goes with it");
+    assert!(is_without_keeper(&cluster, "b"), "its keeper goes with it");
     let (code, said) = Machine::start(&cluster, "one", ".yard/join-token", "c").ends(&cluster);
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     assert!(said.contains("node one has joined already") && said.contains("yard nodes rm one"), "{said}");

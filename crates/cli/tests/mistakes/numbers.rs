@@ -16,7 +16,7 @@ fn a_range_of_jobs_holds_jobs() {
     let sim = "sim --trace t.csv --cluster gpu:2x4 --policy fifo";
     check_usage(
         &format!("{sim} --jobs 5..5"),
-        expect![[r#"error: invalid value '5..5' for '--jobs <A..B>': "5..5" holds no job"#]],
+        expect![[r#"error: invalid value '5..5' for '--jobs <A..B>': "5..5" selects no jobs"#]],
     );
     check_usage(
         &format!("{sim} --jobs 1-2"),

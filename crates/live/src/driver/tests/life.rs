@@ -42,6 +42,26 @@ async fn a_job_runs_and_everybody_can_see_it() {
 }
 
 #[tokio::test]
+async fn every_job_that_waits_says_for_what_from_its_first_moment() {
+    let rig = Rig::new();
+    let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 2)]).await;
+    let two = || JobRequest { gpus: Some(2), ..job(0.0, 0) };
+    assert_eq!(rig.submit(two()).await.reason.as_deref(), Some("waits for its turn"));
+    let part = agent.start().await;
+    let second = rig.submit(two()).await;
+    assert_eq!(second.reason.as_deref(), Some("waits for 2 a100"), "the answer to the submission has it");
+    let later = rig.submit(JobRequest { begin: Some(4e9), ..job(0.0, 0) }).await;
+    assert_eq!(later.reason.as_deref(), Some("waits for its begin time"));
+    let after = rig.submit(JobRequest { after: vec![second.id], ..job(0.0, 0) }).await;
+    assert!(after.reason.is_some_and(|reason| reason.contains(&format!("job {}", second.id))));
+    rig.drain("n1", true).await.unwrap();
+    let reason = |board: &Board| board.jobs[&second.id].reason.clone();
+    rig.until("the node drains", |board| reason(board).as_deref() == Some("no a100 node is up")).await;
+    agent.end(part, How::Finished, Some(0)).await;
+    assert!(rig.look(|board| board.jobs.values().all(|job| job.state != "pending" || job.reason.is_some())));
+}
+
+#[tokio::test]
 async fn a_job_may_be_withdrawn_in_every_state() {
     let rig = Rig::new();
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
