@@ -1,6 +1,8 @@
 //! Between the engine and the backend: grants become launches, and what becomes of a job is reported to the engine in its
 //! own units.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 use yard_core::cluster::{Placement, ResourceId};
 use yard_core::ids::{JobId, LeaseId};
@@ -14,7 +16,7 @@ use super::staging::After;
 use crate::exec::notice::shortened;
 use crate::exec::{
     ChosenDevices, DeviceChoice, Directive, HostId, JobLaunch, JobNews, LaunchDevices, LaunchPlace, Notice,
-    Ranks, RunEnd, Survived, SurvivedJob,
+    Ranks, RunEnd, Survived, SurvivedHost, SurvivedJob,
 };
 use crate::request;
 use crate::store::Ran;
@@ -138,7 +140,14 @@ impl Driver {
                 jobs.extend(launch.map(|launch| SurvivedJob { lease, launch, stopping }));
             }
         }
-        let hosts = self.hosts.ids().map(|id| self.hosts.get(id).survived(id)).collect();
+        // One that was told to give everything back while it was out of reach has not been lost before it did.
+        let holders: BTreeSet<HostId> =
+            jobs.iter().flat_map(|job| &job.launch.places).map(|place| place.host).collect();
+        let survived = |id: HostId| {
+            let known = self.hosts.get(id).survived(id);
+            SurvivedHost { lost: known.lost && !holders.contains(&id), ..known }
+        };
+        let hosts = self.hosts.ids().map(survived).collect();
         Survived { hosts, jobs }
     }
 

@@ -78,6 +78,33 @@ async fn a_node_that_stays_silent_is_given_up_after_its_lease() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_evicted_while_out_of_reach_is_given_up_as_any_other() {
+    for restart in [false, true] {
+        let quick = |config: &mut Config| config.terms = terms(300_000, 40_000, 50_000);
+        let mut rig = Rig::with(quick);
+        let mut dying = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
+        let checkpoint = crate::request::Checkpoint { grace_s: Some(0.1), ..Default::default() };
+        let id = rig.submit(JobRequest { checkpoint, ..job(0.0, 0) }).await.id;
+        dying.start_running().await;
+        rig.until_state(id, "running").await;
+        dying.disconnect().await;
+        rig.until_node("n1", "unreachable").await;
+        let (who, node) = (Who { user: "root".into(), admin: true }, "n1".to_owned());
+        let ask = |reply| Ask::Drain { who, node, drain: true, evict: true, reason: None, reply };
+        rig.handle.ask(ask).await.unwrap();
+        rig.until_state(id, "suspending").await;
+        if restart {
+            rig = Rig::at(crashes::copy(&rig.dir), quick);
+        }
+        let healthy = tokio::spawn(Agent::join(&rig.handle, "n2", &[("a100", 1)]).await.run());
+        let view = rig.until_state(id, "succeeded").await;
+        assert_eq!((view.starts, view.failures), (2, 0), "restarted: {restart}");
+        rig.stop(&[]).await;
+        healthy.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn beats_are_answered_and_keep_a_node_alive() {
     let rig = Rig::with(|config| config.terms.beat = Span(300_000));
     let mut agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
