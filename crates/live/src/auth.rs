@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{now_us, seconds};
 use crate::entitlements::{Entitlements, Grant};
 use crate::handle::Who;
-use crate::store::certificates::{Barred, Issued};
+use crate::store::certificates::{BarredCertificate, Issued};
 use crate::store::tokens::{Audit, AuditFilter, Scope, TokenRow, TokenStore, TokensError};
 use crate::views::{AuditView, NewToken, TokenView};
 
@@ -248,7 +248,7 @@ impl Tokens {
     }
 
     /// Records the certificate of a machine that joins, and one use of the token.
-    pub fn join(&self, issued: Issued<'_>, token: &JoinToken) -> Result<(), Barred> {
+    pub fn join(&self, issued: Issued<'_>, token: &JoinToken) -> Result<(), BarredCertificate> {
         let audit = Audit { time_us: now_us(), user: &token.user, what: "join", target: issued.node };
         self.store.join(issued, &token.id, audit)?;
         let known = self.map().get(&token.id).cloned();

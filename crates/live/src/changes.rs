@@ -24,7 +24,7 @@ pub struct Changes {
 
 /// What changed since a revision, each thing once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub struct BoardChanged {
     /// Jobs.
     pub jobs: BTreeSet<u64>,
     /// Nodes.
@@ -69,11 +69,11 @@ impl Changes {
     }
 
     /// What changed after a revision; none where that was too long ago, or before this start.
-    pub fn since(&self, revision: u64) -> Option<Changed> {
+    pub fn since(&self, revision: u64) -> Option<BoardChanged> {
         if revision < self.floor || revision > self.revision {
             return None;
         }
-        let mut changed = Changed::default();
+        let mut changed = BoardChanged::default();
         for (_, what) in self.list.iter().rev().take_while(|(at, _)| *at > revision) {
             match what {
                 What::Job(job) => changed.jobs.insert(*job),
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(changes.since(first).unwrap().jobs, [2].into());
         assert_eq!(changes.since(99).unwrap().jobs, [1, 2].into());
         assert_eq!(changes.since(99).unwrap().nodes, ["a".to_owned()].into());
-        assert_eq!(changes.since(changes.revision()), Some(Changed::default()));
+        assert_eq!(changes.since(changes.revision()), Some(BoardChanged::default()));
         changes.restart();
         assert_eq!(changes.since(first), None, "what is gone cannot be told as a change");
     }

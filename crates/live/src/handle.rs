@@ -10,12 +10,12 @@ use yard_core::view::View;
 
 use crate::board::Board;
 use crate::exec::Incoming;
-use crate::quota::Place;
+use crate::quota::QuotaPlace;
 use crate::replay::Present;
 use crate::request::JobRequest;
 use crate::request::edit::JobEdit;
 use crate::views::{EventView, Explanation, JobView};
-use crate::what_if::{Question, WhatIf};
+use crate::what_if::{WhatIf, WhatIfQuestion};
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub enum Ask {
         /// A key that makes a repeated request harmless.
         key: Option<String>,
         /// The room that its body takes among those that wait, given back once it is taken up.
-        room: Option<Place>,
+        room: Option<QuotaPlace>,
         /// The job, once it is durable; a rejected job is an answer too.
         reply: Reply<JobView>,
     },
@@ -151,7 +151,7 @@ pub enum Ask {
         /// What.
         asked: Box<WhatIf>,
         /// A copy of all that is needed to answer it.
-        reply: Reply<Question>,
+        reply: Reply<WhatIfQuestion>,
     },
     /// How things are, to run the past again.
     Present {

@@ -27,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::api::Problem;
+use crate::api::ApiProblem;
 use crate::ca::{fingerprint, node_of};
-use crate::quota::Place;
+use crate::quota::QuotaPlace;
 
 /// The first byte of a TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -46,7 +46,7 @@ const USE_HTTPS: &str = "plain HTTP is for this machine only; use https\n";
 
 /// What is not exceeded.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ListenLimits {
     /// Connections at once.
     pub connections: usize,
     /// Of these, guests of one address.
@@ -59,10 +59,10 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for ListenLimits {
+    fn default() -> ListenLimits {
         let second = Duration::from_secs;
-        Limits {
+        ListenLimits {
             connections: 16_384,
             guests: 1_024,
             handshake: second(10),
@@ -72,22 +72,22 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ListenLimits {
     /// The usual limits, as far as this process may open files; asks the system for as many as it gives.
-    pub fn for_process() -> Limits {
+    pub fn for_process() -> ListenLimits {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
-        let usual = Limits::default();
+        let usual = ListenLimits::default();
         let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return usual };
         let wanted = hard.min(usual.connections as u64 + FILES_RESERVED).max(soft);
         let files = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_or(soft, |()| wanted);
         let connections = files.saturating_sub(FILES_RESERVED).clamp(16, usual.connections as u64) as usize;
-        Limits { connections, guests: usual.guests.min(connections / 2), ..usual }
+        ListenLimits { connections, guests: usual.guests.min(connections / 2), ..usual }
     }
 }
 
 /// Who is at the other end of a request's connection.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct PeerAddress {
     /// From where.
     pub address: SocketAddr,
     /// The node whose certificate it showed.
@@ -96,17 +96,20 @@ pub struct Peer {
     pub certificate: Option<String>,
     guest: Arc<Mutex<Option<Guest>>>,
     /// The place of this connection among those of the user who first used it.
-    owner: Arc<Mutex<Option<Place>>>,
+    owner: Arc<Mutex<Option<QuotaPlace>>>,
 }
 
-impl Peer {
+impl PeerAddress {
     /// A peer that nobody counts, where there is no connection.
-    pub fn new(address: SocketAddr, node: Option<String>) -> Peer {
-        Peer { address, node, certificate: None, guest: Arc::default(), owner: Arc::default() }
+    pub fn new(address: SocketAddr, node: Option<String>) -> PeerAddress {
+        PeerAddress { address, node, certificate: None, guest: Arc::default(), owner: Arc::default() }
     }
 
     /// Counts the connection for a user, if it is not counted yet.
-    pub(crate) fn count_for(&self, take: impl FnOnce() -> Result<Place, Problem>) -> Result<(), Problem> {
+    pub(crate) fn count_for(
+        &self,
+        take: impl FnOnce() -> Result<QuotaPlace, ApiProblem>,
+    ) -> Result<(), ApiProblem> {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         if owner.is_none() {
             *owner = Some(take()?);
@@ -132,7 +135,7 @@ pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     router: Router,
-    limits: Limits,
+    limits: ListenLimits,
     stop: CancellationToken,
 ) {
     let guests = Arc::new(Guests::new(limits));
@@ -165,7 +168,7 @@ pub async fn serve(
 struct Hall {
     tls: TlsAcceptor,
     router: Router,
-    limits: Limits,
+    limits: ListenLimits,
     guests: Arc<Guests>,
     stop: CancellationToken,
 }
@@ -185,7 +188,8 @@ impl Hall {
             return;
         }
         let stream = Counted { stream, _place: place };
-        let peer = Peer { guest: Arc::new(Mutex::new(Some(guest))), ..Peer::new(address, None) };
+        let peer =
+            PeerAddress { guest: Arc::new(Mutex::new(Some(guest))), ..PeerAddress::new(address, None) };
         if first == [TLS_HANDSHAKE] {
             self.secure(stream, peer).await;
         } else if address.ip().to_canonical().is_loopback() {
@@ -196,7 +200,7 @@ impl Hall {
     }
 
     /// A certificate makes nobody known: it may have been revoked, which is looked up where agents connect.
-    async fn secure(&self, stream: Counted, mut peer: Peer) {
+    async fn secure(&self, stream: Counted, mut peer: PeerAddress) {
         let Ok(Ok(stream)) = timeout(self.limits.handshake, self.tls.accept(stream)).await else { return };
         let session = stream.get_ref().1;
         let shown = session.peer_certificates().and_then(|shown| shown.first());
@@ -208,7 +212,7 @@ impl Hall {
     async fn http(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        peer: Peer,
+        peer: PeerAddress,
         two: bool,
     ) {
         let busy = Arc::new(Activity::default());
@@ -222,7 +226,7 @@ impl Hall {
                 if busy.requests() > GUEST_REQUESTS {
                     peer.leave_if_guest();
                 }
-                answer.map(|answer| answer.map(|body| Held { body, _busy: busy }))
+                answer.map(|answer| answer.map(|body| HeldConnection { body, _busy: busy }))
             }
         });
         let builder = self.builder();
@@ -269,12 +273,12 @@ struct Guests {
     /// The most in all: the other places are for those who are known.
     all: usize,
     numbers: AtomicU64,
-    inside: Mutex<Inside>,
+    inside: Mutex<ConnectionInside>,
 }
 
 /// The oldest has the lowest number.
 #[derive(Debug, Default)]
-struct Inside {
+struct ConnectionInside {
     count: usize,
     by_address: BTreeMap<IpAddr, BTreeMap<u64, CancellationToken>>,
 }
@@ -289,7 +293,7 @@ struct Guest {
 }
 
 impl Guests {
-    fn new(limits: Limits) -> Guests {
+    fn new(limits: ListenLimits) -> Guests {
         let all = (limits.connections - limits.connections / 4).max(1);
         Guests { each: limits.guests, all, numbers: AtomicU64::default(), inside: Mutex::default() }
     }
@@ -312,7 +316,7 @@ impl Guests {
     }
 }
 
-impl Inside {
+impl ConnectionInside {
     /// The address with most guests. Looked for only when there are too many in all.
     fn fullest(&self) -> Option<IpAddr> {
         self.by_address.iter().max_by_key(|(_, here)| here.len()).map(|(address, _)| *address)
@@ -393,12 +397,12 @@ impl Drop for Busy {
 }
 
 /// A body whose request counts as being answered until its end.
-struct Held {
+struct HeldConnection {
     body: Body,
     _busy: Busy,
 }
 
-impl hyper::body::Body for Held {
+impl hyper::body::Body for HeldConnection {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -470,7 +474,7 @@ mod tests {
 
     #[test]
     fn guests_of_many_addresses_do_not_put_out_one_of_another() {
-        let limits = Limits { connections: 8, guests: 4, ..Limits::default() };
+        let limits = ListenLimits { connections: 8, guests: 4, ..ListenLimits::default() };
         let guests = Arc::new(Guests::new(limits));
         let from = |last| guests.enter(IpAddr::from([127, 0, 0, last]));
         let admin = from(9);

@@ -25,44 +25,44 @@ const NODE_STATES: [&str; 4] = ["up", "draining", "unreachable", "down"];
 
 /// Records. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Metrics(Arc<Inner>);
+pub struct Metrics(Arc<MetricsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct MetricsInner {
     registry: Registry,
     /// One reader at a time: the gauges are counted anew for each.
     reading: Mutex<()>,
-    jobs: Family<State, Gauge>,
-    nodes: Family<State, Gauge>,
+    jobs: Family<StateLabels, Gauge>,
+    nodes: Family<StateLabels, Gauge>,
     cards: CardGauges,
     idle: Gauge<f64, AtomicU64>,
     set_aside: Gauge,
     wasted: Gauge<f64, AtomicU64>,
     submissions: Counter,
     preemptions: Counter,
-    ended: Family<State, Counter>,
+    ended: Family<StateLabels, Counter>,
     rounds: Histogram,
     plans: Histogram,
     commits: Histogram,
-    requests: Family<Request, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Histogram, fn() -> Histogram>,
 }
 
 /// How devices are doing.
 #[derive(Debug, Default)]
 struct CardGauges {
-    devices: Family<Use, Gauge>,
+    devices: Family<UseLabels, Gauge>,
     idle_held: Gauge,
     busy: Family<OfDevice, Gauge<f64, AtomicU64>>,
     memory: Family<OfDevice, Gauge>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct State {
+struct StateLabels {
     state: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Use {
+struct UseLabels {
     kind: String,
     state: String,
 }
@@ -74,7 +74,7 @@ struct OfDevice {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     method: String,
     route: String,
     code: u16,
@@ -96,7 +96,7 @@ impl Meter for Metrics {
     }
 
     fn ended(&self, state: &str) {
-        self.0.ended.get_or_create(&State { state: state.to_owned() }).inc();
+        self.0.ended.get_or_create(&StateLabels { state: state.to_owned() }).inc();
     }
 
     fn round(&self, took: Duration) {
@@ -119,7 +119,7 @@ impl Meter for Metrics {
 impl Metrics {
     /// Everything at zero.
     pub fn new() -> Metrics {
-        let mut inner = Inner {
+        let mut inner = MetricsInner {
             registry: Registry::with_prefix("yard"),
             reading: Mutex::default(),
             jobs: Family::default(),
@@ -142,7 +142,7 @@ impl Metrics {
 
     /// A request was answered.
     pub fn request(&self, method: &str, route: &str, code: u16, took: Duration) {
-        let request = Request { method: method.to_owned(), route: route.to_owned(), code };
+        let request = RequestLabels { method: method.to_owned(), route: route.to_owned(), code };
         self.0.requests.get_or_create(&request).observe(took.as_secs_f64());
     }
 
@@ -156,7 +156,7 @@ impl Metrics {
     }
 }
 
-impl Inner {
+impl MetricsInner {
     fn register(&mut self) {
         let registry = &mut self.registry;
         registry.register("jobs", "Jobs that are not over", self.jobs.clone());
@@ -196,7 +196,7 @@ impl Inner {
         self.cards.devices.clear();
         for device in board.nodes.iter().flat_map(|node| &node.devices) {
             let state = use_of(device).to_owned();
-            self.cards.devices.get_or_create(&Use { kind: device.kind.clone(), state }).inc();
+            self.cards.devices.get_or_create(&UseLabels { kind: device.kind.clone(), state }).inc();
         }
         self.read_cards(board);
     }
@@ -226,13 +226,13 @@ impl Inner {
     }
 }
 
-fn count<'a>(family: &Family<State, Gauge>, always: &[&str], states: impl Iterator<Item = &'a str>) {
+fn count<'a>(family: &Family<StateLabels, Gauge>, always: &[&str], states: impl Iterator<Item = &'a str>) {
     family.clear();
     for state in always {
-        family.get_or_create(&State { state: (*state).to_owned() }).set(0);
+        family.get_or_create(&StateLabels { state: (*state).to_owned() }).set(0);
     }
     for state in states {
-        family.get_or_create(&State { state: state.to_owned() }).inc();
+        family.get_or_create(&StateLabels { state: state.to_owned() }).inc();
     }
 }
 

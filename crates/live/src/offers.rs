@@ -8,7 +8,7 @@ use yard_core::cluster::{HostNeed, Kinds, ResourceId, Resources};
 use yard_core::ids::KindId;
 use yard_core::part::Pause;
 
-use crate::exec::{BackendAbilities, Group, HostAbilities};
+use crate::exec::{BackendAbilities, GroupOnWire, HostAbilities};
 use crate::handle::Refusal;
 use crate::request::JobRequest;
 
@@ -49,7 +49,7 @@ impl Offers {
     }
 
     /// Adds a node's devices of one kind. A node that has not said what it can do may be able to do anything.
-    pub fn add(&mut self, group: &Group, abilities: Option<&HostAbilities>) {
+    pub fn add(&mut self, group: &GroupOnWire, abilities: Option<&HostAbilities>) {
         let cannot = |why: &Option<String>| why.clone().map_or(Ok(()), Err);
         let memory_mib = group.devices.iter().map(|card| card.memory_mib.unwrap_or(u64::MAX)).max();
         let here = Offer {
@@ -233,10 +233,10 @@ mod tests {
     use super::*;
     use crate::exec::Device;
 
-    fn group(kind: &str, memory_mib: Option<u64>) -> Group {
+    fn group(kind: &str, memory_mib: Option<u64>) -> GroupOnWire {
         let (name, links) = ("d".to_owned(), Vec::new());
         let card = Device { name, uuid: None, memory_mib, problem: None, split: false, links };
-        Group { kind: kind.into(), devices: vec![card; 2] }
+        GroupOnWire { kind: kind.into(), devices: vec![card; 2] }
     }
 
     fn cannot(why: &str) -> HostAbilities {

@@ -10,7 +10,7 @@ use crate::request::JobRequest;
 use crate::store::{JobRow, StoreError};
 use crate::views::{EventView, JobView};
 
-impl api::History for History {
+impl api::HistoryQuery for History {
     fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, Refusal> {
         History::jobs(self, filter).map_err(unreadable)
     }

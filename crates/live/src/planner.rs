@@ -24,7 +24,7 @@ const LATE_MAX: u32 = 2;
 
 /// The answer to a plan, as it is journaled.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PlannerAnswer {
     /// Which thread made it.
     generation: u64,
     plan: PlanId,
@@ -48,7 +48,7 @@ pub(crate) enum Verdict {
 /// The driver's end.
 pub(crate) struct Planner {
     make: MakePolicy,
-    answers: mpsc::UnboundedSender<Answer>,
+    answers: mpsc::UnboundedSender<PlannerAnswer>,
     worker: Option<threads::Sender<(PlanId, View)>>,
     generation: u64,
     /// The plan that is being made, and when it was asked for.
@@ -62,7 +62,11 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// `cap` is how long a plan may take, `rest` how long after a breakdown the next policy is tried.
-    pub(crate) fn new(make: MakePolicy, cap: Span, rest: Span) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
+    pub(crate) fn new(
+        make: MakePolicy,
+        cap: Span,
+        rest: Span,
+    ) -> (Planner, mpsc::UnboundedReceiver<PlannerAnswer>) {
         let (answers, receiver) = mpsc::unbounded_channel();
         let planner = Planner {
             make,
@@ -95,7 +99,7 @@ impl Planner {
     }
 
     /// What to do about an answer.
-    pub(crate) fn hear(&mut self, now: Span, answer: Answer) -> Verdict {
+    pub(crate) fn hear(&mut self, now: Span, answer: PlannerAnswer) -> Verdict {
         if answer.generation != self.generation {
             return Verdict::Ignore;
         }
@@ -154,7 +158,7 @@ fn to_input(plan: PlanId, answer: Result<Allocation, String>) -> (Input, String)
 
 fn start(
     make: &MakePolicy,
-    answers: &mpsc::UnboundedSender<Answer>,
+    answers: &mpsc::UnboundedSender<PlannerAnswer>,
     generation: u64,
 ) -> threads::Sender<(PlanId, View)> {
     let (sender, questions) = threads::channel::<(PlanId, View)>();
@@ -170,7 +174,7 @@ fn start(
 fn work(
     make: &MakePolicy,
     questions: &threads::Receiver<(PlanId, View)>,
-    answers: &mpsc::UnboundedSender<Answer>,
+    answers: &mpsc::UnboundedSender<PlannerAnswer>,
     generation: u64,
 ) {
     let mut policy = None;
@@ -185,7 +189,7 @@ fn work(
         drop(view);
         let answer = answer.map_err(|panic| format!("the policy panicked: {}", words(&*panic)));
         let broken = answer.is_err();
-        if answers.send(Answer { generation, plan, answer, took: watch.took() }).is_err() || broken {
+        if answers.send(PlannerAnswer { generation, plan, answer, took: watch.took() }).is_err() || broken {
             return;
         }
     }
@@ -238,7 +242,7 @@ mod tests {
 
     fn planner(
         answer: fn() -> Result<Allocation, PolicyError>,
-    ) -> (Planner, mpsc::UnboundedReceiver<Answer>) {
+    ) -> (Planner, mpsc::UnboundedReceiver<PlannerAnswer>) {
         let make: MakePolicy = Arc::new(move || Box::new(Scripted(answer)));
         Planner::new(make, Span::from_whole_secs(10), Span::from_whole_secs(5))
     }

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::api::Problem;
+use crate::api::ApiProblem;
 use crate::auth::{Bucket, Caller};
 use crate::clock::now_us;
 
@@ -99,9 +99,9 @@ pub struct Quota {
     reads: Semaphore,
     /// Connections of nodes.
     nodes: Arc<Tally>,
-    joins: Pace,
-    renewals: Pace,
-    notes: Pace,
+    joins: RequestPace,
+    renewals: RequestPace,
+    notes: RequestPace,
     /// How long the body of somebody who has not shown a token may take.
     pub(crate) guest_body: Duration,
     /// By the public number of a token; admins make those, so there are not many.
@@ -128,16 +128,16 @@ impl Quota {
             answers: Tally::new(limits.user_answers, limits.answers),
             reads: Semaphore::new(limits.reads),
             nodes: Tally::new(NODE_CONNECTIONS, usize::MAX),
-            joins: Pace::new(JOINS),
-            renewals: Pace::new(RENEWALS),
-            notes: Pace::new(NOTES),
+            joins: RequestPace::new(JOINS),
+            renewals: RequestPace::new(RENEWALS),
+            notes: RequestPace::new(NOTES),
             guest_body: limits.guest_body,
             requests: Mutex::default(),
         }
     }
 
     /// One request more with this token.
-    pub(crate) fn request(&self, caller: &Caller) -> Result<(), Problem> {
+    pub(crate) fn request(&self, caller: &Caller) -> Result<(), ApiProblem> {
         let (rate, most) = match caller.who.admin {
             true => (ADMIN_REQUESTS, ADMIN_REQUESTS),
             false => (self.token_requests, self.token_requests * BURST_S),
@@ -151,15 +151,15 @@ impl Quota {
         bucket.take(now_us()).map_err(|wait| {
             let error =
                 format!("too many requests with this token, which may make {rate} per second; slow down");
-            Problem::later(wait, error + flag)
+            ApiProblem::later(wait, error + flag)
         })
     }
 
     /// One connection more of a user.
-    pub(crate) fn connection(&self, user: &str) -> Result<Place, Problem> {
+    pub(crate) fn connection(&self, user: &str) -> Result<QuotaPlace, ApiProblem> {
         self.connections.take(user, 1).map_err(|full| {
             let (Full::User { used, most } | Full::All { used, most }) = full;
-            Problem::later(
+            ApiProblem::later(
                 1.0,
                 format!("{user} has {used} of at most {most} connections open; close some first"),
             )
@@ -167,19 +167,19 @@ impl Quota {
     }
 
     /// One connection more of a node's agent.
-    pub(crate) fn node(&self, node: &str) -> Result<Place, Problem> {
+    pub(crate) fn node(&self, node: &str) -> Result<QuotaPlace, ApiProblem> {
         self.nodes.take(node, 1).map_err(|_| {
             let error = format!(
                 "node {node} has {NODE_CONNECTIONS} connections open, the maximum; is its agent running twice?"
             );
-            Problem::later(1.0, error)
+            ApiProblem::later(1.0, error)
         })
     }
 
     /// One machine more that joins with this token.
-    pub(crate) fn join(&self, token: &str) -> Result<(), Problem> {
+    pub(crate) fn join(&self, token: &str) -> Result<(), ApiProblem> {
         self.joins.take(token).map_err(|wait| {
-            Problem::later(
+            ApiProblem::later(
                 wait,
                 format!("at most {} machines per second may join with one token; try again shortly", JOINS.1),
             )
@@ -187,18 +187,18 @@ impl Quota {
     }
 
     /// One renewal more of a node's certificate.
-    pub(crate) fn renewal(&self, node: &str) -> Result<(), Problem> {
+    pub(crate) fn renewal(&self, node: &str) -> Result<(), ApiProblem> {
         self.renewals.take(node).map_err(|wait| {
             let error =
                 format!("node {node} renewed its certificate less than a minute ago; try again later");
-            Problem::later(wait, error)
+            ApiProblem::later(wait, error)
         })
     }
 
     /// One change more that is written down.
-    pub(crate) fn note(&self, caller: &Caller) -> Result<(), Problem> {
+    pub(crate) fn note(&self, caller: &Caller) -> Result<(), ApiProblem> {
         self.notes.take(caller.token_id()).map_err(|wait| {
-            Problem::later(
+            ApiProblem::later(
                 wait,
                 format!("at most {} such changes per second with one token; slow down", NOTES.1),
             )
@@ -206,9 +206,9 @@ impl Quota {
     }
 
     /// One stream more of a user.
-    pub(crate) fn stream(&self, user: &str) -> Result<Place, Problem> {
+    pub(crate) fn stream(&self, user: &str) -> Result<QuotaPlace, ApiProblem> {
         self.streams.take(user, 1).map_err(|full| match full {
-            Full::User { used, most } => Problem::later(
+            Full::User { used, most } => ApiProblem::later(
                 1.0,
                 format!(
                     "{user} has {used} of at most {most} streams open (watch, events, logs); close one, or ask an admin \
@@ -216,20 +216,20 @@ impl Quota {
                 ),
             ),
             Full::All { used, most } => {
-                Problem::later(1.0, format!("{used} of at most {most} streams are open on this server; try again later"))
+                ApiProblem::later(1.0, format!("{used} of at most {most} streams are open on this server; try again later"))
             }
         })
     }
 
     /// One log more that a user reads.
-    pub(crate) fn log(&self, user: &str) -> Result<(Place, Place), Problem> {
+    pub(crate) fn log(&self, user: &str) -> Result<(QuotaPlace, QuotaPlace), ApiProblem> {
         let stream = self.stream(user)?;
         let log = self.logs.take(user, 1).map_err(|full| match full {
-            Full::User { used, most } => Problem::later(
+            Full::User { used, most } => ApiProblem::later(
                 1.0,
                 format!("{user} is reading {used} of at most {most} logs at once; close one first"),
             ),
-            Full::All { used, most } => Problem::later(
+            Full::All { used, most } => ApiProblem::later(
                 1.0,
                 format!("{used} of at most {most} logs are being read on this server; try again later"),
             ),
@@ -238,18 +238,18 @@ impl Quota {
     }
 
     /// Room for a user's body of so many bytes, until what it asks for is taken up.
-    pub(crate) fn room(&self, user: &str, bytes: usize) -> Result<Place, Problem> {
+    pub(crate) fn room(&self, user: &str, bytes: usize) -> Result<QuotaPlace, ApiProblem> {
         self.waiting.take(user, bytes).map_err(|full| no_room(user, full))
     }
 
     /// The same for somebody who has not shown a token.
-    pub(crate) fn guest_room(&self, address: IpAddr, bytes: usize) -> Result<Place, Problem> {
+    pub(crate) fn guest_room(&self, address: IpAddr, bytes: usize) -> Result<QuotaPlace, ApiProblem> {
         let address = address.to_string();
         self.guests.take(&address, bytes.max(GUEST_LEAST)).map_err(|full| no_room(&address, full))
     }
 
     /// Room for an answer of so many bytes, until it has left.
-    pub(crate) fn answer(&self, user: &str, bytes: usize) -> Result<Place, Problem> {
+    pub(crate) fn answer(&self, user: &str, bytes: usize) -> Result<QuotaPlace, ApiProblem> {
         self.answers.take(user, bytes).map_err(|full| {
             let (whose, used, most) = match full {
                 Full::User { used, most } => (user, used, most),
@@ -259,7 +259,7 @@ impl Quota {
                 "this answer has {bytes} bytes, and answers to {whose} with {used} of at most {most} bytes are \
                  still being sent; read those first, or request less, for example with limit"
             );
-            Problem::later(1.0, error)
+            ApiProblem::later(1.0, error)
         })
     }
 
@@ -269,7 +269,7 @@ impl Quota {
     }
 }
 
-fn no_room(whose: &str, full: Full) -> Problem {
+fn no_room(whose: &str, full: Full) -> ApiProblem {
     let (status, error) = match full {
         Full::User { used, most } => (
             StatusCode::TOO_MANY_REQUESTS,
@@ -280,20 +280,20 @@ fn no_room(whose: &str, full: Full) -> Problem {
             format!("{used} bytes of requests are queued, of at most {most}; try again in a moment"),
         ),
     };
-    Problem { retry_s: Some(1.0), ..Problem::new(status, error) }
+    ApiProblem { retry_s: Some(1.0), ..ApiProblem::new(status, error) }
 }
 
 /// How often each of some may do something.
 #[derive(Debug)]
-struct Pace {
+struct RequestPace {
     burst: f64,
     per_second: f64,
     buckets: Mutex<BTreeMap<String, Bucket>>,
 }
 
-impl Pace {
-    fn new((burst, per_second): (f64, f64)) -> Pace {
-        Pace { burst, per_second, buckets: Mutex::default() }
+impl RequestPace {
+    fn new((burst, per_second): (f64, f64)) -> RequestPace {
+        RequestPace { burst, per_second, buckets: Mutex::default() }
     }
 
     /// Once more, or the seconds until then.
@@ -314,11 +314,11 @@ struct Tally {
     each: usize,
     /// The most in all.
     most: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<QuotaTaken>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct QuotaTaken {
     all: usize,
     by_user: BTreeMap<String, usize>,
 }
@@ -335,7 +335,7 @@ impl Tally {
         Arc::new(Tally { each, most, taken: Mutex::default() })
     }
 
-    fn take(self: &Arc<Self>, user: &str, count: usize) -> Result<Place, Full> {
+    fn take(self: &Arc<Self>, user: &str, count: usize) -> Result<QuotaPlace, Full> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let used = taken.by_user.get(user).copied().unwrap_or(0);
         if used.saturating_add(count) > self.each {
@@ -346,19 +346,19 @@ impl Tally {
         }
         taken.all += count;
         taken.by_user.insert(user.to_owned(), used + count);
-        Ok(Place { tally: self.clone(), user: user.to_owned(), count })
+        Ok(QuotaPlace { tally: self.clone(), user: user.to_owned(), count })
     }
 }
 
 /// What somebody took, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct QuotaPlace {
     tally: Arc<Tally>,
     user: String,
     count: usize,
 }
 
-impl Place {
+impl QuotaPlace {
     /// A stream that keeps the place until it ends or nobody reads it any more.
     pub(crate) fn hold<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
         stream.map(move |item| {
@@ -368,7 +368,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QuotaPlace {
     fn drop(&mut self) {
         let mut taken = self.tally.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.all -= self.count;

@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn a_table_gives_relative_speeds() {
-        struct Table;
-        impl Catalog for Table {
+        struct SpeedTable;
+        impl Catalog for SpeedTable {
             fn speed(&self, model: &str, _: Option<u32>, gpus: u32, kind: &str) -> Option<f64> {
                 let base = match kind {
                     "v100" => 10.0,
@@ -393,12 +393,12 @@ mod tests {
         let mut job = request();
         (job.model, job.gpus) = (Some("resnet".into()), Some(2));
         assert_eq!(
-            text(&translate("ann", &job, &kinds(), &Table, &Offers::default()).unwrap()),
+            text(&translate("ann", &job, &kinds(), &SpeedTable, &Offers::default()).unwrap()),
             "a100x2@1 v100x2@0.25"
         );
         job.model = Some("unheard-of".into());
         assert_eq!(
-            text(&translate("ann", &job, &kinds(), &Table, &Offers::default()).unwrap()),
+            text(&translate("ann", &job, &kinds(), &SpeedTable, &Offers::default()).unwrap()),
             "v100x2@1 a100x2@1"
         );
     }

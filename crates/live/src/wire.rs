@@ -122,13 +122,13 @@ pub struct Hello {
     /// Where other nodes' ranks reach its ranks.
     pub address: String,
     /// Its devices, one group for each kind. The order is kept over restarts.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupOnWire>,
     /// All parts it knows, each with its last news: ended ones too, until they are forgotten.
     pub parts: Vec<(PartId, Told)>,
     /// Jobs whose processes lie stopped here.
     pub paused: Vec<JobId>,
     /// What it can do beyond starting and stopping.
-    pub abilities: Abilities,
+    pub abilities: WireAbilities,
     /// Tells machines apart that claim the same name: it is the same for each start of an agent on one boot of one
     /// machine with one folder.
     #[serde(default)]
@@ -141,7 +141,7 @@ pub struct Hello {
 
 /// What a node can do beyond starting and stopping jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Abilities {
+pub struct WireAbilities {
     /// Why it cannot freeze processes that use cards; none: it can.
     pub no_freeze: Option<String>,
     /// Why it cannot limit what a job takes of a card; none: it can.
@@ -197,7 +197,7 @@ pub struct CardNow {
 
 /// Devices of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Group {
+pub struct GroupOnWire {
     /// The kind.
     pub kind: String,
     /// The devices; at most `NODE_DEVICES_MAX`.

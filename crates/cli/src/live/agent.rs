@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use yard_live::agent::{
-    AgentCommands, AgentConfig, Confinement, Dial, Fakes, Guests, LOOK, Offer, Server, resources,
+    AgentCommands, AgentConfig, AgentGuests, Confinement, DeviceOffer, Dial, FakeDevices, LOOK, LinkServer,
+    resources,
 };
 
 use crate::cmd::agent::{AgentArgs, ConfinementOptions, DeviceOptions, Enforced, JobOptions};
@@ -19,13 +20,13 @@ pub(super) fn config(
     (name, address): (String, String),
     devices: &DeviceOptions,
     jobs: &JobOptions,
-    server: Server,
+    server: LinkServer,
 ) -> anyhow::Result<AgentConfig> {
     let program = std::env::current_exe().context("cannot find the file of this program")?;
     let itself = |command: &str| vec![program.to_string_lossy().into_owned(), command.to_owned()];
     let (keeper, launcher, cgroups) = (itself("keeper"), itself("launch"), Some(PathBuf::from(CGROUPS)));
     let (offer, freezer, freeze_room_mib) = (offer(devices), itself("freezer"), devices.freeze_room);
-    let with_server = matches!(server, Server::Local(_));
+    let with_server = matches!(server, LinkServer::Local(_));
     let own = |name: &str| std::env::var(name).ok();
     let job_env = jobs.job_env.iter().map(|variable| variable.resolve(own)).collect::<Result<_, _>>();
     // Jobs are told of files in here, wherever they run.
@@ -41,7 +42,7 @@ pub(super) fn config(
         commands: AgentCommands { keeper, launcher, freezer },
         freeze_room_mib,
         cgroups,
-        guests: Guests {
+        guests: AgentGuests {
             min_uid: jobs.min_uid,
             own_user_too: with_server,
             job_env: job_env.map_err(anyhow::Error::msg)?,
@@ -60,12 +61,12 @@ fn confinement(options: &ConfinementOptions) -> Confinement {
     }
 }
 
-fn offer(devices: &DeviceOptions) -> Offer {
+fn offer(devices: &DeviceOptions) -> DeviceOffer {
     let fakes = devices.fake.iter().map(|group| (group.kind.clone(), group.count));
     match devices.no_gpus {
-        _ if !devices.fake.is_empty() => Offer::Fake(Fakes(fakes.collect())),
-        true => Offer::NoCards,
-        false => Offer::Found,
+        _ if !devices.fake.is_empty() => DeviceOffer::Fake(FakeDevices(fakes.collect())),
+        true => DeviceOffer::NoCards,
+        false => DeviceOffer::Found,
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
-use yard_live::agent::Server;
+use yard_live::agent::LinkServer;
 
 use self::server::RunningServer;
 use crate::cmd::agent::{AgentArgs, FreezerArgs, KeeperArgs};
@@ -33,7 +33,7 @@ pub(crate) fn up(args: &UpArgs) -> anyhow::Result<()> {
         let here = (!args.no_agent).then(|| {
             let address = running.address.ip().to_string();
             let data = args.server.data.join("agent");
-            let server = Server::Local(running.handle.clone());
+            let server = LinkServer::Local(running.handle.clone());
             agent::config(data, (name.clone(), address), &args.devices, &args.jobs, server)
         });
         let here = here.transpose()?;
@@ -65,7 +65,7 @@ pub(crate) fn agent(args: &AgentArgs) -> anyhow::Result<()> {
     let name = args.name.clone().map_or_else(agent::host_name, Ok)?;
     let dial = agent::dial(args)?;
     let address = agent::address(args)?;
-    let server = Server::Dial(dial);
+    let server = LinkServer::Dial(dial);
     let config = agent::config(args.data.clone(), (name, address), &args.devices, &args.jobs, server)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

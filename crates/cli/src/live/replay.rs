@@ -10,7 +10,7 @@ use yard_core::policy::{Policy, Priorities};
 use yard_core::{Span, Time};
 use yard_live::MakePolicy;
 use yard_live::replay::view::{Detail, DetailBar, DetailJob, Figures};
-use yard_live::replay::{Groups, NODES_MAX, Ran, Recorded, Replayer, Scene, SceneJob, Watch};
+use yard_live::replay::{Groups, NODES_MAX, Recorded, ReplayRan, ReplayWatch, Replayer, Scene, SceneJob};
 use yard_sim::cluster::ClusterSpec;
 use yard_sim::faults::Faults;
 use yard_sim::happened::{self, Happened};
@@ -69,7 +69,13 @@ impl Replayer for Simulator {
         figures(&happened::rows(devices, &happened), scene, groups)
     }
 
-    fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String> {
+    fn run(
+        &self,
+        scene: &Scene,
+        groups: &Groups,
+        detail: bool,
+        watch: &ReplayWatch,
+    ) -> Result<ReplayRan, String> {
         let cluster = ClusterSpec {
             text: String::new(),
             kinds: scene.kinds.clone(),
@@ -86,7 +92,7 @@ impl Replayer for Simulator {
             all.utilization = utilization(scene, &cluster, &outcome);
         }
         let detail = detail.then(|| told(scene, &possible, &cluster, &outcome, &rows));
-        Ok(Ran { figures, detail, notes: notes(&outcome, possible.len()) })
+        Ok(ReplayRan { figures, detail, notes: notes(&outcome, possible.len()) })
     }
 }
 
@@ -107,7 +113,7 @@ fn simulate(
     cluster: &ClusterSpec,
     policy: &mut dyn Policy,
     detail: bool,
-    watch: &Watch,
+    watch: &ReplayWatch,
 ) -> Result<RunOutcome, String> {
     let specs: Vec<_> = possible
         .iter()
@@ -361,7 +367,8 @@ mod tests {
             Some(spec(hour, &[1], &[0])),
         ]);
         let groups = [vec![0, 1, 2, 3], vec![3]];
-        let ran = simulator().run(&scene, &groups, true, &Watch::default()).expect("it can be simulated");
+        let ran =
+            simulator().run(&scene, &groups, true, &ReplayWatch::default()).expect("it can be simulated");
         let [all, last] = &ran.figures[..] else { panic!("{ran:?}") };
         assert_eq!((all.jobs, all.finished, all.makespan_s), (4, 2, Some(2.0 * hour)));
         assert_eq!(
@@ -380,11 +387,11 @@ mod tests {
     #[test]
     fn nothing_goes_on_when_nobody_waits() {
         let scene = scene(vec![Some(spec(60.0, &[0], &[]))]);
-        let watch = Watch::default();
+        let watch = ReplayWatch::default();
         watch.stop.store(true, Ordering::Relaxed);
         let ran = simulator().run(&scene, &[vec![0]], false, &watch).expect("it ends");
         assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (0, 0));
-        let watch = Watch::default();
+        let watch = ReplayWatch::default();
         let ran = simulator().run(&scene, &[vec![0]], false, &watch).expect("it ends");
         assert_eq!((ran.figures[0].finished, watch.done.load(Ordering::Relaxed)), (1, 1));
     }

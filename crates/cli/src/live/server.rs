@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use yard_core::policy::{Knowledge, Priorities};
 use yard_core::units::Span;
-use yard_live::api::{self, Site};
+use yard_live::api::{self, ApiSite};
 use yard_live::auth::Tokens;
 use yard_live::ca::{Authority, write_private};
 use yard_live::clock::now_us;
@@ -23,7 +23,7 @@ use yard_live::history::History;
 use yard_live::metrics::Metrics;
 use yard_live::quota::{Quota, QuotaLimits};
 use yard_live::secrets::Secrets;
-use yard_live::store::certificates::Barred;
+use yard_live::store::certificates::BarredCertificate;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
@@ -81,7 +81,7 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     let acceptor = tls::server(&authority, identity)?;
     let url = name_server(data, address, &authority)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let site = Site {
+    let site = ApiSite {
         handle: handle.clone(),
         history: Arc::new(History::open(data, round)?),
         tokens: tokens.clone(),
@@ -102,7 +102,7 @@ pub(super) async fn start(options: &ServerOptions, local: Option<&str>) -> anyho
     let site = Arc::new(site);
     tasks.spawn(api::housekeeping(site.clone()));
     let router = api::router(site);
-    tasks.spawn(listen::serve(listener, acceptor, router, listen::Limits::for_process(), stop.clone()));
+    tasks.spawn(listen::serve(listener, acceptor, router, listen::ListenLimits::for_process(), stop.clone()));
     let policy = options.policy.clone();
     if let Some(file) = chosen.file() {
         tracing::info!(program = %file.display(), "a program decides");
@@ -234,7 +234,7 @@ fn first_tokens(data: &Path, tokens: &Tokens, authority: &Authority) -> anyhow::
 /// Keeps this machine's name from others, before any of them can ask.
 fn hold_name(tokens: &Tokens, node: &str) -> anyhow::Result<()> {
     match tokens.store().hold_local(node, now_us()) {
-        Err(Barred::Taken(_)) => anyhow::bail!(
+        Err(BarredCertificate::Taken(_)) => anyhow::bail!(
             "another machine has already joined as node {node}; start with --name OTHER or --no-agent, or free \
              the name: yard nodes rm {node}"
         ),

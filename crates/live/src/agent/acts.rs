@@ -9,9 +9,9 @@ use yard_core::part::{Ending, How, Master, PartId, Told};
 use yard_core::training::Batch;
 
 use super::devices::CPU;
-use super::keeper::Ask;
-use super::moving::Way;
-use super::opendir::Owner;
+use super::keeper::KeeperAsk;
+use super::moving::MovingWay;
+use super::opendir::FileOwner;
 use super::quarantine::Failed;
 use super::serve::Agent;
 use super::socket::{Socket, Telling, Users};
@@ -76,19 +76,19 @@ impl Agent {
             }
             Act::Signal { part, ranks } => {
                 let signal = self.task(part).map_or(signal("TERM"), |task| signal(&task.stop_signal)) as i32;
-                self.keeper.ask(&Ask::Signal { part, ranks, signal });
+                self.keeper.ask(&KeeperAsk::Signal { part, ranks, signal });
             }
-            Act::Kill { part } => self.keeper.ask(&Ask::Kill { part }),
-            Act::Freeze { part, deep: false } => self.keeper.ask(&Ask::Freeze { part }),
-            Act::Freeze { part, deep: true } => self.move_part(part, Way::Freeze),
+            Act::Kill { part } => self.keeper.ask(&KeeperAsk::Kill { part }),
+            Act::Freeze { part, deep: false } => self.keeper.ask(&KeeperAsk::Freeze { part }),
+            Act::Freeze { part, deep: true } => self.move_part(part, MovingWay::Freeze),
             Act::Thaw { part, as_part, deep } => {
                 self.thaw(part, as_part);
                 if deep {
-                    self.move_part(as_part, Way::Thaw);
+                    self.move_part(as_part, MovingWay::Thaw);
                 }
             }
             Act::Drop { part } => {
-                self.keeper.ask(&Ask::Kill { part });
+                self.keeper.ask(&KeeperAsk::Kill { part });
                 self.close(part);
                 self.forget(part);
             }
@@ -111,7 +111,7 @@ impl Agent {
         match self.prepare(part, master) {
             Ok(start) => {
                 self.foresee(part);
-                self.keeper.ask(&Ask::Start(Box::new(start)));
+                self.keeper.ask(&KeeperAsk::Start(Box::new(start)));
             }
             Err(Unspawned { code, message }) => {
                 self.close(part);
@@ -146,7 +146,7 @@ impl Agent {
         &mut self,
         part: PartId,
         folder: PathBuf,
-        owner: Option<Owner>,
+        owner: Option<FileOwner>,
     ) -> io::Result<()> {
         let number = self.sockets.next();
         let ranks = self.state.holder.start(part).map_or(1, |start| start.ranks.count);
@@ -175,7 +175,7 @@ impl Agent {
         }
         self.mps.rename(part, as_part);
         self.reads.live(as_part.job, true);
-        self.keeper.ask(&Ask::Thaw { part, as_part });
+        self.keeper.ask(&KeeperAsk::Thaw { part, as_part });
     }
 
     fn tell(&mut self, part: PartId, told: Told) {
@@ -240,7 +240,7 @@ impl Agent {
     }
 
     fn forget(&mut self, part: PartId) {
-        self.keeper.ask(&Ask::Forget { part });
+        self.keeper.ask(&KeeperAsk::Forget { part });
         self.parts.tasks.remove(&part);
         let path = self.spawner.layout.task(part);
         if let Err(error) = std::fs::remove_file(&path)

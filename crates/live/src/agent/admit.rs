@@ -14,12 +14,12 @@ use crate::wire::OnlyUser;
 
 /// Who a job runs as: its user, and what its environment begins with.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct UserAccount {
     pub(crate) run_as: Option<RunAs>,
     pub(crate) base: BTreeMap<String, String>,
 }
 
-impl Account {
+impl UserAccount {
     /// Who files must belong to, where that is not the agent's own user.
     pub(crate) fn owner(&self) -> Option<(u32, u32)> {
         self.run_as.as_ref().map(|user| (user.uid, user.gid))
@@ -63,7 +63,7 @@ impl Admission {
     }
 
     /// Who a job of this user runs as, if it may run here at all.
-    pub(crate) fn account(&self, user: &str, launcher: &[String]) -> Result<Account, Unspawned> {
+    pub(crate) fn account(&self, user: &str, launcher: &[String]) -> Result<UserAccount, Unspawned> {
         let refused = |message| Unspawned { code: Some(126), message };
         if let Some(only) = self.only.as_ref().filter(|only| only.name != user) {
             let (node, OnlyUser { name, why }) = (&self.node, only);
@@ -71,7 +71,7 @@ impl Admission {
         }
         let known = User::from_name(user).map_err(|error| refused(format!("user {user}: {error}")))?;
         if self.own_uid != 0 {
-            return Ok(Account { run_as: None, base: self.base(user, known.as_ref()) });
+            return Ok(UserAccount { run_as: None, base: self.base(user, known.as_ref()) });
         }
         let known = known.ok_or_else(|| {
             refused(format!("user {user:?} does not exist on node {}; create the account there", self.node))
@@ -80,7 +80,7 @@ impl Admission {
         let base = self.base(user, Some(&known));
         let (uid, gid, launcher) = (known.uid.as_raw(), known.gid.as_raw(), launcher.to_vec());
         let run_as = (uid != self.own_uid).then_some(RunAs { name: known.name, uid, gid, launcher });
-        Ok(Account { run_as, base })
+        Ok(UserAccount { run_as, base })
     }
 
     /// Accounts of the system run no jobs, unless the operator says so.

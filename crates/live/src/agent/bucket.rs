@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// A bucket.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     /// How long one token takes to come.
     every: Duration,
     /// How long a full bucket takes to fill.
@@ -15,11 +15,11 @@ pub(crate) struct Bucket {
     full: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full one.
-    pub(crate) fn new(a_second: u32, at_once: u32) -> Bucket {
+    pub(crate) fn new(a_second: u32, at_once: u32) -> TokenBucket {
         let every = Duration::from_secs(1) / a_second.max(1);
-        Bucket { every, depth: every * at_once.max(1), full: Instant::now() }
+        TokenBucket { every, depth: every * at_once.max(1), full: Instant::now() }
     }
 
     /// Takes a token, once there is one.
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_free_and_then_each_waits() {
-        let mut bucket = Bucket::new(200, 400);
+        let mut bucket = TokenBucket::new(200, 400);
         let began = bucket.full;
         assert!((0..400).all(|_| bucket.take_at(began).is_zero()));
         let waits: Vec<_> = (0..200).map(|_| bucket.take_at(began)).collect();

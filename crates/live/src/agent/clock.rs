@@ -15,18 +15,18 @@ pub(crate) fn since_boot() -> u64 {
 
 /// What to add to the time since boot, so that time never goes back, not even over boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Clock {
+pub(crate) struct AgentClock {
     /// The boot it counts from.
     pub(crate) boot: String,
     base: u64,
 }
 
-impl Clock {
+impl AgentClock {
     /// The clock of this boot. `last` is a time that the clock given had already shown.
-    pub(crate) fn resume(self, last: Time) -> Clock {
+    pub(crate) fn resume(self, last: Time) -> AgentClock {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boot = boot.trim().to_owned();
-        if boot == self.boot { self } else { Clock { boot, base: last.0 } }
+        if boot == self.boot { self } else { AgentClock { boot, base: last.0 } }
     }
 
     /// Now.
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn a_clock_goes_on_within_a_boot_and_never_goes_back_over_boots() {
-        let clock = Clock::default().resume(Time::ZERO);
+        let clock = AgentClock::default().resume(Time::ZERO);
         let now = clock.now();
         assert_eq!(clock.clone().resume(now), clock);
-        let other = Clock { boot: "another".into(), base: 5_000_000_000_000_000 };
+        let other = AgentClock { boot: "another".into(), base: 5_000_000_000_000_000 };
         let last = Time(6_000_000_000_000_000);
         let resumed = other.resume(last);
         assert!(resumed.now() >= last);

@@ -9,7 +9,7 @@ use nix::sys::stat::{major, minor};
 use yard_core::part::Held;
 
 use super::bpf::DeviceRule;
-use super::cards::Place;
+use super::cards::CardPlace;
 
 /// NVIDIA's number, as its makers registered it.
 const NVIDIA: u32 = 195;
@@ -38,7 +38,7 @@ pub(crate) struct DeviceFile {
     pub(crate) major: u32,
     pub(crate) minor: u32,
     /// The card it belongs to; none: it is nobody's.
-    pub(crate) card: Option<Place>,
+    pub(crate) card: Option<CardPlace>,
 }
 
 /// All of them that are to be guarded.
@@ -57,7 +57,7 @@ impl DeviceFiles {
     pub(crate) fn find(
         dev: &Path,
         sys: &Path,
-        cards: &[(Place, CardAddress)],
+        cards: &[(CardPlace, CardAddress)],
     ) -> Result<DeviceFiles, String> {
         let by = |wanted: &dyn Fn(&CardAddress) -> bool| {
             cards.iter().find(|(_, address)| wanted(address)).map(|(place, _)| *place)
@@ -67,7 +67,7 @@ impl DeviceFiles {
             let card = by(&|address| major == NVIDIA && address.minor == minor);
             all.files.push(DeviceFile { path, major, minor, card });
         }
-        let known = |place: &Place| all.files.iter().any(|file| file.card == Some(*place));
+        let known = |place: &CardPlace| all.files.iter().any(|file| file.card == Some(*place));
         if let Some((_, address)) = cards.iter().find(|(place, _)| !known(place)) {
             return Err(format!("GPU {} has no device file in {}", address.pci, dev.display()));
         }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::agent::testing::Folder;
 
-    fn file(name: &str, major: u32, minor: u32, card: Option<Place>) -> DeviceFile {
+    fn file(name: &str, major: u32, minor: u32, card: Option<CardPlace>) -> DeviceFile {
         DeviceFile { path: PathBuf::from(name), major, minor, card }
     }
 

@@ -9,10 +9,10 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use yard_core::cluster::NODE_DEVICES_MAX;
 
-use super::cards::{self, Place, Sensor};
+use super::cards::{self, CardPlace, Sensor};
 use super::device_files::DeviceFiles;
-use super::nvml::{Card, Cards};
-use crate::wire::{Device, Group};
+use super::nvml::{NvmlCard, NvmlCards};
+use crate::wire::{Device, GroupOnWire};
 
 /// The kind of processor slots.
 pub(crate) const CPU: &str = "cpu";
@@ -22,24 +22,24 @@ const FAKE_MEMORY_MIB: u64 = 80 << 10;
 
 /// What the operator wants offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Offer {
+pub enum DeviceOffer {
     /// NVIDIA cards where there are any.
     #[default]
     Found,
     /// Pretend devices.
-    Fake(Fakes),
+    Fake(FakeDevices),
     /// No cards, though there may be some.
     NoCards,
 }
 
 /// Pretend devices, written `h100:8,v100:4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fakes(pub Vec<(String, u32)>);
+pub struct FakeDevices(pub Vec<(String, u32)>);
 
-impl FromStr for Fakes {
+impl FromStr for FakeDevices {
     type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> anyhow::Result<Fakes> {
+    fn from_str(text: &str) -> anyhow::Result<FakeDevices> {
         let mut groups: Vec<(String, u32)> = Vec::new();
         for item in text.split(',') {
             let (kind, count) =
@@ -55,7 +55,7 @@ impl FromStr for Fakes {
             }
             groups.push((kind.to_owned(), count));
         }
-        Ok(Fakes(groups))
+        Ok(FakeDevices(groups))
     }
 }
 
@@ -67,10 +67,10 @@ fn is_kind(text: &str) -> bool {
 /// The devices of this node.
 #[derive(Debug)]
 pub(crate) struct Devices {
-    groups: Vec<Group>,
+    groups: Vec<GroupOnWire>,
     /// What CUDA calls each device; nothing where the group's devices are no cards.
     names: Vec<Vec<String>>,
-    cards: Option<Cards>,
+    cards: Option<NvmlCards>,
     /// Whether they only pretend to be there.
     fake: bool,
 }
@@ -78,12 +78,12 @@ pub(crate) struct Devices {
 impl Devices {
     /// Finds what is offered: cards, and processor slots, of which there is one for each core where there are no cards
     /// and nobody says how many. Groups keep the order that `before` had.
-    pub(crate) fn find(offer: &Offer, slots: Option<u32>, before: &[String]) -> Devices {
-        let cards = if *offer == Offer::Found { Cards::open() } else { None };
+    pub(crate) fn find(offer: &DeviceOffer, slots: Option<u32>, before: &[String]) -> Devices {
+        let cards = if *offer == DeviceOffer::Found { NvmlCards::open() } else { None };
         let mut devices = match (offer, &cards) {
-            (Offer::Fake(fakes), _) => Devices::fake(fakes),
-            (Offer::Found, Some(cards)) => Devices::of(cards.list()),
-            (Offer::Found | Offer::NoCards, _) => Devices::none(),
+            (DeviceOffer::Fake(fakes), _) => Devices::fake(fakes),
+            (DeviceOffer::Found, Some(cards)) => Devices::of(cards.list()),
+            (DeviceOffer::Found | DeviceOffer::NoCards, _) => Devices::none(),
         };
         let least = u32::from(devices.groups.is_empty());
         let slots = slots.unwrap_or(least * cores()).clamp(least, NODE_DEVICES_MAX);
@@ -96,7 +96,7 @@ impl Devices {
         Devices { groups: Vec::new(), names: Vec::new(), cards: None, fake: false }
     }
 
-    fn fake(Fakes(fakes): &Fakes) -> Devices {
+    fn fake(FakeDevices(fakes): &FakeDevices) -> Devices {
         let mut devices = Devices { fake: true, ..Devices::none() };
         for (kind, count) in fakes {
             let card = Device { memory_mib: Some(FAKE_MEMORY_MIB), ..device(&format!("pretend {kind}")) };
@@ -113,8 +113,8 @@ impl Devices {
         }
     }
 
-    fn of(cards: Vec<Card>) -> Devices {
-        let mut kinds: BTreeMap<String, Vec<Card>> = BTreeMap::new();
+    fn of(cards: Vec<NvmlCard>) -> Devices {
+        let mut kinds: BTreeMap<String, Vec<NvmlCard>> = BTreeMap::new();
         for card in cards {
             kinds.entry(kind(&card.name)).or_default().push(card);
         }
@@ -129,7 +129,7 @@ impl Devices {
     }
 
     fn add(&mut self, kind: &str, devices: Vec<Device>) {
-        self.groups.push(Group { kind: kind.to_owned(), devices });
+        self.groups.push(GroupOnWire { kind: kind.to_owned(), devices });
     }
 
     /// Known kinds first, in the order known.
@@ -141,7 +141,7 @@ impl Devices {
     }
 
     /// What is offered, for `Hello`.
-    pub(crate) fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[GroupOnWire] {
         &self.groups
     }
 
@@ -170,9 +170,9 @@ impl Devices {
 
     /// What reads the cards: a sensor for each, so that one that hangs keeps no other from being read; one for all
     /// where they only pretend. `file` is where it is said how pretend cards are doing.
-    pub(crate) fn sensors(&self, file: &Path) -> Vec<(Vec<Place>, Box<dyn Sensor>)> {
+    pub(crate) fn sensors(&self, file: &Path) -> Vec<(Vec<CardPlace>, Box<dyn Sensor>)> {
         if self.fake {
-            let name = |(group, number): Place| format!("{}:{number}", self.groups[group as usize].kind);
+            let name = |(group, number): CardPlace| format!("{}:{number}", self.groups[group as usize].kind);
             let cards: Vec<_> = self.places().map(|(place, _)| (place, name(place))).collect();
             let places = cards.iter().map(|(place, _)| *place).collect();
             return vec![(places, Box::new(cards::Fakes { cards, path: file.to_owned() }))];
@@ -182,7 +182,7 @@ impl Devices {
     }
 
     /// All cards, and what CUDA calls them.
-    fn places(&self) -> impl Iterator<Item = (Place, &str)> {
+    fn places(&self) -> impl Iterator<Item = (CardPlace, &str)> {
         let groups = self.names.iter().zip(0..);
         groups.flat_map(|(names, group)| {
             names.iter().zip(0..).map(move |(name, at)| ((group, at), name.as_str()))
@@ -263,20 +263,20 @@ mod tests {
 
     #[test]
     fn pretend_devices_are_read_or_refused() {
-        let fakes: Fakes = "h100:8,v100:4".parse().unwrap();
-        let devices = Devices::find(&Offer::Fake(fakes), None, &[]);
+        let fakes: FakeDevices = "h100:8,v100:4".parse().unwrap();
+        let devices = Devices::find(&DeviceOffer::Fake(fakes), None, &[]);
         let sizes: Vec<_> =
             devices.groups().iter().map(|group| (group.kind.as_str(), group.devices.len())).collect();
         assert_eq!(sizes, [("h100", 8), ("v100", 4)]);
         assert_eq!(devices.groups()[0].devices[0].memory_mib, Some(81_920));
         for wrong in ["", "h100", "h100:0", "h100:129", "h100:x", "h100:8,h100:1", "H100:1", "a/b:1"] {
-            assert!(wrong.parse::<Fakes>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FakeDevices>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn the_order_of_groups_is_kept() {
-        let fakes = |text: &str| Offer::Fake(text.parse().unwrap());
+        let fakes = |text: &str| DeviceOffer::Fake(text.parse().unwrap());
         let before = ["v100".to_owned(), "h100".to_owned()];
         let devices = Devices::find(&fakes("a100:1,h100:2,v100:3"), None, &before);
         let kinds: Vec<_> = devices.groups().iter().map(|group| group.kind.as_str()).collect();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn cards_know_their_links_by_number() {
-        let card = |uuid: &str, name: &str, peers: &[(&str, &'static str)]| Card {
+        let card = |uuid: &str, name: &str, peers: &[(&str, &'static str)]| NvmlCard {
             name: name.into(),
             uuid: uuid.into(),
             memory_mib: Some(1),
@@ -308,19 +308,19 @@ mod tests {
 
     #[test]
     fn processor_slots_lie_beside_cards() {
-        let offer = Offer::Fake("h100:2".parse().unwrap());
+        let offer = DeviceOffer::Fake("h100:2".parse().unwrap());
         let sizes = |slots| {
             let devices = Devices::find(&offer, slots, &[]);
             devices.groups().iter().map(|group| (group.kind.clone(), group.devices.len())).collect::<Vec<_>>()
         };
         assert_eq!(sizes(None), [("h100".into(), 2)]);
         assert_eq!(sizes(Some(3)), [("h100".into(), 2), (CPU.into(), 3)]);
-        assert!(!Devices::find(&Offer::NoCards, None, &[]).groups()[0].devices.is_empty());
+        assert!(!Devices::find(&DeviceOffer::NoCards, None, &[]).groups()[0].devices.is_empty());
     }
 
     #[test]
     fn processor_slots_are_no_cards() {
-        let mut devices = Devices::find(&Offer::NoCards, Some(4), &[]);
+        let mut devices = Devices::find(&DeviceOffer::NoCards, Some(4), &[]);
         assert_eq!(devices.groups()[0].kind, CPU);
         assert_eq!(devices.visible(&[Held { group: 0, mask: 0b11 }]), Vec::<String>::new());
         assert!(devices.sensors(Path::new("/nowhere")).is_empty());

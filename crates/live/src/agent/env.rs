@@ -9,11 +9,11 @@ use nix::unistd::User;
 use yard_core::job::Claim;
 use yard_core::part::{Master, Start};
 
-use super::mps::Client;
+use super::mps::MpsClient;
 use crate::wire::{Handed, Task};
 
 /// All that a rank's environment depends on.
-pub(crate) struct Rank<'a> {
+pub(crate) struct RankEnv<'a> {
     /// The order.
     pub(crate) start: &'a Start,
     /// What is run.
@@ -27,7 +27,7 @@ pub(crate) struct Rank<'a> {
     /// The part's devices, as CUDA calls them; none where they are no cards.
     pub(crate) devices: &'a [String],
     /// Its way to the card, where it goes through MPS.
-    pub(crate) mps: Option<&'a Client>,
+    pub(crate) mps: Option<&'a MpsClient>,
     /// Where it talks to the agent.
     pub(crate) socket: &'a Path,
     /// Where it keeps its checkpoints.
@@ -58,7 +58,7 @@ pub(crate) fn login(name: &str, known: Option<&User>) -> BTreeMap<String, String
     vars.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-impl Rank<'_> {
+impl RankEnv<'_> {
     /// The whole environment, on top of what the node gives.
     pub(crate) fn environment(&self, base: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut env = base.clone();
@@ -165,7 +165,7 @@ mod tests {
         let mut task = task(&["true"]);
         task.env = user.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let master = Master { address: "10.0.0.1".into(), port: 29_500 };
-        let rank = Rank {
+        let rank = RankEnv {
             start: &start,
             task: &task,
             rank: 6,

@@ -16,7 +16,7 @@ use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::PartId;
 
 use super::logs::WHOLE;
-use super::opendir::{OpenDir, Owner};
+use super::opendir::{FileOwner, OpenDir};
 use super::reach;
 
 /// Longest path that the system lets a socket have, with room for the part's name.
@@ -144,7 +144,12 @@ impl Layout {
     }
 
     /// Makes a folder of the job's user within the job's, which is the agent's.
-    pub(crate) fn make_theirs(&self, job: JobId, name: &str, owner: Option<Owner>) -> io::Result<PathBuf> {
+    pub(crate) fn make_theirs(
+        &self,
+        job: JobId,
+        name: &str,
+        owner: Option<FileOwner>,
+    ) -> io::Result<PathBuf> {
         let path = self.job(job);
         let (folder, new) = OpenDir::open(&path)?.make(name.as_ref())?;
         if new {

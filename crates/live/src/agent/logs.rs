@@ -32,7 +32,7 @@ pub(crate) fn rotated(path: &Path) -> PathBuf {
 
 /// Files that a job's user named for its output, instead of ours.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct NamedLog {
     /// Who must own them.
     pub(crate) uid: u32,
     /// Who to become to open them, where that is not the agent's own user.
@@ -42,26 +42,26 @@ pub(crate) struct Named {
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
 
-impl Named {
+impl NamedLog {
     fn path(job: &Path) -> PathBuf {
         job.join("named.json")
     }
 
     /// Those of a job.
-    pub(crate) fn load(job: &Path) -> Named {
-        let text = std::fs::read(Named::path(job)).unwrap_or_default();
+    pub(crate) fn load(job: &Path) -> NamedLog {
+        let text = std::fs::read(NamedLog::path(job)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
     /// Keeps them.
     pub(crate) fn save(&self, job: &Path) -> io::Result<()> {
         // Others may pass through the folder, and where a user writes is nobody else's concern.
-        super::state::replace(&Named::path(job), &serde_json::to_vec(self)?)
+        super::state::replace(&NamedLog::path(job), &serde_json::to_vec(self)?)
     }
 }
 
 /// Where a log is.
-enum Place {
+enum LogPlace {
     /// In a file of ours, which may be moved aside at any time.
     Ours(PathBuf),
     /// In a file that the user named.
@@ -69,32 +69,32 @@ enum Place {
 }
 
 /// Reads one log from its beginning or from its last lines on, over rotations.
-pub(crate) struct Reader {
-    place: Place,
+pub(crate) struct LogReader {
+    place: LogPlace,
     /// What was moved aside, oldest first, until it is read.
     old: VecDeque<File>,
     file: File,
     /// Bytes of a character whose rest has not come yet.
     rest: Vec<u8>,
     /// Another log, of which is read whatever there is once this one has no more for now.
-    beside: Option<Box<Reader>>,
+    beside: Option<Box<LogReader>>,
 }
 
-impl Reader {
+impl LogReader {
     /// The log at this path in a job's folder. `tail`: only so many of its last lines.
-    pub(crate) fn open(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
+    pub(crate) fn open(path: &Path, tail: Option<u64>) -> io::Result<LogReader> {
         if path.extension().is_some_and(|end| end == WHOLE) && !path.exists() {
-            return Reader::open_both(path, tail);
+            return LogReader::open_both(path, tail);
         }
-        Reader::open_one(path, tail)
+        LogReader::open_one(path, tail)
     }
 
     /// Both streams where they lie in files of their own: the user named one, or an older agent wrote them.
-    fn open_both(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
-        let error = Reader::open_one(&path.with_extension("err"), tail);
-        match (Reader::open_one(&path.with_extension("out"), tail), error) {
+    fn open_both(path: &Path, tail: Option<u64>) -> io::Result<LogReader> {
+        let error = LogReader::open_one(&path.with_extension("err"), tail);
+        match (LogReader::open_one(&path.with_extension("out"), tail), error) {
             (Ok(output), Ok(error)) if !same(&output.file, &error.file)? => {
-                Ok(Reader { beside: Some(Box::new(error)), ..output })
+                Ok(LogReader { beside: Some(Box::new(error)), ..output })
             }
             (Ok(output), _) => Ok(output),
             (Err(_), Ok(error)) => Ok(error),
@@ -102,14 +102,14 @@ impl Reader {
         }
     }
 
-    fn open_one(path: &Path, tail: Option<u64>) -> io::Result<Reader> {
+    fn open_one(path: &Path, tail: Option<u64>) -> io::Result<LogReader> {
         let (place, mut file, mut old) = find(path)?;
         if let Some(lines) = tail {
             let missing = seek_tail(&mut file, lines)?;
             old = old.filter(|_| missing > 0);
             old.iter_mut().try_for_each(|old| seek_tail(old, missing).map(drop))?;
         }
-        Ok(Reader { place, old: old.into_iter().collect(), file, rest: Vec::new(), beside: None })
+        Ok(LogReader { place, old: old.into_iter().collect(), file, rest: Vec::new(), beside: None })
     }
 
     /// The next piece; none at the end, for now. A file that was cut is read from its start.
@@ -142,7 +142,7 @@ impl Reader {
 
     /// Goes on with the next file if this one was moved aside. What was written to it before that is read first.
     fn follow(&mut self) -> io::Result<bool> {
-        let Place::Ours(path) = &self.place else { return Ok(false) };
+        let LogPlace::Ours(path) = &self.place else { return Ok(false) };
         let Ok(next) = File::open(path) else { return Ok(false) };
         if same(&next, &self.file)? {
             return Ok(false);
@@ -180,16 +180,16 @@ fn partial(bytes: &[u8]) -> usize {
 
 /// Opens a log, and what was moved aside of it. The agent may have more rights than the job's user, who may have put a
 /// link where a log is named: so such a file is opened as the user.
-fn find(path: &Path) -> io::Result<(Place, File, Option<File>)> {
-    let named = path.parent().map(Named::load).unwrap_or_default();
+fn find(path: &Path) -> io::Result<(LogPlace, File, Option<File>)> {
+    let named = path.parent().map(NamedLog::load).unwrap_or_default();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(theirs) = named.files.get(&name) {
-        return Ok((Place::Theirs, open_theirs(theirs, named.uid, named.user.as_ref())?, None));
+        return Ok((LogPlace::Theirs, open_theirs(theirs, named.uid, named.user.as_ref())?, None));
     }
     // A log that is moved aside between the two is read twice rather than not at all.
     let (file, old) = (File::open(path)?, File::open(rotated(path)).ok());
     let old = old.filter(|old| !same(old, &file).unwrap_or(true));
-    Ok((Place::Ours(path.to_owned()), file, old))
+    Ok((LogPlace::Ours(path.to_owned()), file, old))
 }
 
 /// Whether two are the same file.
@@ -261,7 +261,7 @@ mod tests {
         File::options().create(true).append(true).open(path).unwrap().write_all(text).unwrap();
     }
 
-    fn all(reader: &mut Reader) -> String {
+    fn all(reader: &mut LogReader) -> String {
         std::iter::from_fn(|| reader.next().unwrap()).collect()
     }
 
@@ -270,14 +270,14 @@ mod tests {
         let folder = Folder::new();
         let path = folder.path().join("rank-0.out");
         append(&path, b"one\ntwo\nthree\n");
-        let tail = |lines| all(&mut Reader::open(&path, Some(lines)).unwrap());
+        let tail = |lines| all(&mut LogReader::open(&path, Some(lines)).unwrap());
         assert_eq!((tail(0), tail(1), tail(2)), (String::new(), "three\n".into(), "two\nthree\n".into()));
         assert_eq!(tail(9), "one\ntwo\nthree\n");
         append(&path, b"unfinished");
         assert_eq!(tail(2), "three\nunfinished");
         let long = folder.path().join("long");
         append(&long, format!("{}\n{}\n", "x".repeat(3 * PIECE), "y".repeat(2 * PIECE)).as_bytes());
-        assert_eq!(all(&mut Reader::open(&long, Some(1)).unwrap()).len(), 2 * PIECE + 1);
+        assert_eq!(all(&mut LogReader::open(&long, Some(1)).unwrap()).len(), 2 * PIECE + 1);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.path().join("rank-0.out");
         append(&path, "first é".as_bytes());
-        let mut reader = Reader::open(&path, None).unwrap();
+        let mut reader = LogReader::open(&path, None).unwrap();
         assert_eq!(all(&mut reader), "first é");
         let euro = "€".as_bytes();
         append(&path, &euro[..2]);
@@ -296,7 +296,7 @@ mod tests {
         std::fs::rename(&path, rotated(&path)).unwrap();
         append(&path, b"new");
         assert_eq!(all(&mut reader), "lastnew");
-        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "first é€lastnew");
+        assert_eq!(all(&mut LogReader::open(&path, None).unwrap()), "first é€lastnew");
         append(&path, b"\xff!");
         assert_eq!(all(&mut reader), "\u{fffd}!");
     }
@@ -305,17 +305,17 @@ mod tests {
     fn streams_in_files_of_their_own_are_read_one_after_the_other_and_both_followed() {
         let folder = Folder::new();
         let whole = folder.path().join("rank-0.log");
-        assert!(Reader::open(&whole, None).is_err());
+        assert!(LogReader::open(&whole, None).is_err());
         append(&whole.with_extension("err"), b"one\ntwo\n");
-        assert_eq!(all(&mut Reader::open(&whole, Some(1)).unwrap()), "two\n");
+        assert_eq!(all(&mut LogReader::open(&whole, Some(1)).unwrap()), "two\n");
         append(&whole.with_extension("out"), b"out\n");
-        let mut reader = Reader::open(&whole, None).unwrap();
+        let mut reader = LogReader::open(&whole, None).unwrap();
         assert_eq!(all(&mut reader), "out\none\ntwo\n");
         append(&whole.with_extension("out"), b"more\n");
         append(&whole.with_extension("err"), b"bad\n");
         assert_eq!(all(&mut reader), "more\nbad\n");
         append(&whole, b"in order\n");
-        assert_eq!(all(&mut Reader::open(&whole, None).unwrap()), "in order\n");
+        assert_eq!(all(&mut LogReader::open(&whole, None).unwrap()), "in order\n");
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.path().join("rank-0.out");
         append(&path, b"one\n");
-        let mut reader = Reader::open(&path, None).unwrap();
+        let mut reader = LogReader::open(&path, None).unwrap();
         assert_eq!(all(&mut reader), "one\n");
         for next in [&b"two\n"[..], b"three\n", b"four\n"] {
             std::fs::rename(&path, rotated(&path)).unwrap();
@@ -338,7 +338,7 @@ mod tests {
         let path = folder.path().join("rank-0.out");
         append(&rotated(&path), b"one\ntwo\nthree\n");
         append(&path, b"four\nfi");
-        let tail = |lines| all(&mut Reader::open(&path, Some(lines)).unwrap());
+        let tail = |lines| all(&mut LogReader::open(&path, Some(lines)).unwrap());
         assert_eq!((tail(1), tail(2)), ("fi".into(), "four\nfi".into()));
         assert_eq!((tail(3), tail(9)), ("three\nfour\nfi".into(), "one\ntwo\nthree\nfour\nfi".into()));
     }
@@ -353,10 +353,10 @@ mod tests {
         std::os::unix::fs::chown(&theirs, Some(nobody.uid), Some(nobody.gid)).unwrap();
         let log = theirs.join("log");
         let files = [("rank-0.out".to_owned(), log.clone())].into();
-        Named { uid: nobody.uid, user: Some(nobody.clone()), files }.save(folder.path()).unwrap();
+        NamedLog { uid: nobody.uid, user: Some(nobody.clone()), files }.save(folder.path()).unwrap();
         append(&log, b"mine\n");
         std::os::unix::fs::chown(&log, Some(nobody.uid), Some(nobody.gid)).unwrap();
-        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "mine\n");
+        assert_eq!(all(&mut LogReader::open(&path, None).unwrap()), "mine\n");
         // The user's own file behind a folder that the user may not enter: root could follow the link.
         let closed = folder.path().join("closed");
         std::fs::create_dir(&closed).unwrap();
@@ -366,7 +366,7 @@ mod tests {
         for target in [closed.join("kept"), "/etc/shadow".into(), "/etc/passwd".into(), "/dev/zero".into()] {
             std::fs::remove_file(&log).unwrap();
             std::os::unix::fs::symlink(&target, &log).unwrap();
-            assert!(Reader::open(&path, None).is_err(), "{}", target.display());
+            assert!(LogReader::open(&path, None).is_err(), "{}", target.display());
         }
     }
 
@@ -377,14 +377,14 @@ mod tests {
         append(&theirs, b"hello\n");
         let own = nix::unistd::geteuid().as_raw();
         let files = [("rank-0.out".to_owned(), theirs.clone())].into();
-        let mut named = Named { uid: own, user: None, files };
+        let mut named = NamedLog { uid: own, user: None, files };
         named.save(folder.path()).unwrap();
-        let mode = Named::path(folder.path()).metadata().unwrap().mode();
+        let mode = NamedLog::path(folder.path()).metadata().unwrap().mode();
         assert_eq!(mode & 0o777, 0o600, "where a user writes is nobody else's concern");
-        assert_eq!(all(&mut Reader::open(&path, None).unwrap()), "hello\n");
+        assert_eq!(all(&mut LogReader::open(&path, None).unwrap()), "hello\n");
         named.uid = own + 1;
         named.save(folder.path()).unwrap();
-        assert!(Reader::open(&path, None).is_err());
-        assert!(Reader::open(&folder.path().join("rank-1.out"), None).is_err());
+        assert!(LogReader::open(&path, None).is_err());
+        assert!(LogReader::open(&folder.path().join("rank-1.out"), None).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yard_core::Span;
 use yard_core::part::{PartId, Told};
 
-use super::cards::{Found, Live};
+use super::cards::{FoundCards, LiveCards};
 use super::serve::Agent;
 use crate::wire::FromAgent;
 
@@ -22,7 +22,7 @@ impl Agent {
     }
 
     /// Some cards were read. Once all were, the server is told.
-    pub(super) fn cards_read(&mut self, found: Found) {
+    pub(super) fn cards_read(&mut self, found: FoundCards) {
         let whole = self.cards.take(found);
         self.examine();
         if whole && self.link.up {
@@ -46,7 +46,7 @@ impl Agent {
     }
 
     /// The parts that have not ended, with their devices.
-    fn live(&self) -> Vec<Live> {
+    fn live(&self) -> Vec<LiveCards> {
         // Of what is known of a part, the last counts.
         let parts: BTreeMap<PartId, Told> = self.state.holder.parts().into_iter().collect();
         let live =

@@ -53,11 +53,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::admit::own_name;
 pub use self::confinement::{Confinement, JobMemory};
-pub use self::devices::{Fakes, Offer};
+pub use self::devices::{DeviceOffer, FakeDevices};
 pub use self::freezer::freezer_main;
 pub use self::job_env::JobVariable;
 pub use self::keeper::{keeper_main, launch_main};
-pub use self::link::{Dial, Server};
+pub use self::link::{Dial, LinkServer};
 pub use self::pretend::{Pretend, Seen};
 pub use self::resources::resources;
 
@@ -71,13 +71,13 @@ pub struct AgentConfig {
     /// Where other nodes' ranks reach its ranks.
     pub address: String,
     /// What it offers.
-    pub offer: Offer,
+    pub offer: DeviceOffer,
     /// Slots for jobs that need no card; as many as there are cores where there are no cards and nobody says.
     pub cpu_slots: Option<u32>,
     /// What there is of the host, as its hello says it.
     pub resources: BTreeMap<String, u32>,
     /// Where the server is.
-    pub server: Server,
+    pub server: LinkServer,
     /// What it starts beside itself.
     pub commands: AgentCommands,
     /// Host memory that frozen jobs may hold, in MiB; half of what is free at the start where nothing is said.
@@ -85,7 +85,7 @@ pub struct AgentConfig {
     /// Where control groups (version 2) are, if they are to be used; `/sys/fs/cgroup` as a rule.
     pub cgroups: Option<PathBuf>,
     /// Whose jobs it runs, and with what.
-    pub guests: Guests,
+    pub guests: AgentGuests,
     /// How jobs are held in.
     pub confinement: Confinement,
     /// Whether to wait, once told to stop, until the server has ordered all jobs to stop and they did. Otherwise the
@@ -108,7 +108,7 @@ pub struct AgentCommands {
 
 /// Whose jobs an agent runs, and what they find.
 #[derive(Clone, Debug, Default)]
-pub struct Guests {
+pub struct AgentGuests {
     /// The lowest number of a user whose jobs a root agent runs.
     pub min_uid: u32,
     /// Whether it runs jobs of its own user too, whatever their number.

@@ -11,15 +11,15 @@ use yard_core::part::PartId;
 
 use super::devices::{CPU, Devices};
 use super::freezer::{Failure, Freezer, Moved, bytes_of};
-use super::keeper::Ask;
+use super::keeper::KeeperAsk;
 use super::layout::Layout;
 use super::serve::Agent;
-use super::{AgentConfig, Offer};
+use super::{AgentConfig, DeviceOffer};
 use crate::wire::CardNow;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum MovingWay {
     /// From the cards to the host's memory.
     Freeze,
     /// And back.
@@ -30,23 +30,23 @@ pub(super) enum Way {
 pub(super) struct MoveEnd {
     number: u64,
     part: PartId,
-    way: Way,
+    way: MovingWay,
     done: Result<Moved, Failure>,
 }
 
 /// Moves under way, and what can be moved at all.
-pub(super) struct Moving {
+pub(super) struct MovingRanks {
     freezer: Freezer,
     /// Why nothing can be frozen, where that is so.
     pub(super) no_freeze: Option<String>,
     /// Memory that frozen jobs may hold.
     pub(super) room: u64,
-    moves: BTreeMap<PartId, (u64, Way)>,
+    moves: BTreeMap<PartId, (u64, MovingWay)>,
     begun: u64,
     ends: Arc<mpsc::UnboundedSender<MoveEnd>>,
 }
 
-impl Moving {
+impl MovingRanks {
     /// Finds out what can be frozen here.
     pub(super) async fn prepare(
         config: &AgentConfig,
@@ -54,9 +54,9 @@ impl Moving {
         devices: &Devices,
         holder: &Holder,
         ends: mpsc::UnboundedSender<MoveEnd>,
-    ) -> Moving {
+    ) -> MovingRanks {
         let cards = devices.groups().iter().any(|group| group.kind != CPU);
-        let fake = matches!(config.offer, Offer::Fake(_));
+        let fake = matches!(config.offer, DeviceOffer::Fake(_));
         let freezer = match cards {
             true => Freezer::new(&config.commands.freezer, layout.freezer(), fake),
             false => Freezer::idle(),
@@ -66,7 +66,7 @@ impl Moving {
             tracing::info!(%reason, "jobs on cards cannot be frozen here");
         }
         let room = if no_freeze.is_some() { 0 } else { room(config.freeze_room_mib, holder) };
-        Moving { freezer, no_freeze, room, moves: BTreeMap::new(), begun: 0, ends: Arc::new(ends) }
+        MovingRanks { freezer, no_freeze, room, moves: BTreeMap::new(), begun: 0, ends: Arc::new(ends) }
     }
 
     /// The processes of all moves are gone.
@@ -87,13 +87,13 @@ fn room(said_mib: Option<u64>, holder: &Holder) -> u64 {
 
 impl Agent {
     /// Begins to move a part: first its processes must be known.
-    pub(super) fn move_part(&mut self, part: PartId, way: Way) {
+    pub(super) fn move_part(&mut self, part: PartId, way: MovingWay) {
         self.moving.begun += 1;
         self.moving.moves.insert(part, (self.moving.begun, way));
         self.limit_memory(part, false);
         // It does part of the work itself, which it cannot in its sleep.
-        self.keeper.ask(&Ask::Hush { part, hushed: false });
-        self.keeper.ask(&Ask::Pids { part });
+        self.keeper.ask(&KeeperAsk::Hush { part, hushed: false });
+        self.keeper.ask(&KeeperAsk::Pids { part });
     }
 
     /// What parts hold on their cards: so much would have to be moved.
@@ -112,7 +112,7 @@ impl Agent {
         let (Some(groups), Some(task)) = (&self.spawner.cgroups, self.task(part)) else { return };
         let held = self.state.holder.start(part).map(|start| start.devices.clone()).unwrap_or_default();
         if let Some(bytes) = groups.memory(&task, &held) {
-            self.keeper.ask(&Ask::Memory { part, max: limited.then_some(bytes) });
+            self.keeper.ask(&KeeperAsk::Memory { part, max: limited.then_some(bytes) });
         }
     }
 
@@ -129,8 +129,8 @@ impl Agent {
         let (freezer, ends) = (self.moving.freezer.clone(), self.moving.ends.clone());
         tokio::spawn(async move {
             let done = match way {
-                Way::Freeze => freezer.freeze(pids).await,
-                Way::Thaw => freezer.thaw(pids).await,
+                MovingWay::Freeze => freezer.freeze(pids).await,
+                MovingWay::Thaw => freezer.thaw(pids).await,
             };
             let _gone = ends.send(MoveEnd { number, part, way, done });
         });
@@ -143,17 +143,17 @@ impl Agent {
         }
         self.moving.moves.remove(&part);
         tracing::info!(%part.job, ?way, ?done, "moved");
-        self.limit_memory(part, way == Way::Thaw || done.is_err());
+        self.limit_memory(part, way == MovingWay::Thaw || done.is_err());
         self.happen(match (way, done) {
-            (Way::Freeze, Ok(Moved { bytes, seconds })) => {
-                self.keeper.ask(&Ask::Freeze { part });
+            (MovingWay::Freeze, Ok(Moved { bytes, seconds })) => {
+                self.keeper.ask(&KeeperAsk::Freeze { part });
                 Happening::Frozen { part, bytes, took: Span::from_secs(seconds) }
             }
-            (Way::Freeze, Err(Failure { reason, forever })) => {
+            (MovingWay::Freeze, Err(Failure { reason, forever })) => {
                 Happening::FreezeFailed { part, reason, forever }
             }
-            (Way::Thaw, Ok(moved)) => Happening::Thawed { part, took: Span::from_secs(moved.seconds) },
-            (Way::Thaw, Err(failure)) => Happening::ThawFailed { part, reason: failure.reason },
+            (MovingWay::Thaw, Ok(moved)) => Happening::Thawed { part, took: Span::from_secs(moved.seconds) },
+            (MovingWay::Thaw, Err(failure)) => Happening::ThawFailed { part, reason: failure.reason },
         });
     }
 }

@@ -16,7 +16,7 @@ use nvml_wrapper::structs::device::FieldId;
 use nvml_wrapper::sys_exports::field_id::NVML_FI_DEV_REMAPPED_PENDING;
 use nvml_wrapper::{Device as Handle, EventSet, Nvml};
 
-use super::cards::{OfJob, Place, Reading, SPLIT, Sensor, job_of};
+use super::cards::{CardPlace, OfJob, Reading, SPLIT, Sensor, job_of};
 use super::device_files::CardAddress;
 use crate::wire::Device;
 
@@ -31,11 +31,11 @@ const EVENTS_MAX: usize = 64;
 
 /// The library. It is loaded once and stays: threads that hang in the driver may still be using it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cards(&'static Nvml);
+pub(crate) struct NvmlCards(&'static Nvml);
 
 /// A card.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Card {
+pub(crate) struct NvmlCard {
     /// Its maker's name for it.
     pub(crate) name: String,
     /// Its unique number, which CUDA knows too.
@@ -48,27 +48,27 @@ pub(crate) struct Card {
     pub(crate) peers: Vec<(String, &'static str)>,
 }
 
-impl Cards {
+impl NvmlCards {
     /// The library, where it is there and has cards.
-    pub(crate) fn open() -> Option<Cards> {
+    pub(crate) fn open() -> Option<NvmlCards> {
         let nvml = Nvml::init().inspect_err(|error| tracing::debug!(%error, "no NVIDIA driver")).ok()?;
         let has_cards = nvml.device_count().is_ok_and(|count| count > 0);
-        has_cards.then(|| Cards(Box::leak(Box::new(nvml))))
+        has_cards.then(|| NvmlCards(Box::leak(Box::new(nvml))))
     }
 
     /// All cards that answer, in the driver's order.
-    pub(crate) fn list(&self) -> Vec<Card> {
+    pub(crate) fn list(&self) -> Vec<NvmlCard> {
         let count = self.0.device_count().unwrap_or(0);
         (0..count).filter_map(|index| self.card(index, count)).collect()
     }
 
-    fn card(&self, index: u32, count: u32) -> Option<Card> {
+    fn card(&self, index: u32, count: u32) -> Option<NvmlCard> {
         let handle = self.0.device_by_index(index).ok()?;
         let memory_mib = handle.memory_info().ok().map(|memory| memory.total >> 20);
         let others = (0..count).filter(|other| *other != index);
         let peers = others.filter_map(|other| link(&handle, self.0.device_by_index(other).ok()?)).collect();
         let (name, uuid, split) = (handle.name().ok()?, handle.uuid().ok()?, is_split(&handle));
-        Some(Card { name, uuid, memory_mib, split, peers })
+        Some(NvmlCard { name, uuid, memory_mib, split, peers })
     }
 
     /// Where a card is, for its files.
@@ -81,7 +81,7 @@ impl Cards {
     }
 
     /// What reads one of them.
-    pub(crate) fn sensor(&self, place: Place, uuid: &str) -> Box<dyn Sensor> {
+    pub(crate) fn sensor(&self, place: CardPlace, uuid: &str) -> Box<dyn Sensor> {
         let uuid = uuid.to_owned();
         Box::new(OneCard { nvml: self.0, place, uuid, handle: None, events: None, card_at: 0, jobs_at: 0 })
     }
@@ -124,7 +124,7 @@ fn distance(level: TopologyLevel) -> &'static str {
     }
 }
 
-impl Card {
+impl NvmlCard {
     /// As the server is told of it; `numbers` are those of the cards of its group.
     pub(crate) fn device(self, numbers: &BTreeMap<String, u32>) -> Device {
         let number = |(uuid, link): &(String, &str)| Some((*numbers.get(uuid)?, (*link).to_owned()));
@@ -144,7 +144,7 @@ impl Card {
 /// Reads one card.
 struct OneCard {
     nvml: &'static Nvml,
-    place: Place,
+    place: CardPlace,
     uuid: String,
     /// The card, while it answers. It is not looked up each time: that touches other cards, which may hang.
     handle: Option<Handle<'static>>,
@@ -156,7 +156,7 @@ struct OneCard {
 }
 
 impl Sensor for OneCard {
-    fn read(&mut self) -> BTreeMap<Place, Reading> {
+    fn read(&mut self) -> BTreeMap<CardPlace, Reading> {
         self.look().map(|reading| (self.place, reading)).into_iter().collect()
     }
 }
@@ -340,13 +340,13 @@ mod tests {
         let peers = [("GPU-b", "numa"), ("GPU-of-another-kind", "pcie"), ("GPU-c", "nvlink")];
         let peers = peers.iter().map(|(uuid, link)| ((*uuid).to_owned(), *link)).collect();
         let card =
-            Card { name: "H200".into(), uuid: "GPU-a".into(), memory_mib: Some(9), split: false, peers };
+            NvmlCard { name: "H200".into(), uuid: "GPU-a".into(), memory_mib: Some(9), split: false, peers };
         let device = card.clone().device(&numbers);
         assert_eq!(
             (device.links, device.problem),
             (vec![(2, "nvlink".to_owned()), (1, "numa".to_owned())], None)
         );
-        let split = Card { split: true, ..card }.device(&numbers);
+        let split = NvmlCard { split: true, ..card }.device(&numbers);
         assert!(split.split && split.problem.unwrap().contains("MIG"));
     }
 }

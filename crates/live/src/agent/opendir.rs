@@ -14,7 +14,7 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fchownat, getegid, geteuid, unlinkat};
 
 /// A user and a group, by number.
-pub(crate) type Owner = (u32, u32);
+pub(crate) type FileOwner = (u32, u32);
 
 /// What an open folder is opened with: a link in its place is refused, and so is anything but a folder.
 const FOLDER: OFlag =
@@ -61,14 +61,14 @@ impl OpenDir {
     }
 
     /// Makes the folder a user's own.
-    pub(crate) fn give(&self, owner: Option<Owner>) -> io::Result<()> {
+    pub(crate) fn give(&self, owner: Option<FileOwner>) -> io::Result<()> {
         let (user, group) = ids(owner);
         Ok(fchown(self, user, group)?)
     }
 
     /// Makes an entry a user's own, that nobody else may use. The folder must be the agent's: nobody else can have put
     /// a link there.
-    pub(crate) fn give_entry(&self, name: &OsStr, owner: Option<Owner>) -> io::Result<()> {
+    pub(crate) fn give_entry(&self, name: &OsStr, owner: Option<FileOwner>) -> io::Result<()> {
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         fchmodat(self, name, mode, FchmodatFlags::FollowSymlink)?;
         let (user, group) = ids(owner);
@@ -145,7 +145,7 @@ impl OpenDir {
 }
 
 /// Nobody is the agent's own user.
-fn ids(owner: Option<Owner>) -> (Option<Uid>, Option<Gid>) {
+fn ids(owner: Option<FileOwner>) -> (Option<Uid>, Option<Gid>) {
     owner.map_or((Some(geteuid()), Some(getegid())), |(user, group)| {
         (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
     })

@@ -11,8 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use yard_core::part::{Ending, How, Order, PartId, Told};
 
 use super::clock::since_boot;
-use super::link::{Dial, Heard, Link, Server};
-use crate::wire::{Abilities, Device, FromAgent, Group, Hello, ToAgent, WIRE_VERSION};
+use super::link::{Dial, LinkHeard, LinkServer, ServerLink};
+use crate::wire::{Device, FromAgent, GroupOnWire, Hello, ToAgent, WIRE_VERSION, WireAbilities};
 
 /// Where the ranks of a gang would meet, if there were any.
 const PORT: u16 = 1;
@@ -28,7 +28,7 @@ pub struct Seen {
 
 /// A node that is connected.
 pub struct Pretend {
-    link: Link,
+    link: ServerLink,
     hello: Hello,
     beat: Duration,
     /// What it runs or ran, until it may forget it.
@@ -44,15 +44,15 @@ impl Pretend {
         kind: &str,
         devices: u32,
     ) -> anyhow::Result<Pretend> {
-        let link = Link::keep(Server::Dial(dial), name.to_owned(), folder);
+        let link = ServerLink::keep(LinkServer::Dial(dial), name.to_owned(), folder);
         let mut node =
             Pretend { link, hello: hello(name, kind, devices), beat: Duration::ZERO, parts: BTreeMap::new() };
         while node.beat.is_zero() {
             match node.link.heard.recv().await.context("the connection is given up")? {
-                Heard::Up => node.greet(),
-                Heard::Said(said) => node.admitted(&said)?,
-                Heard::Barred(reason) => bail!("the server refused {name}: {reason}"),
-                Heard::Down => {}
+                LinkHeard::Up => node.greet(),
+                LinkHeard::Said(said) => node.admitted(&said)?,
+                LinkHeard::Barred(reason) => bail!("the server refused {name}: {reason}"),
+                LinkHeard::Down => {}
             }
         }
         Ok(node)
@@ -76,10 +76,10 @@ impl Pretend {
         loop {
             tokio::select! {
                 heard = self.link.heard.recv() => match heard {
-                    Some(Heard::Up) => self.greet(),
-                    Some(Heard::Said(said)) => self.hear(*said, &seen),
-                    Some(Heard::Down) => {}
-                    Some(Heard::Barred(_)) | None => return,
+                    Some(LinkHeard::Up) => self.greet(),
+                    Some(LinkHeard::Said(said)) => self.hear(*said, &seen),
+                    Some(LinkHeard::Down) => {}
+                    Some(LinkHeard::Barred(_)) | None => return,
                 },
                 _ = beats.tick() => {
                     seq += 1;
@@ -163,7 +163,7 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         split: false,
         links: Vec::new(),
     };
-    let group = Group { kind: kind.to_owned(), devices: (0..devices).map(device).collect() };
+    let group = GroupOnWire { kind: kind.to_owned(), devices: (0..devices).map(device).collect() };
     Hello {
         version: WIRE_VERSION,
         name: name.to_owned(),
@@ -171,7 +171,7 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         groups: vec![group],
         parts: Vec::new(),
         paused: Vec::new(),
-        abilities: Abilities::default(),
+        abilities: WireAbilities::default(),
         host: String::new(),
         resources: BTreeMap::new(),
     }

@@ -22,7 +22,7 @@ const FIRST: Span = Span::from_whole_secs(600);
 const DOUBLINGS: u32 = 7;
 
 #[derive(Clone, Debug, Default)]
-struct Record {
+struct QuarantineRecord {
     /// Quick failures in a row, by user.
     failures: BTreeMap<String, u32>,
     /// Times it was out of service since anything succeeded.
@@ -31,7 +31,7 @@ struct Record {
     out: Option<(Time, String)>,
 }
 
-impl Record {
+impl QuarantineRecord {
     /// Takes the device out of service; why.
     fn take_out(&mut self, now: Time) -> String {
         let span = Span(FIRST.0 << self.times.min(DOUBLINGS));
@@ -60,7 +60,7 @@ pub(crate) struct Failed<'a> {
 
 /// What is known of each device, by group and number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Quarantine(BTreeMap<(u32, u32), Record>);
+pub(crate) struct Quarantine(BTreeMap<(u32, u32), QuarantineRecord>);
 
 impl Quarantine {
     /// Something that ran on a device failed. Why the device is now out of service, if it is.
@@ -94,7 +94,7 @@ impl Quarantine {
 
     /// Devices that are in service again.
     pub(crate) fn released(&mut self, now: Time) -> Vec<(u32, u32)> {
-        let is_due = |record: &Record| record.out.as_ref().is_some_and(|(until, _)| now >= *until);
+        let is_due = |record: &QuarantineRecord| record.out.as_ref().is_some_and(|(until, _)| now >= *until);
         let due = self.0.iter_mut().filter(|(_, record)| is_due(record));
         due.map(|(device, record)| {
             record.out = None;

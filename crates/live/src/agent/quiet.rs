@@ -6,7 +6,7 @@ use yard_core::Time;
 use yard_core::guard::{Quiet, Watch};
 use yard_core::part::PartId;
 
-use super::keeper::Ask;
+use super::keeper::KeeperAsk;
 use super::serve::Agent;
 use crate::wire::{CardNow, FromAgent};
 
@@ -29,7 +29,7 @@ impl Agent {
             };
             let word = if hushed { "paused: it slows a guaranteed job" } else { "woken" };
             tracing::info!(job = part.job.0, "{word}");
-            self.keeper.ask(&Ask::Hush { part, hushed });
+            self.keeper.ask(&KeeperAsk::Hush { part, hushed });
             self.say(FromAgent::Hushed { part, hushed });
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use yard_core::ids::JobId;
 
-use super::logs::{POLL, Reader};
+use super::logs::{LogReader, POLL};
 use crate::wire::{FromAgent, LOG_CREDIT};
 
 /// Most logs that are read at once. One whose disk hangs counts until it comes back.
@@ -157,7 +157,7 @@ impl Read {
 
     /// Sends what there is; goes on for as long as the job lives, where it is followed.
     fn run(&self, path: &Path, tail: Option<u64>, follow: bool) -> Result<(), String> {
-        let mut reader = Reader::open(path, tail).map_err(|error| {
+        let mut reader = LogReader::open(path, tail).map_err(|error| {
             format!(
                 "there is no log {} of job {} on its node: {error}",
                 path.file_name().unwrap_or_default().display(),

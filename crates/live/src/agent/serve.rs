@@ -17,22 +17,22 @@ use yard_core::{Span, Time};
 
 use super::AgentConfig;
 use super::admit::Admission;
-use super::cards::{Cards, Found};
+use super::cards::{CardReaders, FoundCards};
 use super::cgroup::Cgroups;
-use super::devices::{Devices, Offer};
+use super::devices::{DeviceOffer, Devices};
 use super::host::host_id;
-use super::keeper::{Ask, Exit, Keeper, Say};
+use super::keeper::{Keeper, KeeperAsk, ProcessExit, Say};
 use super::layout::Layout;
-use super::link::{Heard, Link};
-use super::moving::{MoveEnd, Moving};
+use super::link::{LinkHeard, ServerLink};
+use super::moving::{MoveEnd, MovingRanks};
 use super::mps::{Mps, Tool};
 use super::quarantine::Quarantine;
 use super::quiet::Computed;
 use super::reads::Reads;
 use super::socket::{NEWS_MAX, NewsSender, Saying, Socket, SocketNews, remove};
 use super::spawn::Spawner;
-use super::state::State;
-use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
+use super::state::AgentState;
+use crate::wire::{FromAgent, Hello, Task, ToAgent, WIRE_VERSION, WireAbilities};
 
 /// The longest that the driver of the cards may take to list them.
 const LISTING: Duration = Duration::from_secs(60);
@@ -44,15 +44,15 @@ const FROM_JOBS: usize = 64;
 /// The agent.
 pub(super) struct Agent {
     pub(super) config: AgentConfig,
-    pub(super) state: State,
+    pub(super) state: AgentState,
     pub(super) devices: Devices,
-    pub(super) cards: Cards,
+    pub(super) cards: CardReaders,
     pub(super) quarantine: Quarantine,
     pub(super) spawner: Spawner,
     pub(super) mps: Mps,
     pub(super) keeper: Keeper,
-    pub(super) moving: Moving,
-    pub(super) link: Link,
+    pub(super) moving: MovingRanks,
+    pub(super) link: ServerLink,
     pub(super) reads: Reads,
     pub(super) parts: PartNotes,
     pub(super) sockets: Sockets,
@@ -100,12 +100,12 @@ struct Inboxes {
 }
 
 /// What woke the loop.
-enum Woken {
-    Server(Option<Heard>),
+enum AgentWoken {
+    Server(Option<LinkHeard>),
     Keeper(Option<Say>),
     Moved(MoveEnd),
     Job(u64, SocketNews),
-    Cards(Found),
+    Cards(FoundCards),
     Beat,
     Look,
     Due,
@@ -121,21 +121,21 @@ impl Agent {
         let lock = layout.lock().await.with_context(folder)?;
         let admission = Admission::new(&config, layout.data());
         let mut state =
-            State::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
+            AgentState::load(&layout.state()).with_context(|| format!("the agent's state in {data}"))?;
         state.clock = std::mem::take(&mut state.clock).resume(state.last);
         let devices = find(config.offer.clone(), config.cpu_slots, state.kinds.clone()).await?;
-        let cards = Cards::watch(devices.sensors(&layout.fake_cards()));
+        let cards = CardReaders::watch(devices.sensors(&layout.fake_cards()));
         state.kinds = devices.groups().iter().map(|group| group.kind.clone()).collect();
         let (keeper_end, keeper_inbox) = mpsc::unbounded_channel();
         let keeper = Keeper::find(&layout.keeper(), &config.commands.keeper, keeper_end.clone()).await?;
         let (socket_news, sockets) = mpsc::channel(NEWS_MAX);
         let (moves, moved) = mpsc::unbounded_channel();
-        let moving = Moving::prepare(&config, &layout, &devices, &state.holder, moves).await;
+        let moving = MovingRanks::prepare(&config, &layout, &devices, &state.holder, moves).await;
         let cgroups = Cgroups::find(&config, &devices)?;
         let (node, launcher) = (config.name.clone(), config.commands.launcher.clone());
         let tool = Tool::find(&config.offer, devices.groups(), &node);
         let mps = Mps::open(layout.mps(), tool, launcher.clone(), state.clock.now())?;
-        let link = Link::keep(config.server.clone(), node.clone(), layout.identity());
+        let link = ServerLink::keep(config.server.clone(), node.clone(), layout.identity());
         let mut agent = Agent {
             spawner: Spawner { layout, node, launcher, admission, cgroups },
             state,
@@ -169,7 +169,7 @@ impl Agent {
 
     /// Compares what was decided with what the keeper has, at the start and after a keeper died.
     async fn restart(&mut self) -> anyhow::Result<()> {
-        self.keeper.ask(&Ask::List);
+        self.keeper.ask(&KeeperAsk::List);
         let (alive, exits, lease) = loop {
             match self.inboxes.keeper.recv().await.flatten() {
                 Some(Say::Parts { alive, exits, lease }) => break (alive, exits, lease),
@@ -260,17 +260,17 @@ impl Agent {
         while !(leaving && (self.state.holder.is_idle() || !self.config.take_jobs_along)) {
             let due = self.due();
             let woken = tokio::select! {
-                heard = self.link.heard.recv() => Woken::Server(heard),
-                Some(said) = self.inboxes.keeper.recv() => Woken::Keeper(said),
-                Some(end) = self.inboxes.moved.recv() => Woken::Moved(end),
-                Some((number, news)) = self.inboxes.sockets.recv() => Woken::Job(number, news),
-                Some(found) = self.cards.found.recv() => Woken::Cards(found),
-                _ = self.link.beats.every.tick() => Woken::Beat,
-                _ = look.tick() => Woken::Look,
-                () = tokio::time::sleep(due) => Woken::Due,
-                () = stop.cancelled(), if !leaving => Woken::Stop,
+                heard = self.link.heard.recv() => AgentWoken::Server(heard),
+                Some(said) = self.inboxes.keeper.recv() => AgentWoken::Keeper(said),
+                Some(end) = self.inboxes.moved.recv() => AgentWoken::Moved(end),
+                Some((number, news)) = self.inboxes.sockets.recv() => AgentWoken::Job(number, news),
+                Some(found) = self.cards.found.recv() => AgentWoken::Cards(found),
+                _ = self.link.beats.every.tick() => AgentWoken::Beat,
+                _ = look.tick() => AgentWoken::Look,
+                () = tokio::time::sleep(due) => AgentWoken::Due,
+                () = stop.cancelled(), if !leaving => AgentWoken::Stop,
             };
-            leaving |= matches!(woken, Woken::Stop);
+            leaving |= matches!(woken, AgentWoken::Stop);
             self.take(woken).await?;
             self.drain().await?;
             self.settle();
@@ -290,16 +290,16 @@ impl Agent {
         let mut from_jobs = FROM_JOBS;
         for _ in 0..BATCH {
             if let Ok(heard) = self.link.heard.try_recv() {
-                self.take(Woken::Server(Some(heard))).await?;
+                self.take(AgentWoken::Server(Some(heard))).await?;
             } else if let Ok(said) = self.inboxes.keeper.try_recv() {
-                self.take(Woken::Keeper(said)).await?;
+                self.take(AgentWoken::Keeper(said)).await?;
             } else if let Ok(end) = self.inboxes.moved.try_recv() {
-                self.take(Woken::Moved(end)).await?;
+                self.take(AgentWoken::Moved(end)).await?;
             } else if from_jobs > 0
                 && let Ok((number, news)) = self.inboxes.sockets.try_recv()
             {
                 from_jobs -= 1;
-                self.take(Woken::Job(number, news)).await?;
+                self.take(AgentWoken::Job(number, news)).await?;
             } else {
                 break;
             }
@@ -313,23 +313,23 @@ impl Agent {
         Ok(())
     }
 
-    async fn take(&mut self, woken: Woken) -> anyhow::Result<()> {
+    async fn take(&mut self, woken: AgentWoken) -> anyhow::Result<()> {
         match woken {
-            Woken::Server(Some(Heard::Up)) => self.hello(),
-            Woken::Server(Some(Heard::Said(said))) => self.server_said(*said),
-            Woken::Server(Some(Heard::Barred(reason))) => anyhow::bail!(reason),
-            Woken::Server(Some(Heard::Down) | None) => {
+            AgentWoken::Server(Some(LinkHeard::Up)) => self.hello(),
+            AgentWoken::Server(Some(LinkHeard::Said(said))) => self.server_said(*said),
+            AgentWoken::Server(Some(LinkHeard::Barred(reason))) => anyhow::bail!(reason),
+            AgentWoken::Server(Some(LinkHeard::Down) | None) => {
                 self.link.up = false;
                 self.reads.end_all();
             }
-            Woken::Keeper(Some(said)) => self.keeper_said(said),
-            Woken::Keeper(None) => self.keeper_died().await?,
-            Woken::Moved(end) => self.moved(end),
-            Woken::Job(number, news) => self.job_said(number, news),
-            Woken::Cards(found) => self.cards_read(found),
-            Woken::Beat => self.beat(),
-            Woken::Look => self.look(),
-            Woken::Due | Woken::Stop => {}
+            AgentWoken::Keeper(Some(said)) => self.keeper_said(said),
+            AgentWoken::Keeper(None) => self.keeper_died().await?,
+            AgentWoken::Moved(end) => self.moved(end),
+            AgentWoken::Job(number, news) => self.job_said(number, news),
+            AgentWoken::Cards(found) => self.cards_read(found),
+            AgentWoken::Beat => self.beat(),
+            AgentWoken::Look => self.look(),
+            AgentWoken::Due | AgentWoken::Stop => {}
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Agent {
             groups: self.devices.groups().to_vec(),
             parts: self.state.holder.parts(),
             paused: self.state.holder.paused(),
-            abilities: Abilities {
+            abilities: WireAbilities {
                 no_freeze: self.moving.no_freeze.clone(),
                 freeze_room_mib: self.moving.room >> 20,
                 no_limits: self.mps.missing(),
@@ -404,7 +404,7 @@ impl Agent {
         self.state.valid_until = self.state.valid_until.max(valid_until);
         let valid_until = self.state.valid_until;
         self.happen(Happening::Contact { valid_until });
-        self.keeper.ask(&Ask::Lease { until: self.state.clock.since_boot(valid_until) });
+        self.keeper.ask(&KeeperAsk::Lease { until: self.state.clock.since_boot(valid_until) });
     }
 
     fn order(&mut self, order: Order, task: Option<Box<Task>>) {
@@ -423,7 +423,7 @@ impl Agent {
             Say::Exited { part, rank, exit } => {
                 self.happen(exited(part, rank, exit));
                 if self.state.holder.start(part).is_none() {
-                    self.keeper.ask(&Ask::Forget { part }); // Nobody will ask for it: its job was dropped.
+                    self.keeper.ask(&KeeperAsk::Forget { part }); // Nobody will ask for it: its job was dropped.
                 }
             }
             Say::Pids { part, pids } => self.move_processes(part, pids),
@@ -481,7 +481,7 @@ impl Agent {
 }
 
 /// Finds what is offered, on a thread of its own: a driver that hangs must not hang the agent unseen.
-async fn find(offer: Offer, slots: Option<u32>, before: Vec<String>) -> anyhow::Result<Devices> {
+async fn find(offer: DeviceOffer, slots: Option<u32>, before: Vec<String>) -> anyhow::Result<Devices> {
     let (answer, found) = oneshot::channel();
     std::thread::spawn(move || answer.send(Devices::find(&offer, slots, &before)));
     let found = tokio::time::timeout(LISTING, found).await;
@@ -493,7 +493,7 @@ async fn find(offer: Offer, slots: Option<u32>, before: Vec<String>) -> anyhow::
 }
 
 /// A rank is gone, as the keeper says.
-fn exited(part: PartId, rank: u32, exit: Exit) -> Happening {
-    let Exit { code, signal, starved } = exit;
+fn exited(part: PartId, rank: u32, exit: ProcessExit) -> Happening {
+    let ProcessExit { code, signal, starved } = exit;
     Happening::Exited { part, rank, code, signal, starved }
 }

@@ -19,8 +19,8 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::bucket::Bucket;
-use super::opendir::{OpenDir, Owner};
+use super::bucket::TokenBucket;
+use super::opendir::{FileOwner, OpenDir};
 use super::seldom::Seldom;
 use crate::wire::Trained;
 
@@ -97,7 +97,7 @@ pub(crate) type NewsSender = mpsc::Sender<(u64, SocketNews)>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Users {
     /// The job's user, where that is not the agent's own.
-    pub(crate) owner: Option<Owner>,
+    pub(crate) owner: Option<FileOwner>,
     /// How many ranks its part has on this node.
     pub(crate) ranks: u32,
 }
@@ -195,7 +195,7 @@ pub(crate) fn remove(folder: &Path) {
 
 async fn listen(listener: UnixListener, users: Users, number: u64, news: NewsSender) {
     let most = CONNECTIONS_OF_RANK * users.ranks as usize + CONNECTIONS_MORE;
-    let pace = Pace::new(users.ranks);
+    let pace = SocketPace::new(users.ranks);
     let (mut connections, mut complaints) = (JoinSet::new(), Seldom::default());
     loop {
         tokio::select! {
@@ -229,7 +229,7 @@ async fn refuse(stream: UnixStream) {
 }
 
 /// Whether who connected is the job's user, or the agent's.
-fn may_speak(stream: &UnixStream, owner: Option<Owner>) -> bool {
+fn may_speak(stream: &UnixStream, owner: Option<FileOwner>) -> bool {
     let own = geteuid().as_raw();
     let user = owner.map_or(own, |(user, _)| user);
     stream.peer_cred().is_ok_and(|peer| peer.uid() == user || peer.uid() == own)
@@ -237,13 +237,14 @@ fn may_speak(stream: &UnixStream, owner: Option<Owner>) -> bool {
 
 /// How fast a part is listened to: all its connections together.
 #[derive(Clone)]
-struct Pace(Arc<Mutex<Bucket>>);
+struct SocketPace(Arc<Mutex<TokenBucket>>);
 
-impl Pace {
-    fn new(ranks: u32) -> Pace {
+impl SocketPace {
+    fn new(ranks: u32) -> SocketPace {
         let ranks = ranks.max(1);
-        let bucket = Bucket::new(LINES_OF_RANK.saturating_mul(ranks), LINES_AT_ONCE.saturating_mul(ranks));
-        Pace(Arc::new(Mutex::new(bucket)))
+        let bucket =
+            TokenBucket::new(LINES_OF_RANK.saturating_mul(ranks), LINES_AT_ONCE.saturating_mul(ranks));
+        SocketPace(Arc::new(Mutex::new(bucket)))
     }
 
     /// Waits until another line may be read. Who waits has its turn in order.
@@ -266,7 +267,7 @@ impl Outbox {
 }
 
 /// One process, from its hello until it goes.
-async fn converse(stream: UnixStream, news: Outbox, pace: Pace) {
+async fn converse(stream: UnixStream, news: Outbox, pace: SocketPace) {
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::with_capacity(LINE_MAX as usize, reader);
     let hello = async {
@@ -285,7 +286,7 @@ async fn converse(stream: UnixStream, news: Outbox, pace: Pace) {
     news.send(SocketNews::Left { rank }).await;
 }
 
-async fn hear_all(reader: &mut BufReader<OwnedReadHalf>, rank: u32, news: &Outbox, pace: &Pace) {
+async fn hear_all(reader: &mut BufReader<OwnedReadHalf>, rank: u32, news: &Outbox, pace: &SocketPace) {
     loop {
         pace.wait().await;
         let Some(saying) = hear(reader).await else { return };

@@ -9,13 +9,13 @@ use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 use yard_core::part::{Master, PartId, Start};
 
-use super::admit::{Account, Admission};
+use super::admit::{Admission, UserAccount};
 use super::cgroup::Cgroups;
 use super::env;
 use super::keeper::{Confine, RankSpec, SecretFiles, Sink, StartPart, secrets_base};
 use super::layout::Layout;
-use super::logs::{LOG_MAX, Named};
-use super::mps::Client;
+use super::logs::{LOG_MAX, NamedLog};
+use super::mps::MpsClient;
 use crate::wire::{Handed, Task};
 
 /// Why a part has no processes.
@@ -49,7 +49,7 @@ pub(crate) struct Spawner {
 
 impl Spawner {
     /// Whose processes a task's are, if they may run here.
-    pub(crate) fn account(&self, task: &Task) -> Result<Account, Unspawned> {
+    pub(crate) fn account(&self, task: &Task) -> Result<UserAccount, Unspawned> {
         self.admission.account(&task.user, &self.launcher)
     }
 
@@ -58,10 +58,10 @@ impl Spawner {
         &self,
         start: &Start,
         task: &Task,
-        account: Account,
+        account: UserAccount,
         master: Option<Master>,
         devices: &[String],
-        mps: Option<&Client>,
+        mps: Option<&MpsClient>,
     ) -> Result<StartPart, Unspawned> {
         let job = start.part.job;
         let owner = account.owner();
@@ -80,11 +80,11 @@ impl Spawner {
         };
         let socket = self.layout.socket(start.part).join("s");
         let secrets = self.secret_files(start, task)?;
-        let mut named = Named::load(&folder);
+        let mut named = NamedLog::load(&folder);
         (named.uid, named.user) = (account.uid(), account.run_as.clone());
         let ranks = start.ranks.first..start.ranks.first + start.ranks.count;
         let ranks = ranks.map(|rank| {
-            let place = env::Rank {
+            let place = env::RankEnv {
                 start,
                 task,
                 rank,
@@ -145,7 +145,7 @@ impl Spawner {
         task: &Task,
         rank: u32,
         workdir: &Path,
-        named: &mut Named,
+        named: &mut NamedLog,
     ) -> (Sink, Option<Sink>) {
         let header = (start.part.instance > 1).then(|| self.header(start.part.instance));
         let mut sink = |template: Option<&String>, stderr: bool| {
@@ -247,7 +247,7 @@ mod tests {
         let spawner = spawner(&folder);
         let (mut start, mut task) = (start(7, 3), task(&["true"]));
         let part = |start: &Start, task: &Task| {
-            let account = Account { run_as: None, base: BTreeMap::new() };
+            let account = UserAccount { run_as: None, base: BTreeMap::new() };
             spawner.prepare(start, task, account, None, &[], None).unwrap()
         };
         let first = part(&start, &task);
@@ -261,7 +261,7 @@ mod tests {
         assert!(second.ranks[0].stdout.theirs && second.ranks[0].stderr.is_none());
         let header = second.ranks[0].stdout.header.as_deref().unwrap();
         assert!(header.starts_with("--- start 2 on n1 at 20"), "{header}");
-        let named = Named::load(&spawner.layout.job(start.part.job));
+        let named = NamedLog::load(&spawner.layout.job(start.part.job));
         assert_eq!(named.files["rank-0.out"], PathBuf::from("/tmp/3.txt"));
     }
 }

@@ -15,15 +15,15 @@ use yard_core::Time;
 use yard_core::holder::Holder;
 use yard_core::part::PartId;
 
-use super::clock::Clock;
+use super::clock::AgentClock;
 
 /// All of it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct AgentState {
     /// Grows with each time it is written.
     number: u64,
     /// The clock that the times below were read from.
-    pub(crate) clock: Clock,
+    pub(crate) clock: AgentClock,
     /// When this was written.
     pub(crate) last: Time,
     /// Until when the node's lease is valid.
@@ -36,11 +36,11 @@ pub(crate) struct State {
     pub(crate) holder: Holder,
 }
 
-impl State {
+impl AgentState {
     /// The state in these files. One that cannot be read is an agent that starts anew: what its keeper still runs is
     /// ended, because nobody knows what it may use.
-    pub(crate) fn load(path: &Path) -> io::Result<State> {
-        let mut newest: Option<State> = None;
+    pub(crate) fn load(path: &Path) -> io::Result<AgentState> {
+        let mut newest: Option<AgentState> = None;
         for turn in 0..2 {
             let found = read(&file(path, turn))?;
             newest = newest.into_iter().chain(found).max_by_key(|state| state.number);
@@ -70,7 +70,7 @@ fn file(path: &Path, turn: u64) -> PathBuf {
 }
 
 /// The state in one file, if there is one and it is whole.
-fn read(path: &Path) -> io::Result<Option<State>> {
+fn read(path: &Path) -> io::Result<Option<AgentState>> {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
@@ -78,7 +78,7 @@ fn read(path: &Path) -> io::Result<Option<State>> {
     Ok(parse(&text))
 }
 
-fn parse(text: &[u8]) -> Option<State> {
+fn parse(text: &[u8]) -> Option<AgentState> {
     let end = text.iter().position(|byte| *byte == b'\n')?;
     let (length, sum) = std::str::from_utf8(&text[..end]).ok()?.split_once(' ')?;
     // What is behind it is left of a longer one.
@@ -110,35 +110,38 @@ mod tests {
     fn what_was_decided_is_found_again_and_damage_is_a_new_beginning() {
         let folder = Folder::new();
         let path = folder.path().join("state");
-        let mut state =
-            State { valid_until: Time(90), kinds: vec!["h100".into()], ..State::load(&path).unwrap() };
+        let mut state = AgentState {
+            valid_until: Time(90),
+            kinds: vec!["h100".into()],
+            ..AgentState::load(&path).unwrap()
+        };
         state.holder.step(Time(0), Happening::Contact { valid_until: Time(90) }, &mut Vec::new());
         let mut first = start(7, 3);
         first.devices[0].mask = 1 << 127;
         state.holder.step(Time(1), Happening::Order(Order::Start(first)), &mut Vec::new());
         state.save(&path).unwrap();
-        let found = State::load(&path).unwrap();
+        let found = AgentState::load(&path).unwrap();
         assert_eq!((&found.holder, found.valid_until), (&state.holder, Time(90)));
         assert!(found.holder.holds(0, 127));
         // The next one is torn: the one before counts.
         state.valid_until = Time(91);
         state.save(&path).unwrap();
-        assert_eq!(State::load(&path).unwrap().valid_until, Time(91));
+        assert_eq!(AgentState::load(&path).unwrap().valid_until, Time(91));
         File::options()
             .write(true)
             .open(file(&path, state.number % 2))
             .unwrap()
             .write_all_at(b"#", 200)
             .unwrap();
-        assert_eq!(State::load(&path).unwrap().valid_until, Time(90));
+        assert_eq!(AgentState::load(&path).unwrap().valid_until, Time(90));
         // A shorter one over a longer one is whole.
         state.sockets = vec![(start(7, 3).part, "a".repeat(500).into())];
         state.save(&path).unwrap();
         state.save(&path).unwrap();
         state.sockets.clear();
         state.save(&path).unwrap();
-        assert!(State::load(&path).unwrap().sockets.is_empty());
+        assert!(AgentState::load(&path).unwrap().sockets.is_empty());
         (0..2).for_each(|turn| std::fs::write(file(&path, turn), "{").unwrap());
-        assert!(State::load(&path).unwrap().holder.is_idle());
+        assert!(AgentState::load(&path).unwrap().holder.is_idle());
     }
 }

@@ -17,7 +17,7 @@ use yard_core::part::{Ending, How, Order, PartId, Pause, Start, Told};
 use yard_core::training::Batch;
 
 use super::testing::{Folder, is_root, program, start, task};
-use super::{AgentCommands, AgentConfig, Guests, Offer, Server, run};
+use super::{AgentCommands, AgentConfig, AgentGuests, DeviceOffer, LinkServer, run};
 use crate::board::Board;
 use crate::exec::Incoming;
 use crate::exec::agents::AgentCall;
@@ -56,10 +56,10 @@ impl Stage {
             data: self.folder.path().join("a"),
             name: "n1".into(),
             address: "127.0.0.1".into(),
-            offer: Offer::Fake(offer.parse().unwrap()),
+            offer: DeviceOffer::Fake(offer.parse().unwrap()),
             cpu_slots: None,
             resources: BTreeMap::new(),
-            server: Server::Local(self.handle.clone()),
+            server: LinkServer::Local(self.handle.clone()),
             commands: AgentCommands {
                 keeper: vec![program(), "keeper".into()],
                 launcher: vec![program(), "launch".into()],
@@ -67,7 +67,7 @@ impl Stage {
             },
             freeze_room_mib: None,
             cgroups: None,
-            guests: Guests::default(),
+            guests: AgentGuests::default(),
             confinement: super::Confinement::default(),
             take_jobs_along: false,
             look: Duration::from_millis(100),

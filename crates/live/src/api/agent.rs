@@ -14,11 +14,11 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::tokens::blocking;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::clock::now_us;
 use crate::exec::agents::AgentCall;
-use crate::listen::Peer;
-use crate::store::certificates::{Barred, Issued};
+use crate::listen::PeerAddress;
+use crate::store::certificates::{BarredCertificate, Issued};
 use crate::store::tokens::TokenStore;
 use crate::views::ErrorView;
 use crate::wire::{FRAME_MAX, FromAgent, Hello, ORDERS_MAX, ToAgent, WIRE_VERSION, WIRE_VERSIONS};
@@ -36,16 +36,16 @@ const WAITING_KIB: usize = 2 * (FRAME_MAX >> 10) + 2;
         (status = 403, body = ErrorView, description = "The certificate was revoked"),
         (status = 429, body = ErrorView, description = "The node has too many connections")))]
 pub(super) async fn connect(
-    State(site): State<Arc<Site>>,
-    peer: Peer,
+    State(site): State<Arc<ApiSite>>,
+    peer: PeerAddress,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let error = "this is for agents: connect with the certificate that `yard agent --join-token FILE` got";
-    let unknown = || Problem::new(StatusCode::UNAUTHORIZED, error);
+    let unknown = || ApiProblem::new(StatusCode::UNAUTHORIZED, error);
     let (node, fingerprint) = peer.node.clone().zip(peer.certificate.clone()).ok_or_else(unknown)?;
     let shown = Shown { node, fingerprint };
     shown.admitted(&site).await?;
-    let upgrade = upgrade.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let upgrade = upgrade.map_err(|error| ApiProblem::new(error.status(), error.body_text()))?;
     let upgrade = upgrade.max_message_size(FRAME_MAX).max_frame_size(FRAME_MAX);
     let place = site.quota.node(&shown.node)?;
     peer.known();
@@ -64,13 +64,13 @@ struct Shown {
 
 impl Shown {
     /// Whether it may speak for its node now.
-    async fn admitted(&self, site: &Arc<Site>) -> Result<(), Problem> {
+    async fn admitted(&self, site: &Arc<ApiSite>) -> Result<(), ApiProblem> {
         let known = site.board().nodes.contains_key(&self.node);
         self.ask(site, move |store, shown| store.admit(shown, known, now_us())).await
     }
 
     /// The node is connected with it and needs no older one.
-    async fn settle(&self, site: &Arc<Site>) {
+    async fn settle(&self, site: &Arc<ApiSite>) {
         let settled = self.ask(site, |store, shown| Ok(store.settle(shown, now_us())?)).await;
         if let Err(problem) = settled {
             tracing::warn!(node = self.node, error = problem.view.error, "older certificates stay good");
@@ -79,9 +79,9 @@ impl Shown {
 
     async fn ask(
         &self,
-        site: &Arc<Site>,
-        ask: impl FnOnce(&TokenStore, Issued<'_>) -> Result<(), Barred> + Send + 'static,
-    ) -> Result<(), Problem> {
+        site: &Arc<ApiSite>,
+        ask: impl FnOnce(&TokenStore, Issued<'_>) -> Result<(), BarredCertificate> + Send + 'static,
+    ) -> Result<(), ApiProblem> {
         let (shown, tokens) = (self.clone(), site.tokens.clone());
         let asked = move || {
             let issued = Issued { node: &shown.node, fingerprint: &shown.fingerprint };
@@ -91,7 +91,7 @@ impl Shown {
     }
 }
 
-async fn talk(site: Arc<Site>, shown: Shown, mut socket: WebSocket) {
+async fn talk(site: Arc<ApiSite>, shown: Shown, mut socket: WebSocket) {
     let node = &shown.node;
     let hello = match hello(&mut socket, node).await {
         Ok(hello) => hello,
@@ -142,7 +142,7 @@ async fn hello(socket: &mut WebSocket, node: &str) -> Result<Hello, String> {
 }
 
 /// Carries frames both ways until either side ends it.
-async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc::Receiver<ToAgent>) {
+async fn carry(site: &ApiSite, connection: u64, socket: WebSocket, mut orders: mpsc::Receiver<ToAgent>) {
     let (mut to, mut from) = socket.split();
     let waiting = Arc::new(Semaphore::new(WAITING_KIB));
     loop {
@@ -166,7 +166,7 @@ async fn carry(site: &Site, connection: u64, socket: WebSocket, mut orders: mpsc
 }
 
 /// Whether to go on.
-async fn receive(site: &Site, connection: u64, frame: Message, waiting: &Arc<Semaphore>) -> bool {
+async fn receive(site: &ApiSite, connection: u64, frame: Message, waiting: &Arc<Semaphore>) -> bool {
     let text = match frame {
         Message::Text(text) => text,
         Message::Ping(_) | Message::Pong(_) => return true,

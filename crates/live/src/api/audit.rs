@@ -7,9 +7,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Admin, Params};
+use super::extract::{Admin, RequestParams};
 use super::tokens::blocking;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::store::tokens::AuditFilter;
 use crate::views::{AuditList, ErrorView};
 
@@ -33,10 +33,10 @@ pub(super) struct AuditQuery {
     responses((status = 200, body = AuditList, description = "The newest first"),
         (status = 403, body = ErrorView, description = "Only admins may see it")))]
 pub(super) async fn list(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(_): Admin,
-    Params(query): Params<AuditQuery>,
-) -> Result<Answer<AuditList>, Problem> {
+    RequestParams(query): RequestParams<AuditQuery>,
+) -> Result<Answer<AuditList>, ApiProblem> {
     let limit = query.limit.unwrap_or(ENTRIES).clamp(1, ENTRIES_MAX);
     let filter = AuditFilter { before: query.before, user: query.user, limit: limit + 1 };
     let mut entries = blocking(move || site.tokens.audits(&filter)).await??;

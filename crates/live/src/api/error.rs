@@ -10,13 +10,13 @@ use axum::response::IntoResponse;
 
 use crate::auth::Denied;
 use crate::handle::Refusal;
-use crate::store::certificates::Barred;
+use crate::store::certificates::BarredCertificate;
 use crate::store::tokens::TokensError;
 use crate::views::ErrorView;
 
 /// An answer that is not the one hoped for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct ApiProblem {
     /// The status.
     pub status: StatusCode,
     /// The body.
@@ -25,23 +25,23 @@ pub struct Problem {
     pub retry_s: Option<f64>,
 }
 
-impl Problem {
-    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Problem {
-        Problem { status, view: ErrorView { error: error.into(), field: None }, retry_s: None }
+impl ApiProblem {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> ApiProblem {
+        ApiProblem { status, view: ErrorView { error: error.into(), field: None }, retry_s: None }
     }
 
     /// A request that is wrong in one field.
-    pub(crate) fn field(field: &str, error: impl Into<String>) -> Problem {
+    pub(crate) fn field(field: &str, error: impl Into<String>) -> ApiProblem {
         let view = ErrorView { error: error.into(), field: Some(field.to_owned()) };
-        Problem { view, ..Problem::new(StatusCode::BAD_REQUEST, "") }
+        ApiProblem { view, ..ApiProblem::new(StatusCode::BAD_REQUEST, "") }
     }
 
-    pub(crate) fn later(retry_s: f64, error: impl Into<String>) -> Problem {
-        Problem { retry_s: Some(retry_s), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, error) }
+    pub(crate) fn later(retry_s: f64, error: impl Into<String>) -> ApiProblem {
+        ApiProblem { retry_s: Some(retry_s), ..ApiProblem::new(StatusCode::TOO_MANY_REQUESTS, error) }
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response<Body> {
         let mut response = (self.status, Json(self.view)).into_response();
         if let Some(seconds) = self.retry_s {
@@ -55,8 +55,8 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Problem {
+impl From<Refusal> for ApiProblem {
+    fn from(refusal: Refusal) -> ApiProblem {
         let status = match &refusal {
             Refusal::Invalid { .. } => StatusCode::BAD_REQUEST,
             Refusal::NotFound(_) => StatusCode::NOT_FOUND,
@@ -68,35 +68,35 @@ impl From<Refusal> for Problem {
         let retry_s = matches!(refusal, Refusal::Unavailable(_)).then_some(1.0);
         let error = refusal.to_string();
         let field = if let Refusal::Invalid { field, .. } = refusal { field } else { None };
-        Problem { status, view: ErrorView { error, field }, retry_s }
+        ApiProblem { status, view: ErrorView { error, field }, retry_s }
     }
 }
 
-impl From<TokensError> for Problem {
-    fn from(error: TokensError) -> Problem {
+impl From<TokensError> for ApiProblem {
+    fn from(error: TokensError) -> ApiProblem {
         Refusal::Unavailable(error.to_string()).into()
     }
 }
 
-impl From<Barred> for Problem {
-    fn from(barred: Barred) -> Problem {
+impl From<BarredCertificate> for ApiProblem {
+    fn from(barred: BarredCertificate) -> ApiProblem {
         let status = match barred {
-            Barred::Revoked(_) | Barred::Unknown(_) => StatusCode::FORBIDDEN,
-            Barred::Taken(_) => StatusCode::CONFLICT,
-            Barred::UsedUp => StatusCode::UNAUTHORIZED,
-            Barred::Store(error) => return error.into(),
+            BarredCertificate::Revoked(_) | BarredCertificate::Unknown(_) => StatusCode::FORBIDDEN,
+            BarredCertificate::Taken(_) => StatusCode::CONFLICT,
+            BarredCertificate::UsedUp => StatusCode::UNAUTHORIZED,
+            BarredCertificate::Store(error) => return error.into(),
         };
-        Problem::new(status, barred.to_string())
+        ApiProblem::new(status, barred.to_string())
     }
 }
 
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Problem {
-        let refused = |error: &str| Problem::new(StatusCode::UNAUTHORIZED, error);
+impl From<Denied> for ApiProblem {
+    fn from(denied: Denied) -> ApiProblem {
+        let refused = |error: &str| ApiProblem::new(StatusCode::UNAUTHORIZED, error);
         match denied {
             Denied::Unknown => refused("this token is unknown or was revoked; ask an admin for a new one"),
             Denied::Expired => refused("this token has expired; ask an admin for a new one"),
-            Denied::TooMany(seconds) => Problem::later(
+            Denied::TooMany(seconds) => ApiProblem::later(
                 seconds,
                 "too many requests with a wrong token; wait a moment, then use a valid one",
             ),
@@ -104,19 +104,19 @@ impl From<Denied> for Problem {
     }
 }
 
-pub(super) async fn no_such_path(request: Request) -> Problem {
+pub(super) async fn no_such_path(request: Request) -> ApiProblem {
     let path = request.uri().path();
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {path}; see /v1/openapi.json"))
+    ApiProblem::new(StatusCode::NOT_FOUND, format!("there is nothing at {path}; see /v1/openapi.json"))
 }
 
-pub(super) async fn no_such_method(request: Request) -> Problem {
+pub(super) async fn no_such_method(request: Request) -> ApiProblem {
     let error =
         format!("{} is not for {} here; see /v1/openapi.json", request.uri().path(), request.method());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, error)
+    ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, error)
 }
 
 pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     tracing::error!("a request made the server panic: please report it");
     let error = "internal error; see the server's log";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
+    ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
 }

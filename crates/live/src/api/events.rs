@@ -16,8 +16,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::IntoParams;
 
-use super::extract::{Params, Reader};
-use super::{EventFilter, Problem, Site};
+use super::extract::{Reader, RequestParams};
+use super::{ApiProblem, ApiSite, EventFilter};
 use crate::handle::Refusal;
 use crate::views::{ErrorView, EventList, EventView};
 
@@ -28,7 +28,7 @@ const PAGE_MAX: usize = 10_000;
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct EventsQuery {
     /// Only with higher numbers. `Last-Event-ID` says the same.
     after: Option<u64>,
     /// Only with lower numbers; not for a stream.
@@ -41,22 +41,22 @@ pub(super) struct Which {
     follow: bool,
 }
 
-impl Default for Which {
-    fn default() -> Which {
-        Which { after: None, before: None, limit: None, job: None, follow: true }
+impl Default for EventsQuery {
+    fn default() -> EventsQuery {
+        EventsQuery { after: None, before: None, limit: None, job: None, follow: true }
     }
 }
 
-#[utoipa::path(get, path = "/v1/events", params(Which), security(("token" = [])),
+#[utoipa::path(get, path = "/v1/events", params(EventsQuery), security(("token" = [])),
     responses((status = 200, description = "A stream of events, or a page of them",
         content((EventView = "text/event-stream"), (EventList = "application/json"))), (status = 400, body = ErrorView),
         (status = 429, body = ErrorView)))]
 pub(super) async fn events(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     headers: HeaderMap,
-    Params(which): Params<Which>,
-) -> Result<Response, Problem> {
+    RequestParams(which): RequestParams<EventsQuery>,
+) -> Result<Response, ApiProblem> {
     let viewer = (!caller.who.admin).then(|| caller.who.user.clone());
     let after = last_event(&headers)?.or(which.after);
     if !which.follow {
@@ -66,7 +66,7 @@ pub(super) async fn events(
         return Ok(Answer(EventList { events }).into_response());
     }
     if which.before.is_some() {
-        return Err(Problem::field("before", "before: only with follow=false"));
+        return Err(ApiProblem::field("before", "before: only with follow=false"));
     }
     let place = site.quota.stream(&caller.who.user)?;
     let (stop, ended) = (site.stop.clone(), caller.ended());
@@ -75,16 +75,16 @@ pub(super) async fn events(
     Ok(Sse::new(feed).keep_alive(KeepAlive::default()).into_response())
 }
 
-pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, ApiProblem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|value| value.parse().ok());
-    let bad = || Problem::field("Last-Event-ID", "Last-Event-ID: the number of an event");
+    let bad = || ApiProblem::field("Last-Event-ID", "Last-Event-ID: the number of an event");
     number.map(Some).ok_or_else(bad)
 }
 
 /// One reader's events.
 struct Feed {
-    site: Arc<Site>,
+    site: Arc<ApiSite>,
     viewer: Option<String>,
     /// Only what is about this job.
     job: Option<u64>,
@@ -99,7 +99,7 @@ struct Feed {
 
 impl Feed {
     async fn open(
-        site: Arc<Site>,
+        site: Arc<ApiSite>,
         viewer: Option<String>,
         job: Option<u64>,
         after: Option<u64>,
@@ -153,7 +153,7 @@ impl Feed {
     }
 }
 
-async fn newest(site: &Site) -> Result<u64, Refusal> {
+async fn newest(site: &ApiSite) -> Result<u64, Refusal> {
     let filter = EventFilter { limit: 1, ..EventFilter::default() };
     let events = site.past(move |past| past.events(&filter)).await?;
     Ok(events.last().map_or(0, |event| event.id))

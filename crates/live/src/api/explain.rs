@@ -8,7 +8,7 @@ use yard_core::ids::JobId;
 
 use super::extract::Reader;
 use super::jobs::find;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::explain::over;
 use crate::handle::Ask;
 use crate::views::{ErrorView, Explanation};
@@ -17,10 +17,10 @@ use crate::views::{ErrorView, Explanation};
     params(("id" = String, Path, description = "Its number, or `last`")),
     responses((status = 200, body = Explanation), (status = 404, body = ErrorView)))]
 pub(super) async fn explain(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Path(id): Path<String>,
-) -> Result<Answer<Explanation>, Problem> {
+) -> Result<Answer<Explanation>, ApiProblem> {
     let job = find(&site, &caller, &id).await?;
     if job.ended_at.is_some() {
         return Ok(Answer(over(job.id, &job.state, job.reason.as_deref())));

@@ -51,7 +51,7 @@ pub struct TraceFilter {
 }
 
 /// The past.
-pub trait History: Send + Sync {
+pub trait HistoryQuery: Send + Sync {
     /// Jobs, those with the lowest numbers first, without what was submitted.
     fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, Refusal>;
     /// One job, with what was submitted.

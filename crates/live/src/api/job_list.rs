@@ -8,9 +8,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Params, Reader};
+use super::extract::{Reader, RequestParams};
 use super::jobs::visible;
-use super::{JobFilter, Problem, Site};
+use super::{ApiProblem, ApiSite, JobFilter};
 use crate::auth::Caller;
 use crate::pattern::matches;
 use crate::views::{ErrorView, JobList, JobView};
@@ -25,7 +25,7 @@ const OVER: [&str; 4] = ["succeeded", "failed", "cancelled", "rejected"];
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct JobsQuery {
     /// Only in this state.
     state: Option<String>,
     /// Only this user's.
@@ -44,13 +44,13 @@ pub(super) struct Which {
     before: Option<u64>,
 }
 
-#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", params(Which), security(("token" = [])),
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", params(JobsQuery), security(("token" = [])),
     responses((status = 200, body = JobList), (status = 400, body = ErrorView)))]
 pub(super) async fn list(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
-    Params(which): Params<Which>,
-) -> Result<Answer<JobList>, Problem> {
+    RequestParams(which): RequestParams<JobsQuery>,
+) -> Result<Answer<JobList>, ApiProblem> {
     which.check()?;
     let filter = which.filter(&caller);
     let mut found: BTreeMap<u64, Arc<JobView>> = BTreeMap::new();
@@ -65,15 +65,15 @@ pub(super) async fn list(
     Ok(Answer(page(found, &which, hidden)))
 }
 
-impl Which {
-    fn check(&self) -> Result<(), Problem> {
+impl JobsQuery {
+    fn check(&self) -> Result<(), ApiProblem> {
         let known = |state: &String| OPEN.contains(&state.as_str()) || OVER.contains(&state.as_str());
         if self.state.as_ref().is_some_and(|state| !known(state)) {
             let error = format!("state: one of {}, {}", OPEN.join(", "), OVER.join(", "));
-            return Err(Problem::field("state", error));
+            return Err(ApiProblem::field("state", error));
         }
         if self.name.as_ref().is_some_and(|name| name.len() > NAME_MAX) {
-            return Err(Problem::field("name", format!("name: at most {NAME_MAX} bytes")));
+            return Err(ApiProblem::field("name", format!("name: at most {NAME_MAX} bytes")));
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Which {
 }
 
 /// What the board has of theirs, and how many of others are not over.
-fn of_board(site: &Site, caller: &Caller) -> (Vec<Arc<JobView>>, u64) {
+fn of_board(site: &ApiSite, caller: &Caller) -> (Vec<Arc<JobView>>, u64) {
     let board = site.board();
     let (theirs, others): (Vec<_>, Vec<_>) = board.jobs.values().partition(|job| visible(caller, &job.user));
     let hidden = others.iter().filter(|job| job.ended_at.is_none()).count() as u64;
@@ -127,7 +127,7 @@ fn of_board(site: &Site, caller: &Caller) -> (Vec<Arc<JobView>>, u64) {
 }
 
 /// The first ones after a number, or else the newest.
-fn page(found: BTreeMap<u64, Arc<JobView>>, which: &Which, hidden: u64) -> JobList {
+fn page(found: BTreeMap<u64, Arc<JobView>>, which: &JobsQuery, hidden: u64) -> JobList {
     let (limit, more) = (which.limit(), found.len() > which.limit());
     let skip = if which.after.is_some() { 0 } else { found.len().saturating_sub(limit) };
     let shown = found.into_values().skip(skip).take(limit);

@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 use yard_core::ids::JobId;
 
 use super::extract::{Json, Optional, Reader, Submitter};
-use super::room::Room;
+use super::room::RequestRoom;
 use super::tokens::blocking;
-use super::{JobFilter, Problem, Site, logs};
+use super::{ApiProblem, ApiSite, JobFilter, logs};
 use crate::auth::Caller;
 use crate::entitlements::Excess;
 use crate::handle::Ask;
@@ -27,16 +27,16 @@ const REASON_MAX: usize = 1_000;
 /// Why, in words.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Reason {
+pub(super) struct CancelReason {
     /// In words, for whoever asks later.
     pub(super) reason: Option<String>,
 }
 
-impl Reason {
-    pub(super) fn checked(self) -> Result<Option<String>, Problem> {
+impl CancelReason {
+    pub(super) fn checked(self) -> Result<Option<String>, ApiProblem> {
         let bad = |reason: &String| reason.len() > REASON_MAX || reason.chars().any(char::is_control);
         if self.reason.as_ref().is_some_and(bad) {
-            return Err(Problem::field("reason", "reason: one line of at most 1000 bytes"));
+            return Err(ApiProblem::field("reason", "reason: one line of at most 1000 bytes"));
         }
         Ok(self.reason)
     }
@@ -58,13 +58,13 @@ pub(super) struct CancelRequest {
         (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 409, body = ErrorView),
         (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn submit(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     headers: HeaderMap,
-    Extension(room): Extension<Room>,
+    Extension(room): Extension<RequestRoom>,
     Json(mut request): Json<JobRequest>,
-) -> Result<(StatusCode, Answer<JobView>), Problem> {
-    check(&request).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+) -> Result<(StatusCode, Answer<JobView>), ApiProblem> {
+    check(&request).map_err(|wrong| ApiProblem::field(wrong.field, wrong.to_string()))?;
     entitled(&caller, &mut request)?;
     let key = key(&headers)?;
     let request = has_secrets(&site, &caller, request).await?;
@@ -74,7 +74,11 @@ pub(super) async fn submit(
 }
 
 /// The request, if its user has the secrets that it asks for.
-async fn has_secrets(site: &Arc<Site>, caller: &Caller, request: JobRequest) -> Result<JobRequest, Problem> {
+async fn has_secrets(
+    site: &Arc<ApiSite>,
+    caller: &Caller,
+    request: JobRequest,
+) -> Result<JobRequest, ApiProblem> {
     if request.secrets.is_empty() {
         return Ok(request);
     }
@@ -85,31 +89,31 @@ async fn has_secrets(site: &Arc<Site>, caller: &Caller, request: JobRequest) -> 
     })
     .await?;
     match lacks? {
-        Some(why) => Err(Problem::field("secrets", format!("secrets: {why}"))),
+        Some(why) => Err(ApiProblem::field("secrets", format!("secrets: {why}"))),
         None => Ok(request),
     }
 }
 
 /// Refuses what a job asks for and its user's token does not allow.
-pub(super) fn entitled(caller: &Caller, request: &mut JobRequest) -> Result<(), Problem> {
+pub(super) fn entitled(caller: &Caller, request: &mut JobRequest) -> Result<(), ApiProblem> {
     let Some(limits) = caller.limits() else { return Ok(()) };
     limits.apply(request).map_err(|excess| too_much(&excess))
 }
 
 /// It is more than the token allows.
-pub(super) fn too_much(excess: &Excess) -> Problem {
-    let problem = Problem::field(excess.field, excess.to_string());
-    Problem { status: StatusCode::FORBIDDEN, ..problem }
+pub(super) fn too_much(excess: &Excess) -> ApiProblem {
+    let problem = ApiProblem::field(excess.field, excess.to_string());
+    ApiProblem { status: StatusCode::FORBIDDEN, ..problem }
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}", security(("token" = [])),
     params(("id" = String, Path, description = "Its number, or `last`")),
     responses((status = 200, body = JobView), (status = 404, body = ErrorView)))]
 pub(super) async fn show(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Path(id): Path<String>,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     let mut job = find(&site, &caller, &id).await?;
     if job.request.is_none() {
         let id = job.id;
@@ -125,20 +129,20 @@ pub(super) async fn show(
     params(("id" = String, Path, description = "Its number, or `last`")),
     responses((status = 200, body = JobView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn cancel(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
     Optional(CancelRequest { reason, force }): Optional<CancelRequest>,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     let job = JobId(find(&site, &caller, &id).await?.id);
-    let (who, reason) = (caller.who, Reason { reason }.checked()?);
+    let (who, reason) = (caller.who, CancelReason { reason }.checked()?);
     Ok(Answer(site.handle.ask(|reply| Ask::Cancel { who, job, reason, force, reply }).await?))
 }
 
 /// The job that somebody means, if it is theirs to see.
-pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobView, Problem> {
+pub(super) async fn find(site: &ApiSite, caller: &Caller, id: &str) -> Result<JobView, ApiProblem> {
     let missing = || {
-        Problem::new(
+        ApiProblem::new(
             StatusCode::NOT_FOUND,
             format!("you have no job {id}; to list your jobs: yard jobs --all"),
         )
@@ -146,7 +150,7 @@ pub(super) async fn find(site: &Site, caller: &Caller, id: &str) -> Result<JobVi
     if id == "last" {
         return last(site, caller).await?.ok_or_else(missing);
     }
-    let number: u64 = id.parse().map_err(|_| Problem::field("id", "id: a job is a number, or `last`"))?;
+    let number: u64 = id.parse().map_err(|_| ApiProblem::field("id", "id: a job is a number, or `last`"))?;
     let known = site.board().jobs.get(&number).cloned();
     let job = match known {
         Some(job) => Some(JobView::clone(&job)),
@@ -160,7 +164,7 @@ pub(super) fn visible(caller: &Caller, owner: &str) -> bool {
 }
 
 /// The newest of one's own.
-async fn last(site: &Site, caller: &Caller) -> Result<Option<JobView>, Problem> {
+async fn last(site: &ApiSite, caller: &Caller) -> Result<Option<JobView>, ApiProblem> {
     let user = caller.who.user.clone();
     let known = site.board().jobs.values().rev().find(|job| job.user == user).cloned();
     if let Some(job) = known {
@@ -170,8 +174,8 @@ async fn last(site: &Site, caller: &Caller) -> Result<Option<JobView>, Problem> 
     Ok(site.past(move |past| past.jobs(&filter)).await?.pop())
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let bad = || Problem::field("Idempotency-Key", "Idempotency-Key: 1 to 200 visible ASCII characters");
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiProblem> {
+    let bad = || ApiProblem::field("Idempotency-Key", "Idempotency-Key: 1 to 200 visible ASCII characters");
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().map_err(|_| bad())?;
     if key.is_empty() || key.len() > KEY_MAX { Err(bad()) } else { Ok(Some(key.to_owned())) }

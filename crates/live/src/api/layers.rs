@@ -9,9 +9,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::{Instant, timeout};
 
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 
-pub(super) async fn record(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+pub(super) async fn record(State(site): State<Arc<ApiSite>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = method_name(&request);
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -23,10 +23,11 @@ pub(super) async fn record(State(site): State<Arc<Site>>, request: Request, next
     response
 }
 
-pub(super) async fn patience(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+pub(super) async fn patience(State(site): State<Arc<ApiSite>>, request: Request, next: Next) -> Response {
     let late = |_| {
         let error = "the request took too long; try again in a moment";
-        Problem { retry_s: Some(1.0), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, error) }.into_response()
+        ApiProblem { retry_s: Some(1.0), ..ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, error) }
+            .into_response()
     };
     timeout(site.patience, next.run(request)).await.unwrap_or_else(late)
 }

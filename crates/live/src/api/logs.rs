@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 use yard_core::ids::JobId;
 
-use super::extract::{Params, Reader};
+use super::extract::{Reader, RequestParams};
 use super::jobs::find;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::handle::{Ask, LogOf, LogRequest, LogStream, Who};
 use crate::views::ErrorView;
 use crate::wire::{LOG_CREDIT, LOG_PIECE};
@@ -37,7 +37,7 @@ const AHEAD: usize = 1;
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct LogsQuery {
     /// The rank.
     rank: u32,
     /// `both` (output and errors in order of arrival, the default), `stdout` or `stderr`.
@@ -50,12 +50,12 @@ pub(super) struct Which {
     follow: bool,
 }
 
-impl Which {
-    fn of(&self) -> Result<LogOf, Problem> {
+impl LogsQuery {
+    fn of(&self) -> Result<LogOf, ApiProblem> {
         let old = self.stderr.map(|stderr| if stderr { LogOf::Stderr } else { LogOf::Stdout });
         match (self.stream, old) {
             (Some(of), Some(old)) if of != old => {
-                Err(Problem::field("stderr", "stderr: leave it out where stream is given"))
+                Err(ApiProblem::field("stderr", "stderr: leave it out where stream is given"))
             }
             (of, old) => Ok(of.or(old).unwrap_or_default()),
         }
@@ -63,24 +63,24 @@ impl Which {
 }
 
 #[utoipa::path(get, path = "/v1/jobs/{id}/logs", security(("token" = [])),
-    params(("id" = String, Path, description = "Its number, or `last`"), Which),
+    params(("id" = String, Path, description = "Its number, or `last`"), LogsQuery),
     responses((status = 200, content_type = "text/plain", body = String), (status = 404, body = ErrorView),
         (status = 429, body = ErrorView)))]
 pub(super) async fn logs(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Path(id): Path<String>,
-    Params(which): Params<Which>,
-) -> Result<impl IntoResponse, Problem> {
+    RequestParams(which): RequestParams<LogsQuery>,
+) -> Result<impl IntoResponse, ApiProblem> {
     let job = JobId(find(&site, &caller, &id).await?.id);
     let places = site.quota.log(&caller.who.user)?;
     let ended = caller.ended();
     let of = which.of()?;
-    let Which { rank, tail, follow, .. } = which;
+    let LogsQuery { rank, tail, follow, .. } = which;
     let (who, log) = (caller.who, LogRequest { job, rank, of, tail, follow });
     let mut log = site.handle.ask(|reply| Ask::Logs { who, log, reply }).await?;
     let first = match timeout(FIRST, log.pieces.recv()).await {
-        Ok(Some(Err(error))) => return Err(Problem::new(StatusCode::NOT_FOUND, error)),
+        Ok(Some(Err(error))) => return Err(ApiProblem::new(StatusCode::NOT_FOUND, error)),
         Ok(Some(Ok(text))) => Some(text),
         Ok(None) | Err(_) => None,
     };
@@ -97,7 +97,7 @@ pub(super) async fn logs(
 }
 
 /// The last lines that a job's first rank wrote, where its node says so soon. Who looks at a job does not wait for more.
-pub(super) async fn end(site: &Site, who: Who, job: JobId) -> Option<String> {
+pub(super) async fn end(site: &ApiSite, who: Who, job: JobId) -> Option<String> {
     let _places = site.quota.log(&who.user).ok()?;
     let log = LogRequest { job, rank: 0, of: LogOf::Both, tail: Some(END_LINES), follow: false };
     let read = async {
@@ -123,7 +123,7 @@ type Cut = Arc<OnceLock<&'static str>>;
 /// Hands pieces on, until the log, the reader, their token or the server ends. A log that breaks off breaks the answer
 /// off, so that nobody takes it for the whole.
 struct Pump {
-    site: Arc<Site>,
+    site: Arc<ApiSite>,
     log: LogStream,
     /// Pieces that the reader took since more were asked for.
     taken: u32,

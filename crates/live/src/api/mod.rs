@@ -44,8 +44,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use error::Problem;
-pub use history::{EventFilter, History, JobFilter, TraceFilter};
+pub use error::ApiProblem;
+pub use history::{EventFilter, HistoryQuery, JobFilter, TraceFilter};
 pub use what_if::Asking;
 
 use crate::auth::Tokens;
@@ -63,11 +63,11 @@ pub const BODY_MAX: usize = 1 << 20;
 const KEEP_USES: Duration = Duration::from_secs(60);
 
 /// What handlers need.
-pub struct Site {
+pub struct ApiSite {
     /// The driver.
     pub handle: Handle,
     /// What is over.
-    pub history: Arc<dyn History>,
+    pub history: Arc<dyn HistoryQuery>,
     /// Who may do what.
     pub tokens: Arc<Tokens>,
     /// What users keep for their jobs.
@@ -90,7 +90,7 @@ pub struct Site {
     pub stop: CancellationToken,
 }
 
-impl Site {
+impl ApiSite {
     /// What there is to see.
     pub(crate) fn board(&self) -> RwLockReadGuard<'_, Board> {
         self.handle.board.read().unwrap_or_else(PoisonError::into_inner)
@@ -99,7 +99,7 @@ impl Site {
     /// Asks the history, on a thread that may wait for the disk.
     pub(crate) async fn past<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn History) -> Result<T, Refusal> + Send + 'static,
+        ask: impl FnOnce(&dyn HistoryQuery) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let _turn = self.quota.read().await;
         let history = self.history.clone();
@@ -111,7 +111,7 @@ impl Site {
 }
 
 /// Keeps when tokens were last used, once a minute and at the end. To be run beside the server.
-pub async fn housekeeping(site: Arc<Site>) {
+pub async fn housekeeping(site: Arc<ApiSite>) {
     loop {
         let stopped = site.stop.run_until_cancelled(tokio::time::sleep(KEEP_USES)).await.is_none();
         let tokens = site.tokens.clone();
@@ -125,7 +125,7 @@ pub async fn housekeeping(site: Arc<Site>) {
 }
 
 /// All routes.
-pub fn router(site: Arc<Site>) -> Router {
+pub fn router(site: Arc<ApiSite>) -> Router {
     let (router, document) = routes().split_for_parts();
     router
         .fallback(error::no_such_path)
@@ -140,7 +140,7 @@ pub fn router(site: Arc<Site>) -> Router {
 }
 
 /// Each line is served and documented at once.
-fn routes() -> OpenApiRouter<Arc<Site>> {
+fn routes() -> OpenApiRouter<Arc<ApiSite>> {
     OpenApiRouter::with_openapi(document::empty())
         .routes(routes!(jobs::submit, job_list::list))
         .routes(routes!(jobs::show))

@@ -1,18 +1,18 @@
 //! Names that come with a request but are no part of a job: of users and nodes. They are shown in terminals and
 //! pages and used in certificates and paths, so they hold nothing that means something there.
 
-use super::Problem;
+use super::ApiProblem;
 
 const NAME_MAX: usize = 63;
 
 /// A user's or a node's name: what operating systems and certificates take.
-pub(super) fn check_plain(field: &str, name: &str) -> Result<(), Problem> {
+pub(super) fn check_plain(field: &str, name: &str) -> Result<(), ApiProblem> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !first || name.len() > NAME_MAX || name.contains("..") || !name.bytes().all(plain) {
         let error =
             format!("{field}: use 1 to 63 letters, digits, `.`, `-` and `_`, with a letter or digit first");
-        return Err(Problem::field(field, error));
+        return Err(ApiProblem::field(field, error));
     }
     Ok(())
 }

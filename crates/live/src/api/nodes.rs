@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::extract::{Admin, Json, Optional, Params, Reader};
-use super::jobs::Reason;
+use super::extract::{Admin, Json, Optional, Reader, RequestParams};
+use super::jobs::CancelReason;
 use super::tokens::blocking;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::auth::Caller;
 use crate::clock::now_us;
 use crate::handle::{Ask, Refusal};
@@ -29,7 +29,7 @@ pub(super) struct Drain {
 }
 
 #[utoipa::path(get, path = "/v1/nodes", operation_id = "list_nodes", security(("token" = [])), responses((status = 200, body = NodeList)))]
-pub(super) async fn list(State(site): State<Arc<Site>>, Reader(_): Reader) -> Answer<NodeList> {
+pub(super) async fn list(State(site): State<Arc<ApiSite>>, Reader(_): Reader) -> Answer<NodeList> {
     let nodes = site.board().glance().nodes;
     Answer(NodeList { nodes: nodes.iter().map(|node| NodeView::clone(node)).collect() })
 }
@@ -39,12 +39,12 @@ pub(super) async fn list(State(site): State<Arc<Site>>, Reader(_): Reader) -> An
     responses((status = 204, description = "It takes nothing new"), (status = 403, body = ErrorView),
         (status = 404, body = ErrorView)))]
 pub(super) async fn drain(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Path(node): Path<String>,
     Optional(Drain { reason, evict }): Optional<Drain>,
-) -> Result<StatusCode, Problem> {
-    let reason = Reason { reason }.checked()?;
+) -> Result<StatusCode, ApiProblem> {
+    let reason = CancelReason { reason }.checked()?;
     let change = |reply| Ask::Drain { who: caller.who, node, drain: true, evict, reason, reply };
     site.handle.ask(change).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -76,11 +76,11 @@ pub(super) struct Drained {
     responses((status = 200, body = Drained, description = "Those take nothing new whose jobs cost least to stop"),
         (status = 403, body = ErrorView), (status = 404, body = ErrorView)))]
 pub(super) async fn drain_some(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Json(DrainSome { kind, count, reason, evict }): Json<DrainSome>,
-) -> Result<Answer<Drained>, Problem> {
-    let reason = Reason { reason }.checked()?;
+) -> Result<Answer<Drained>, ApiProblem> {
+    let reason = CancelReason { reason }.checked()?;
     let nodes = site.handle.ask(|reply| Ask::Cheapest { kind, count, reply }).await?;
     for node in &nodes {
         let (who, node, reason) = (caller.who.clone(), node.clone(), reason.clone());
@@ -89,16 +89,16 @@ pub(super) async fn drain_some(
     Ok(Answer(Drained { nodes }))
 }
 
-#[utoipa::path(post, path = "/v1/nodes/{name}/resume", request_body = Option<Reason>, security(("token" = [])),
+#[utoipa::path(post, path = "/v1/nodes/{name}/resume", request_body = Option<CancelReason>, security(("token" = [])),
     params(("name" = String, Path, description = "The node")),
     responses((status = 204, description = "It takes jobs again"), (status = 403, body = ErrorView),
         (status = 404, body = ErrorView)))]
 pub(super) async fn resume(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Path(node): Path<String>,
-    Optional(reason): Optional<Reason>,
-) -> Result<StatusCode, Problem> {
+    Optional(reason): Optional<CancelReason>,
+) -> Result<StatusCode, ApiProblem> {
     let reason = reason.checked()?;
     let change = |reply| Ask::Drain { who: caller.who, node, drain: false, evict: false, reason, reply };
     site.handle.ask(change).await?;
@@ -110,10 +110,10 @@ pub(super) async fn resume(
     responses((status = 204, description = "Its certificates are void and its connection is closed"),
         (status = 403, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn revoke(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Path(node): Path<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     let known = site.board().nodes.contains_key(&node);
     // First the record, then the connection: one that is being made is checked against the record once more.
     certificates(&site, &caller, &node, "revoke node", move |store, audit| {
@@ -125,7 +125,7 @@ pub(super) async fn revoke(
                 "node {} is the server's own machine and has no certificate; start the server with --no-agent",
                 audit.target
             );
-            return Err(Problem::new(StatusCode::CONFLICT, error));
+            return Err(ApiProblem::new(StatusCode::CONFLICT, error));
         }
         Ok(store.revoke_node(audit.target, audit)?)
     })
@@ -149,11 +149,11 @@ pub(super) struct Removal {
         (status = 403, body = ErrorView), (status = 404, body = ErrorView),
         (status = 409, body = ErrorView, description = "It is up")))]
 pub(super) async fn remove(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Path(node): Path<String>,
-    Params(Removal { force }): Params<Removal>,
-) -> Result<StatusCode, Problem> {
+    RequestParams(Removal { force }): RequestParams<Removal>,
+) -> Result<StatusCode, ApiProblem> {
     let state = site.board().nodes.get(&node).map(|known| known.state.clone());
     let up = state.as_ref().is_some_and(|state| matches!(state.as_str(), "up" | "draining"));
     let known = state.is_some();
@@ -165,14 +165,14 @@ pub(super) async fn remove(
         if up && store.is_local(node)? {
             let error =
                 format!("node {node} is the server's own machine; start the server with --no-agent first");
-            return Err(Problem::new(StatusCode::CONFLICT, error));
+            return Err(ApiProblem::new(StatusCode::CONFLICT, error));
         }
         if up && !force {
             let error = format!(
                 "node {node} is up. Stop its agent first, or remove it with --force: its jobs then restart \
                  elsewhere once its lease has expired"
             );
-            return Err(Problem::new(StatusCode::CONFLICT, error));
+            return Err(ApiProblem::new(StatusCode::CONFLICT, error));
         }
         Ok(store.release_node(node, audit)?)
     })
@@ -187,12 +187,12 @@ pub(super) async fn remove(
 
 /// Changes what is recorded of a node's certificates.
 async fn certificates(
-    site: &Arc<Site>,
+    site: &Arc<ApiSite>,
     caller: &Caller,
     node: &str,
     what: &'static str,
-    change: impl FnOnce(&TokenStore, Audit<'_>) -> Result<(), Problem> + Send + 'static,
-) -> Result<(), Problem> {
+    change: impl FnOnce(&TokenStore, Audit<'_>) -> Result<(), ApiProblem> + Send + 'static,
+) -> Result<(), ApiProblem> {
     let (tokens, user, node) = (site.tokens.clone(), caller.who.user.clone(), node.to_owned());
     let changed = move || {
         let audit = Audit { time_us: now_us(), user: &user, what, target: &node };
@@ -201,6 +201,6 @@ async fn certificates(
     blocking(changed).await?
 }
 
-fn no_node(node: &str) -> Problem {
+fn no_node(node: &str) -> ApiProblem {
     Refusal::NotFound(format!("there is no node {node:?}; to list the nodes: yard nodes")).into()
 }

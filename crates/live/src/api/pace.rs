@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 
 use super::extract::Reader;
 use super::jobs::find;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::pace::Pace;
 use crate::views::ErrorView;
 
@@ -16,10 +16,10 @@ use crate::views::ErrorView;
     responses((status = 200, body = Pace, description = "Few points, however long it runs; none for jobs that never say how far they are"),
         (status = 404, body = ErrorView)))]
 pub(super) async fn progress(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Path(id): Path<String>,
-) -> Result<Answer<Pace>, Problem> {
+) -> Result<Answer<Pace>, ApiProblem> {
     let job = find(&site, &caller, &id).await?;
     Ok(Answer(site.board().paces.get(&job.id).cloned().unwrap_or_default()))
 }

@@ -11,7 +11,7 @@ use yard_core::ids::JobId;
 
 use super::extract::Reader;
 use super::jobs::visible;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::handle::{Ask, Refusal};
 use crate::views::{QueueView, QueuedView};
 
@@ -23,9 +23,9 @@ const WAITING: [&str; 2] = ["pending", "suspended"];
 
 #[utoipa::path(get, path = "/v1/queue", security(("token" = [])), responses((status = 200, body = QueueView)))]
 pub(super) async fn queue(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
-) -> Result<Answer<QueueView>, Problem> {
+) -> Result<Answer<QueueView>, ApiProblem> {
     let (waiting, hidden) = {
         let board = site.board();
         let waiting = board.jobs.values().filter(|job| WAITING.contains(&job.state.as_str()));

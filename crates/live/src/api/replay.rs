@@ -9,12 +9,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::extract::{Json, Reader};
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::auth::Denied;
 use crate::background;
 use crate::handle::{Ask, Refusal, Who};
 use crate::replay::view::ReplayView;
-use crate::replay::{Asked, JOBS_MAX, Replay, Waiting, Watch, invalid};
+use crate::replay::{JOBS_MAX, Replay, ReplayAsked, ReplayWatch, WaitingReplay, invalid};
 use crate::views::{ErrorView, JobView};
 
 /// The part of the time in which a request must be answered that the work may take.
@@ -25,13 +25,13 @@ const WORK: f64 = 0.8;
         (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 404, body = ErrorView),
         (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn replay(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Json(replay): Json<Replay>,
-) -> Result<Answer<ReplayView>, Problem> {
+) -> Result<Answer<ReplayView>, ApiProblem> {
     if replay.detail && !caller.who.admin {
         let error = "detail (--html) lists jobs of all users and is for admins only; leave it out";
-        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+        return Err(ApiProblem::new(StatusCode::FORBIDDEN, error));
     }
     replay.check()?;
     let turn = site.asking.turn(&caller.who.user)?;
@@ -40,8 +40,8 @@ pub(super) async fn replay(
     let asked = gathered(&site, caller.who, replay).await?;
     let (jobs, runs, length) =
         (asked.rows.len(), asked.replay.alternatives.len() + 1, asked.replay.history_s);
-    let watch = Watch::default();
-    let _waiting = Waiting(watch.clone());
+    let watch = ReplayWatch::default();
+    let _waiting = WaitingReplay(watch.clone());
     let (replayer, watched) = (site.replayer.clone(), watch.clone());
     let work = background::answered(move || {
         let answer = asked.answer(replayer.as_ref(), &watched);
@@ -62,7 +62,7 @@ pub(super) async fn replay(
 }
 
 /// All that is needed to answer it.
-async fn gathered(site: &Site, who: Who, replay: Replay) -> Result<Asked, Refusal> {
+async fn gathered(site: &ApiSite, who: Who, replay: Replay) -> Result<ReplayAsked, Refusal> {
     let present = site.handle.ask(|reply| Ask::Present { reply }).await?;
     let window @ (from, to) = replay.window(present.at)?;
     let rows = site.past(move |past| past.recorded(from, to, JOBS_MAX + 1)).await?;
@@ -77,7 +77,7 @@ async fn gathered(site: &Site, who: Who, replay: Replay) -> Result<Asked, Refusa
     let board = site.board();
     let living = open.filter_map(|id| Some((id, JobView::clone(board.jobs.get(&id)?)))).collect();
     drop(board);
-    Ok(Asked { who, replay, present, rows, living, window })
+    Ok(ReplayAsked { who, replay, present, rows, living, window })
 }
 
 /// It would take longer than anybody may ask for.

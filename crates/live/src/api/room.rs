@@ -12,23 +12,23 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as _, Frame, SizeHint};
 
-use super::Site;
-use crate::quota::Place;
+use super::ApiSite;
+use crate::quota::QuotaPlace;
 
 /// An answer that is no larger is not counted: as many as there can be connections take little.
 const SMALL: u64 = 16 << 10;
 
 /// What is known of a request while it is answered.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Room(Arc<Inner>);
+pub(super) struct RequestRoom(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     user: OnceLock<String>,
-    body: Mutex<Option<Place>>,
+    body: Mutex<Option<QuotaPlace>>,
 }
 
-impl Room {
+impl RequestRoom {
     /// It is this user's.
     pub(super) fn is_of(&self, user: &str) {
         // A request has one token.
@@ -41,19 +41,23 @@ impl Room {
     }
 
     /// Keeps the room of its body until the answer begins.
-    pub(super) fn put(&self, place: Place) {
+    pub(super) fn put(&self, place: QuotaPlace) {
         *self.0.body.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
     }
 
     /// Takes it out, for a request that outlives its handler.
-    pub(super) fn take(&self) -> Option<Place> {
+    pub(super) fn take(&self) -> Option<QuotaPlace> {
         self.0.body.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Counts a request and its answer.
-pub(super) async fn make_room(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
-    let room = Room::default();
+pub(super) async fn make_room(
+    State(site): State<Arc<ApiSite>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let room = RequestRoom::default();
     request.extensions_mut().insert(room.clone());
     let response = next.run(request).await;
     drop(room.take());
@@ -68,16 +72,16 @@ pub(super) async fn make_room(State(site): State<Arc<Site>>, mut request: Reques
 /// An answer whose bytes are counted until they have left.
 struct Leaving {
     body: Body,
-    place: Arc<Place>,
+    place: Arc<QuotaPlace>,
 }
 
 /// Bytes that wait for a reader, with the room they take.
-struct Waiting {
+struct WaitingRequest {
     bytes: Bytes,
-    _place: Arc<Place>,
+    _place: Arc<QuotaPlace>,
 }
 
-impl AsRef<[u8]> for Waiting {
+impl AsRef<[u8]> for WaitingRequest {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -92,7 +96,7 @@ impl hyper::body::Body for Leaving {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let place = self.place.clone();
-        let counted = |bytes| Bytes::from_owner(Waiting { bytes, _place: place });
+        let counted = |bytes| Bytes::from_owner(WaitingRequest { bytes, _place: place });
         Pin::new(&mut self.body).poll_frame(cx).map(|frame| Some(frame?.map(|frame| frame.map_data(counted))))
     }
 

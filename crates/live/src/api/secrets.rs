@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 
 use super::extract::{Json, Submitter};
 use super::tokens::blocking;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::handle::Refusal;
 use crate::request::secrets::check_name;
 use crate::secrets::{SecretsError, VALUE_MAX};
@@ -21,18 +21,18 @@ use crate::wire::SecretValue;
     responses((status = 204, description = "Jobs that start from now on are given this value"),
         (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 429, body = ErrorView)))]
 pub(super) async fn set(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(name): Path<String>,
     Json(SecretRequest { value }): Json<SecretRequest>,
-) -> Result<StatusCode, Problem> {
-    check_name(&name).map_err(|wrong| Problem::field("name", wrong))?;
+) -> Result<StatusCode, ApiProblem> {
+    check_name(&name).map_err(|wrong| ApiProblem::field("name", wrong))?;
     check_value(&value)?;
     site.quota.note(&caller)?;
     let user = caller.who.user;
     blocking(move || {
         site.secrets.set(&user, &name, &value)?;
-        Ok::<_, Problem>(site.tokens.audit(&user, "secret set", &name)?)
+        Ok::<_, ApiProblem>(site.tokens.audit(&user, "secret set", &name)?)
     })
     .await??;
     Ok(StatusCode::NO_CONTENT)
@@ -41,9 +41,9 @@ pub(super) async fn set(
 #[utoipa::path(get, path = "/v1/secrets", operation_id = "list_secrets", security(("token" = [])),
     responses((status = 200, body = SecretList, description = "One's own, without their values")))]
 pub(super) async fn list(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
-) -> Result<Answer<SecretList>, Problem> {
+) -> Result<Answer<SecretList>, ApiProblem> {
     let secrets = blocking(move || site.secrets.list(&caller.who.user)).await??;
     Ok(Answer(SecretList { secrets }))
 }
@@ -53,11 +53,11 @@ pub(super) async fn list(
     responses((status = 204, description = "It is gone; jobs that ask for it do not start any more"),
         (status = 404, body = ErrorView)))]
 pub(super) async fn remove(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(name): Path<String>,
-) -> Result<StatusCode, Problem> {
-    check_name(&name).map_err(|wrong| Problem::field("name", wrong))?;
+) -> Result<StatusCode, ApiProblem> {
+    check_name(&name).map_err(|wrong| ApiProblem::field("name", wrong))?;
     site.quota.note(&caller)?;
     let user = caller.who.user;
     let gone = blocking(move || {
@@ -65,30 +65,33 @@ pub(super) async fn remove(
         if gone {
             site.tokens.audit(&user, "secret remove", &name)?;
         }
-        Ok::<_, Problem>(gone)
+        Ok::<_, ApiProblem>(gone)
     });
     if gone.await?? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::new(StatusCode::NOT_FOUND, "you have no such secret; to list yours: yard secret list"))
+    Err(ApiProblem::new(StatusCode::NOT_FOUND, "you have no such secret; to list yours: yard secret list"))
 }
 
-fn check_value(value: &SecretValue) -> Result<(), Problem> {
+fn check_value(value: &SecretValue) -> Result<(), ApiProblem> {
     let bytes = value.0.len();
     if bytes == 0 || bytes > VALUE_MAX {
         let error = format!("value: it has {bytes} bytes; a secret has 1 to {VALUE_MAX}");
-        return Err(Problem::field("value", error));
+        return Err(ApiProblem::field("value", error));
     }
     if value.0.contains('\0') {
-        return Err(Problem::field("value", "value: it contains a NUL byte, which a variable cannot hold"));
+        return Err(ApiProblem::field(
+            "value",
+            "value: it contains a NUL byte, which a variable cannot hold",
+        ));
     }
     Ok(())
 }
 
-impl From<SecretsError> for Problem {
-    fn from(error: SecretsError) -> Problem {
+impl From<SecretsError> for ApiProblem {
+    fn from(error: SecretsError) -> ApiProblem {
         match error {
-            SecretsError::TooMany => Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
+            SecretsError::TooMany => ApiProblem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
             _ => Refusal::Unavailable(error.to_string()).into(),
         }
     }

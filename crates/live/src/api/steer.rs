@@ -8,23 +8,23 @@ use axum::http::StatusCode;
 use yard_core::ids::JobId;
 
 use super::extract::{Optional, Submitter};
-use super::jobs::{Reason, find, too_much};
-use super::{Problem, Site};
+use super::jobs::{CancelReason, find, too_much};
+use super::{ApiProblem, ApiSite};
 use crate::auth::Caller;
 use crate::handle::{Ask, Steering};
 use crate::request::edit::JobEdit;
 use crate::views::{ErrorView, JobView};
 
-#[utoipa::path(post, path = "/v1/jobs/{id}/hold", request_body = Option<Reason>, security(("token" = [])),
+#[utoipa::path(post, path = "/v1/jobs/{id}/hold", request_body = Option<CancelReason>, security(("token" = [])),
     params(("id" = String, Path, description = "Its number, or `last`")),
     responses((status = 200, body = JobView, description = "It gets no devices until it is released"),
         (status = 400, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn hold(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
-    Optional(reason): Optional<Reason>,
-) -> Result<Answer<JobView>, Problem> {
+    Optional(reason): Optional<CancelReason>,
+) -> Result<Answer<JobView>, ApiProblem> {
     let reason = reason.checked()?;
     steer(&site, caller, &id, Steering::Hold { reason }).await
 }
@@ -34,10 +34,10 @@ pub(super) async fn hold(
     responses((status = 200, body = JobView, description = "It waits for devices again"),
         (status = 403, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn release(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     steer(&site, caller, &id, Steering::Release).await
 }
 
@@ -46,10 +46,10 @@ pub(super) async fn release(
     responses((status = 200, body = JobView, description = "It stops, and starts again from its last checkpoint"),
         (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
 pub(super) async fn requeue(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     steer(&site, caller, &id, Steering::Requeue).await
 }
 
@@ -59,14 +59,14 @@ pub(super) async fn requeue(
         (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 404, body = ErrorView),
         (status = 409, body = ErrorView)))]
 pub(super) async fn edit(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
     Optional(edit): Optional<JobEdit>,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     find(&site, &caller, &id).await?;
     if edit.is_empty() {
-        return Err(Problem::new(
+        return Err(ApiProblem::new(
             StatusCode::BAD_REQUEST,
             "nothing to change: name a field and its new value",
         ));
@@ -77,11 +77,11 @@ pub(super) async fn edit(
 }
 
 async fn steer(
-    site: &Arc<Site>,
+    site: &Arc<ApiSite>,
     caller: Caller,
     id: &str,
     steering: Steering,
-) -> Result<Answer<JobView>, Problem> {
+) -> Result<Answer<JobView>, ApiProblem> {
     let job = JobId(find(site, &caller, id).await?.id);
     let who = caller.who;
     Ok(Answer(site.handle.ask(|reply| Ask::Steer { who, job, steering, reply }).await?))

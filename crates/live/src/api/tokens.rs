@@ -11,7 +11,7 @@ use serde::de::value::{Error, StrDeserializer};
 
 use super::extract::{Admin, Json, Reader, Submitter};
 use super::names::check_plain;
-use super::{Problem, Site, grants};
+use super::{ApiProblem, ApiSite, grants};
 use crate::clock::now_us;
 use crate::store::tokens::Scope;
 use crate::views::{ErrorView, NewToken, TokenList, TokenRequest};
@@ -21,7 +21,7 @@ const EXPIRES_MAX_S: f64 = 100.0 * 365.0 * 86_400.0;
 
 #[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens", security(("token" = [])),
     responses((status = 200, body = TokenList, description = "One's own; all for admins")))]
-pub(super) async fn list(State(site): State<Arc<Site>>, Reader(caller): Reader) -> Answer<TokenList> {
+pub(super) async fn list(State(site): State<Arc<ApiSite>>, Reader(caller): Reader) -> Answer<TokenList> {
     let user = (!caller.who.admin).then_some(caller.who.user.as_str());
     Answer(TokenList { tokens: site.tokens.list(user) })
 }
@@ -30,10 +30,10 @@ pub(super) async fn list(State(site): State<Arc<Site>>, Reader(caller): Reader) 
     responses((status = 201, body = NewToken, description = "The only time the secret is shown"),
         (status = 400, body = ErrorView), (status = 403, body = ErrorView)))]
 pub(super) async fn create(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Admin(caller): Admin,
     Json(request): Json<TokenRequest>,
-) -> Result<(StatusCode, Answer<NewToken>), Problem> {
+) -> Result<(StatusCode, Answer<NewToken>), ApiProblem> {
     let by = caller.who.user;
     let user = request.user.clone().unwrap_or_else(|| by.clone());
     check_plain("user", &user)?;
@@ -52,13 +52,13 @@ pub(super) async fn create(
         (status = 403, body = ErrorView, description = "It allows more than the caller's own token"),
         (status = 404, body = ErrorView)))]
 pub(super) async fn revoke(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Submitter(caller): Submitter,
     Path(id): Path<String>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     if site.tokens.may_revoke(&caller, &id) == Some(false) {
         let error = "this token allows more than yours; revoke it with that token itself or with an admin's";
-        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+        return Err(ApiProblem::new(StatusCode::FORBIDDEN, error));
     }
     let who = caller.who;
     let revoke = move || {
@@ -68,25 +68,27 @@ pub(super) async fn revoke(
     if blocking(revoke).await?? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::new(StatusCode::NOT_FOUND, "you have no such token; to list yours: yard token list"))
+    Err(ApiProblem::new(StatusCode::NOT_FOUND, "you have no such token; to list yours: yard token list"))
 }
 
 /// Runs what may wait for the disk.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log");
+) -> Result<T, ApiProblem> {
+    let failed =
+        |_| ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
-fn scope(name: &str) -> Result<Scope, Problem> {
+fn scope(name: &str) -> Result<Scope, ApiProblem> {
     let named: StrDeserializer<'_, Error> = name.into_deserializer();
-    Scope::deserialize(named).map_err(|_| Problem::field("scope", "scope: one of read, submit, admin, join"))
+    Scope::deserialize(named)
+        .map_err(|_| ApiProblem::field("scope", "scope: one of read, submit, admin, join"))
 }
 
-fn expiry(seconds: f64) -> Result<u64, Problem> {
+fn expiry(seconds: f64) -> Result<u64, ApiProblem> {
     if !(seconds > 0.0 && seconds <= EXPIRES_MAX_S) {
-        return Err(Problem::field("expires_s", "expires_s: more than 0 and at most a hundred years"));
+        return Err(ApiProblem::field("expires_s", "expires_s: more than 0 and at most a hundred years"));
     }
     Ok(now_us() + (seconds * 1e6) as u64)
 }

@@ -8,8 +8,8 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Params, Reader};
-use super::{Problem, Site, TraceFilter};
+use super::extract::{Reader, RequestParams};
+use super::{ApiProblem, ApiSite, TraceFilter};
 
 /// Which part of it.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -26,10 +26,10 @@ pub(super) struct When {
     responses((status = 200, content_type = "text/csv", body = String,
         description = "One's own jobs; all for admins")))]
 pub(super) async fn trace(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
-    Params(when): Params<When>,
-) -> Result<impl IntoResponse, Problem> {
+    RequestParams(when): RequestParams<When>,
+) -> Result<impl IntoResponse, ApiProblem> {
     let user = (!caller.who.admin).then_some(caller.who.user);
     let filter = TraceFilter { user, from: when.from, to: when.to };
     let csv = site.past(move |past| past.trace(&filter)).await?;

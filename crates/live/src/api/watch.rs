@@ -19,10 +19,10 @@ use tokio::time::sleep;
 
 use super::extract::Reader;
 use super::jobs::visible;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::auth::Caller;
 use crate::board::Board;
-use crate::changes::Changed;
+use crate::changes::BoardChanged;
 use crate::clock::{now_us, seconds};
 use crate::views::{ChangeView, ErrorView, JobView, NodeView, StatusView};
 
@@ -37,10 +37,10 @@ const NODES_MAX: usize = 32;
     responses((status = 200, content_type = "text/event-stream", body = ChangeView), (status = 400, body = ErrorView),
         (status = 429, body = ErrorView)))]
 pub(super) async fn watch(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, ApiProblem> {
     let seen = super::events::last_event(&headers)?;
     let place = site.quota.stream(&caller.who.user)?;
     let (stop, ended) = (site.stop.clone(), caller.ended());
@@ -51,16 +51,16 @@ pub(super) async fn watch(
 
 /// One who watches.
 struct Watcher {
-    site: Arc<Site>,
+    site: Arc<ApiSite>,
     caller: Caller,
     /// The revision that was sent last.
     seen: Option<u64>,
     /// What is still to be sent of the next one.
-    rest: Option<Rest>,
+    rest: Option<WatchRest>,
 }
 
 /// What is still to be sent of a revision, newest first.
-struct Rest {
+struct WatchRest {
     revision: u64,
     /// Whether what was known before is to be forgotten first.
     whole: bool,
@@ -70,7 +70,7 @@ struct Rest {
 
 /// A piece of a change, with the keys of `ChangeView`.
 #[derive(Serialize)]
-struct Piece {
+struct WatchPiece {
     revision: u64,
     time: f64,
     whole: bool,
@@ -103,11 +103,11 @@ impl Watcher {
     }
 
     /// What there is to send now, if anything.
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<WatchPiece> {
         let board = self.site.board();
         let mut rest = match self.rest.take() {
             Some(rest) => rest,
-            None => Rest::look(&board, self.seen, &self.caller)?,
+            None => WatchRest::look(&board, self.seen, &self.caller)?,
         };
         let piece = rest.take(&board);
         drop(board);
@@ -120,9 +120,9 @@ impl Watcher {
     }
 }
 
-impl Rest {
+impl WatchRest {
     /// What changed since a revision, or everything.
-    fn look(board: &Board, seen: Option<u64>, caller: &Caller) -> Option<Rest> {
+    fn look(board: &Board, seen: Option<u64>, caller: &Caller) -> Option<WatchRest> {
         let revision = board.changes.revision();
         if seen == Some(revision) {
             return None;
@@ -131,7 +131,7 @@ impl Rest {
         let theirs = |job: &&Arc<JobView>| visible(caller, &job.user);
         let number = |job: &Arc<JobView>| job.id;
         let (whole, jobs, nodes) = match changed {
-            Some(Changed { jobs, nodes }) => {
+            Some(BoardChanged { jobs, nodes }) => {
                 let jobs = jobs.iter().rev().filter_map(|id| board.jobs.get(id));
                 (false, jobs.filter(theirs).map(number).collect(), nodes.into_iter().rev().collect())
             }
@@ -140,14 +140,14 @@ impl Rest {
                 (true, jobs, board.nodes.keys().rev().cloned().collect())
             }
         };
-        Some(Rest { revision, whole, jobs, nodes })
+        Some(WatchRest { revision, whole, jobs, nodes })
     }
 
     /// The next piece. A job that has left the board since is left out.
-    fn take(&mut self, board: &Board) -> Piece {
+    fn take(&mut self, board: &Board) -> WatchPiece {
         let jobs = self.jobs.split_off(self.jobs.len().saturating_sub(JOBS_MAX));
         let nodes = self.nodes.split_off(self.nodes.len().saturating_sub(NODES_MAX));
-        Piece {
+        WatchPiece {
             revision: self.revision,
             time: seconds(now_us()),
             whole: std::mem::take(&mut self.whole),
@@ -163,7 +163,7 @@ fn shared<T: Serialize, S: serde::Serializer>(list: &[Arc<T>], to: S) -> Result<
     to.collect_seq(list.iter().map(Arc::as_ref))
 }
 
-fn frame(piece: &Piece) -> Event {
+fn frame(piece: &WatchPiece) -> Event {
     let data = serde_json::to_string(piece).expect("a change is JSON");
     let event = Event::default().event("change").data(data);
     if piece.last { event.id(piece.revision.to_string()) } else { event }

@@ -12,13 +12,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-use super::Problem;
+use super::ApiProblem;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// A file of the dashboard.
-struct File {
+struct WebFile {
     name: &'static str,
     kind: &'static str,
     plain: &'static [u8],
@@ -26,7 +26,7 @@ struct File {
     tag: String,
 }
 
-static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
+static FILES: LazyLock<[WebFile; 4]> = LazyLock::new(|| {
     [
         file("", "text/html; charset=utf-8", include_bytes!("../../../../web/dist/index.html")),
         file(
@@ -39,28 +39,28 @@ static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
     ]
 });
 
-fn file(name: &'static str, kind: &'static str, plain: &'static [u8]) -> File {
+fn file(name: &'static str, kind: &'static str, plain: &'static [u8]) -> WebFile {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail; what is sent packed would be empty, and a test looks.
     let packed = packer.write_all(plain).and_then(|()| packer.finish()).unwrap_or_default();
     let tag: String = Sha256::digest(plain).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    File { name, kind, plain, packed, tag: format!("\"{tag}\"") }
+    WebFile { name, kind, plain, packed, tag: format!("\"{tag}\"") }
 }
 
 #[utoipa::path(get, path = "/", responses((status = 200, content_type = "text/html", body = String,
     description = "The dashboard")))]
-pub(super) async fn page(headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn page(headers: HeaderMap) -> Result<Response, ApiProblem> {
     serve("", &headers)
 }
 
 #[utoipa::path(get, path = "/assets/{file}", params(("file" = String, Path, description = "Its name")),
     responses((status = 200, description = "What the dashboard loads")))]
-pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiProblem> {
     serve(&name, &headers)
 }
 
-fn serve(name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    let missing = || Problem::new(StatusCode::NOT_FOUND, "there is no such file; the dashboard is at /");
+fn serve(name: &str, headers: &HeaderMap) -> Result<Response, ApiProblem> {
+    let missing = || ApiProblem::new(StatusCode::NOT_FOUND, "there is no such file; the dashboard is at /");
     let file = FILES.iter().find(|file| file.name == name).ok_or_else(missing)?;
     let asked = |name, word: &str| {
         headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains(word))
@@ -80,7 +80,7 @@ fn serve(name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
 }
 
 /// A browser asks each time whether the file is still the same, so that page and script are of one build.
-fn guards(file: &'static File) -> [(header::HeaderName, HeaderValue); 7] {
+fn guards(file: &'static WebFile) -> [(header::HeaderName, HeaderValue); 7] {
     [
         (header::CONTENT_TYPE, HeaderValue::from_static(file.kind)),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),

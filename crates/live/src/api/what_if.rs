@@ -13,13 +13,13 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use super::extract::{Json, Reader};
 use super::jobs::entitled;
-use super::{Problem, Site};
+use super::{ApiProblem, ApiSite};
 use crate::auth::{Caller, Denied};
 use crate::background::{self, workers};
 use crate::handle::{Ask, Refusal};
 use crate::request::check::check;
 use crate::views::{ErrorView, WhatIfView};
-use crate::what_if::{Question, WhatIf, view};
+use crate::what_if::{WhatIf, WhatIfQuestion, view};
 
 /// People whose questions are answered or wait for their turn, all together.
 const ASKING_MAX: usize = 32;
@@ -37,12 +37,12 @@ const BUSY_S: f64 = 10.0;
         (status = 400, body = ErrorView), (status = 403, body = ErrorView), (status = 404, body = ErrorView),
         (status = 429, body = ErrorView), (status = 503, body = ErrorView)))]
 pub(super) async fn what_if(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<ApiSite>>,
     Reader(caller): Reader,
     Json(mut asked): Json<WhatIf>,
-) -> Result<Answer<WhatIfView>, Problem> {
+) -> Result<Answer<WhatIfView>, ApiProblem> {
     if let Some(job) = &mut asked.job {
-        check(job).map_err(|wrong| Problem::field(wrong.field, wrong.to_string()))?;
+        check(job).map_err(|wrong| ApiProblem::field(wrong.field, wrong.to_string()))?;
         entitled(&caller, job)?;
     }
     let turn = site.asking.turn(&caller.who.user)?;
@@ -60,8 +60,8 @@ pub(super) async fn what_if(
 /// Works the answer out on a thread that may take its time. Who asks again before it is done is sent away, even if they
 /// gave up on the first answer.
 async fn answered(
-    site: Arc<Site>,
-    question: Question,
+    site: Arc<ApiSite>,
+    question: WhatIfQuestion,
     caller: Caller,
     turn: ([OwnedSemaphorePermit; 2], Turn),
 ) -> Result<WhatIfView, Refusal> {
@@ -78,7 +78,7 @@ async fn answered(
 /// Who is being answered, and who works at it: fewer, so that scheduling has a processor to itself.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    users: Arc<Mutex<BTreeMap<String, User>>>,
+    users: Arc<Mutex<BTreeMap<String, AskingUser>>>,
     places: Arc<Semaphore>,
     /// For first answers, which take a moment.
     quick: Arc<Semaphore>,
@@ -88,15 +88,15 @@ pub struct Asking {
 
 /// Somebody with questions.
 #[derive(Debug)]
-struct User {
+struct AskingUser {
     questions: usize,
     /// One of them is worked at; and one in a hurry.
     own: [Arc<Semaphore>; 2],
 }
 
-impl Default for User {
-    fn default() -> User {
-        User { questions: 0, own: [(); 2].map(|()| Arc::new(Semaphore::new(1))) }
+impl Default for AskingUser {
+    fn default() -> AskingUser {
+        AskingUser { questions: 0, own: [(); 2].map(|()| Arc::new(Semaphore::new(1))) }
     }
 }
 
@@ -116,16 +116,19 @@ pub(super) struct Turn(Asking, String);
 
 impl Asking {
     /// A few questions a user, and of a few users.
-    pub(super) fn turn(&self, user: &str) -> Result<Turn, Problem> {
+    pub(super) fn turn(&self, user: &str) -> Result<Turn, ApiProblem> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.len() >= ASKING_MAX && !users.contains_key(user) {
-            return Err(Problem::later(1.0, "too many questions are being answered; try again in a moment"));
+            return Err(ApiProblem::later(
+                1.0,
+                "too many questions are being answered; try again in a moment",
+            ));
         }
         let known = users.entry(user.to_owned()).or_default();
         if known.questions >= OF_ONE_MAX {
             let error =
                 format!("{OF_ONE_MAX} of your questions are being answered already; try again in a moment");
-            return Err(Problem::later(1.0, error));
+            return Err(ApiProblem::later(1.0, error));
         }
         known.questions += 1;
         drop(users);
@@ -142,7 +145,7 @@ impl Asking {
 
 impl Turn {
     /// Waits until it can be worked at, first come, first served; `quick`: it takes only a moment.
-    async fn place(&self, quick: bool, longest: Duration) -> Result<[OwnedSemaphorePermit; 2], Problem> {
+    async fn place(&self, quick: bool, longest: Duration) -> Result<[OwnedSemaphorePermit; 2], ApiProblem> {
         let asking = &self.0;
         let own = {
             let users = asking.users.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,15 +158,15 @@ impl Turn {
         };
         let busy = || {
             let error = "other questions are still being answered; try again in a moment";
-            Problem::later(BUSY_S, error)
+            ApiProblem::later(BUSY_S, error)
         };
         tokio::time::timeout(longest, both).await.ok().and_then(Result::ok).ok_or_else(busy)
     }
 
     /// The right to have the past simulated.
-    pub(super) fn past(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(super) fn past(&self) -> Result<OwnedSemaphorePermit, ApiProblem> {
         let busy = "another replay of the past is running; try again in a moment";
-        self.0.past.clone().try_acquire_owned().map_err(|_| Problem::later(BUSY_S, busy))
+        self.0.past.clone().try_acquire_owned().map_err(|_| ApiProblem::later(BUSY_S, busy))
     }
 }
 

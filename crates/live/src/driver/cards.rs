@@ -11,7 +11,7 @@ use yard_core::units::Span;
 use super::Driver;
 use super::hosts::{GroupMask, Host};
 use super::jobs::devices;
-use crate::exec::{CardReport, Group, HostId};
+use crate::exec::{CardReport, GroupOnWire, HostId};
 
 /// Who computes for less than this part of the time does nothing.
 const IDLE: f64 = 0.01;
@@ -20,34 +20,39 @@ const IDLE: f64 = 0.01;
 const REASON_MAX: usize = 200;
 
 /// A device of a host: its group and its number.
-pub(super) type Place = (u32, u32);
+pub(super) type DriverCardPlace = (u32, u32);
 
 /// How a host's cards are doing.
 #[derive(Debug, Default)]
 pub(super) struct Cards {
-    now: BTreeMap<Place, CardReport>,
+    now: BTreeMap<DriverCardPlace, CardReport>,
     /// Since when jobs have held devices and not used them.
-    idle: BTreeMap<(Place, JobId), Span>,
+    idle: BTreeMap<(DriverCardPlace, JobId), Span>,
 }
 
 impl Cards {
     /// How one is doing, where that is known.
-    pub(super) fn get(&self, place: Place) -> Option<&CardReport> {
+    pub(super) fn get(&self, place: DriverCardPlace) -> Option<&CardReport> {
         self.now.get(&place)
     }
 
     /// For how long a job has held a device without using it.
-    pub(super) fn idle(&self, place: Place, job: JobId, now: Span) -> Option<Span> {
+    pub(super) fn idle(&self, place: DriverCardPlace, job: JobId, now: Span) -> Option<Span> {
         self.idle.get(&(place, job)).map(|since| Span(now.0.saturating_sub(since.0)))
     }
 
     /// A job does not hold a device any more.
-    pub(super) fn put_down(&mut self, place: Place, job: JobId) {
+    pub(super) fn put_down(&mut self, place: DriverCardPlace, job: JobId) {
         self.idle.remove(&(place, job));
     }
 
     /// Takes in a look at cards. `holders` says who holds a device.
-    fn take(&mut self, cards: BTreeMap<Place, CardReport>, holders: impl Fn(Place) -> Vec<JobId>, now: Span) {
+    fn take(
+        &mut self,
+        cards: BTreeMap<DriverCardPlace, CardReport>,
+        holders: impl Fn(DriverCardPlace) -> Vec<JobId>,
+        now: Span,
+    ) {
         let mut idle = BTreeMap::new();
         for (place, card) in &cards {
             let jobs = holders(*place);
@@ -68,7 +73,7 @@ fn is_idle(card: &CardReport, job: JobId, holders: usize) -> bool {
 }
 
 /// What a host may say of its cards: each device it has once, and numbers that are some.
-fn sane(groups: &[Group], cards: Vec<CardReport>) -> BTreeMap<Place, CardReport> {
+fn sane(groups: &[GroupOnWire], cards: Vec<CardReport>) -> BTreeMap<DriverCardPlace, CardReport> {
     let known = |group: u32, device: u32| {
         groups.get(group as usize).is_some_and(|group| (device as usize) < group.devices.len())
     };
@@ -173,7 +178,7 @@ mod tests {
     use super::*;
     use crate::exec::host::groups;
 
-    fn card(busy: Option<f64>, jobs: &[(u64, Option<f64>)]) -> BTreeMap<Place, CardReport> {
+    fn card(busy: Option<f64>, jobs: &[(u64, Option<f64>)]) -> BTreeMap<DriverCardPlace, CardReport> {
         let jobs = jobs.iter().map(|(job, busy)| (JobId(*job), *busy)).collect();
         BTreeMap::from([((0, 0), CardReport { busy, jobs, ..CardReport::default() })])
     }
@@ -182,8 +187,8 @@ mod tests {
     fn idleness_is_counted_by_job_and_ends_with_work() {
         let seconds = Span::from_whole_secs;
         let mut cards = Cards::default();
-        let one = |_: Place| vec![JobId(1)];
-        let two = |_: Place| vec![JobId(1), JobId(2)];
+        let one = |_: DriverCardPlace| vec![JobId(1)];
+        let two = |_: DriverCardPlace| vec![JobId(1), JobId(2)];
         let mut look = |at, seen, both: bool| {
             if both {
                 cards.take(seen, two, seconds(at))

@@ -36,7 +36,7 @@ pub struct Config {
     /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
     pub learn: bool,
     /// How much is accepted.
-    pub limits: Limits,
+    pub limits: DriverLimits,
     /// How long a plan may take.
     pub plan_cap: Span,
     /// How long after a policy broke down a new one is tried.
@@ -81,7 +81,7 @@ impl Meter for NoMeter {}
 
 /// How much is accepted.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct DriverLimits {
     /// Jobs that are not over.
     pub jobs: usize,
     /// The same for one user.
@@ -98,9 +98,9 @@ pub struct Limits {
     pub events: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for DriverLimits {
+    fn default() -> DriverLimits {
+        DriverLimits {
             jobs: 200_000,
             jobs_per_user: 10_000,
             bytes: 1 << 30,
@@ -135,7 +135,7 @@ impl Config {
             grace_max: seconds(600),
             catalog: Arc::new(Blank),
             learn: false,
-            limits: Limits::default(),
+            limits: DriverLimits::default(),
             plan_cap: seconds(10),
             plan_rest: seconds(10),
             progress: seconds(10),

@@ -7,8 +7,8 @@ use yard_core::cluster::{Mask, NodeState, Slice};
 use yard_core::ids::{JobId, NodeId};
 use yard_core::units::Span;
 
-use super::cards::{Cards, Place};
-use crate::exec::{Audience, Device, Group, HostAbilities, HostId, HostOffer, HostReach, SurvivedHost};
+use super::cards::{Cards, DriverCardPlace};
+use crate::exec::{Audience, Device, GroupOnWire, HostAbilities, HostId, HostOffer, HostReach, SurvivedHost};
 use crate::offers::Offers;
 use crate::store::NodeRow;
 use crate::views::{DeviceView, NodeView};
@@ -18,7 +18,7 @@ use crate::views::{DeviceView, NodeView};
 pub(super) struct Host {
     pub(super) name: String,
     pub(super) address: String,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<GroupOnWire>,
     /// What can be done there, as it was said when it came; nothing is known of one that is away.
     pub(super) abilities: Option<HostAbilities>,
     /// Who it runs jobs for; none: nothing is on record.
@@ -134,13 +134,14 @@ impl Host {
     }
 
     /// Whether the devices are the same as before: as many of the same kinds, in the same order.
-    pub(super) fn offers(&self, groups: &[Group]) -> bool {
-        let like = |(a, b): (&Group, &Group)| a.kind == b.kind && a.devices.len() == b.devices.len();
+    pub(super) fn offers(&self, groups: &[GroupOnWire]) -> bool {
+        let like =
+            |(a, b): (&GroupOnWire, &GroupOnWire)| a.kind == b.kind && a.devices.len() == b.devices.len();
         self.groups.len() == groups.len() && self.groups.iter().zip(groups).all(like)
     }
 
     /// It is these nodes from now on.
-    pub(super) fn become_nodes(&mut self, nodes: Vec<NodeId>, groups: &[Group]) {
+    pub(super) fn become_nodes(&mut self, nodes: Vec<NodeId>, groups: &[GroupOnWire]) {
         self.places = places(&nodes, groups);
         self.nodes = nodes;
     }
@@ -174,7 +175,7 @@ impl Host {
     }
 
     /// The jobs that hold a device.
-    pub(super) fn holders(&self, place: Place) -> impl Iterator<Item = JobId> {
+    pub(super) fn holders(&self, place: DriverCardPlace) -> impl Iterator<Item = JobId> {
         self.holders.get(&place).into_iter().flatten().copied()
     }
 
@@ -197,7 +198,14 @@ impl Host {
         }
     }
 
-    fn device_view(&self, place: Place, kind: &str, device: &Device, now: Span, idle: Span) -> DeviceView {
+    fn device_view(
+        &self,
+        place: DriverCardPlace,
+        kind: &str,
+        device: &Device,
+        now: Span,
+        idle: Span,
+    ) -> DeviceView {
         let card = self.cards.get(place);
         let is_idle = |job: &JobId| self.cards.idle(place, *job, now).is_some_and(|span| span >= idle);
         DeviceView {
@@ -357,10 +365,10 @@ impl Hosts {
 }
 
 /// Where each group's devices are: all on one node, or each on its own.
-fn places(nodes: &[NodeId], groups: &[Group]) -> Vec<GroupPlace> {
+fn places(nodes: &[NodeId], groups: &[GroupOnWire]) -> Vec<GroupPlace> {
     if let [node] = nodes {
         let mut next = 0;
-        let place = |group: &Group| {
+        let place = |group: &GroupOnWire| {
             let first = next;
             next += group.devices.len() as u32;
             GroupPlace { node: *node, first }
@@ -375,12 +383,12 @@ fn low_bits(count: u32) -> Mask {
 }
 
 /// What the engine called the node of a group when nodes had one kind.
-pub(super) fn former_name(host: &str, groups: &[Group], group: usize) -> String {
+pub(super) fn former_name(host: &str, groups: &[GroupOnWire], group: usize) -> String {
     if groups.len() == 1 { host.to_owned() } else { format!("{host}/{}", groups[group].kind) }
 }
 
 /// Devices of a group that are out of service.
-pub(super) fn bad(group: &Group) -> Mask {
+pub(super) fn bad(group: &GroupOnWire) -> Mask {
     let broken = (0..).zip(&group.devices).filter(|(_, device)| device.problem.is_some());
     broken.fold(0, |mask, (at, _)| mask | 1 << at)
 }

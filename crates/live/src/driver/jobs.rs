@@ -14,7 +14,7 @@ use yard_core::job::{JobRun, JobSpec, JobState};
 use yard_core::message::{Outcome, Why};
 use yard_core::units::{Span, Time};
 
-pub(super) use self::records::{Records, Sum};
+pub(super) use self::records::{RecordSum, Records};
 use self::words::{because, kind, length_of, places};
 pub(super) use self::words::{devices, state_name};
 use super::cards::idle_reason;
@@ -33,7 +33,7 @@ const RATE_NEWS: f64 = 0.3;
 
 /// A living job.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct JobPapers {
     pub(super) view: JobView,
     pub(super) request: Arc<JobRequest>,
     pub(super) facts: Facts,
@@ -59,8 +59,8 @@ pub(super) struct Record {
     pub(super) loss: Option<f64>,
 }
 
-impl Record {
-    pub(super) fn new(id: JobId, user: &str, request: Arc<JobRequest>, submitted: Time) -> Record {
+impl JobPapers {
+    pub(super) fn new(id: JobId, user: &str, request: Arc<JobRequest>, submitted: Time) -> JobPapers {
         let view = JobView {
             id: id.0,
             name: translate::name(&request).unwrap_or_default(),
@@ -99,7 +99,7 @@ impl Record {
             warnings: Vec::new(),
         };
         let facts = Facts::default();
-        Record {
+        JobPapers {
             view,
             request,
             facts,
@@ -116,8 +116,8 @@ impl Record {
         }
     }
 
-    pub(super) fn restore(row: JobRow) -> Record {
-        let mut record = Record::new(row.id, &row.user, Arc::new(row.request), row.submitted);
+    pub(super) fn restore(row: JobRow) -> JobPapers {
+        let mut record = JobPapers::new(row.id, &row.user, Arc::new(row.request), row.submitted);
         (record.view.steps, record.view.checkpointed) = (row.facts.total, row.facts.checkpointed);
         record.view.step = row.facts.checkpointed;
         record.facts = row.facts;

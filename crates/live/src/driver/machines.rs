@@ -10,7 +10,7 @@ use yard_core::ids::NodeId;
 use yard_core::message::{Input, NodeChange};
 
 use super::Driver;
-use crate::exec::{Group, HostOffer};
+use crate::exec::{GroupOnWire, HostOffer};
 use crate::translate::CPU;
 use crate::views::ResourceView;
 
@@ -56,7 +56,7 @@ impl Driver {
         self.staged.keep(Input::Node(NodeChange::Counted { node, host, parts }));
     }
 
-    fn pool(&mut self, group: &Group) -> Pool {
+    fn pool(&mut self, group: &GroupOnWire) -> Pool {
         let memory = group.devices.iter().map(|device| device.memory_mib).min().flatten();
         let memory_mib = memory.map(|mib| u32::try_from(mib).unwrap_or(u32::MAX));
         let (kind, devices) = (self.kind(&group.kind), group.devices.len() as u32);

@@ -44,7 +44,7 @@ use yard_core::units::Span;
 use yard_core::{Engine, State};
 
 use self::clock::Clock;
-pub use self::config::{Config, Limits, Meter, NoMeter};
+pub use self::config::{Config, DriverLimits, Meter, NoMeter};
 use self::hosts::Hosts;
 use self::idling::Idling;
 use self::jobs::Records;
@@ -55,7 +55,7 @@ use crate::board::Board;
 use crate::exec::{Backend, HostId};
 use crate::forecaster::{Forecaster, MakePlacer};
 use crate::handle::{Ask, Handle, Reply};
-use crate::planner::{Answer, MakePolicy, Planner};
+use crate::planner::{MakePolicy, Planner, PlannerAnswer};
 use crate::store::{Derived, Store, StoreError, pack};
 
 /// Asks that may wait before who asks has to.
@@ -128,7 +128,7 @@ impl Packed {
 /// What wakes the driver.
 struct Sources {
     asks: mpsc::Receiver<Ask>,
-    answers: mpsc::UnboundedReceiver<Answer>,
+    answers: mpsc::UnboundedReceiver<PlannerAnswer>,
     packed: mpsc::UnboundedReceiver<Packed>,
 }
 

@@ -9,7 +9,7 @@ use yard_core::units::Time;
 
 use super::Driver;
 use super::hosts::{Host, HostStay};
-use super::staging::After;
+use super::staging::StagedAfter;
 use crate::exec::{Directive, HostAbilities, HostId, HostOffer, HostReach};
 use crate::handle::Refusal;
 
@@ -32,7 +32,7 @@ impl Driver {
         self.hosts.get_mut(host).audience = Some(offer.audience);
         self.tell_health(host);
         self.staged.keep_node(self.hosts.get(host).row());
-        self.staged.keep_after(After::Admitted(host, ticket, offer.abilities));
+        self.staged.keep_after(StagedAfter::Admitted(host, ticket, offer.abilities));
     }
 
     fn may_join(&self, offer: &HostOffer) -> Result<(), Refusal> {

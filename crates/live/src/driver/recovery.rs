@@ -16,7 +16,7 @@ use yard_core::units::Time;
 use super::aside::Replaying;
 use super::clock::Clock;
 use super::hosts::{Host, former_name};
-use super::jobs::Record;
+use super::jobs::JobPapers;
 use super::{Config, Driver, EVENTS_BEHIND_MAX, Packed};
 use crate::forecaster::PAST_MAX;
 use crate::planner::Planner;
@@ -118,7 +118,7 @@ impl Driver {
 
     fn load_jobs(&mut self) -> Result<(), StoreError> {
         for row in self.store.open_jobs()? {
-            self.records.insert(row.id, Record::restore(row));
+            self.records.insert(row.id, JobPapers::restore(row));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use yard_core::units::{Span, Time};
 
 use super::Driver;
 use super::hosts::GroupMask;
-use super::staging::After;
+use super::staging::StagedAfter;
 use crate::exec::notice::shortened;
 use crate::exec::{
     ChosenDevices, DeviceChoice, Directive, HostId, JobLaunch, JobNews, LaunchDevices, LaunchPlace, Notice,
@@ -166,7 +166,7 @@ impl Driver {
             JobNews::Costs { save, load } => self.costs(job, save, load),
             JobNews::Stuck(stuck) => Some(News::Stuck(stuck)),
             JobNews::Ended(end) => {
-                self.staged.keep_after(After::Durable(lease, job));
+                self.staged.keep_after(StagedAfter::Durable(lease, job));
                 self.stopped(now, job, end)
             }
         };

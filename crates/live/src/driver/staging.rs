@@ -12,7 +12,7 @@ use yard_core::message::{Input, NodeChange};
 use yard_core::units::Span;
 
 use super::Driver;
-use super::jobs::Sum;
+use super::jobs::RecordSum;
 use crate::exec::{HostAbilities, HostId};
 use crate::handle::Reply;
 use crate::request::JobRequest;
@@ -33,7 +33,7 @@ pub(super) struct Half {
     /// Names of nodes that are forgotten.
     forgotten: Vec<String>,
     audit: Vec<AuditRow>,
-    after: Vec<After>,
+    after: Vec<StagedAfter>,
 }
 
 impl Half {
@@ -67,7 +67,7 @@ pub(super) struct Edited {
 }
 
 /// What happens once it is durable.
-pub(super) enum After {
+pub(super) enum StagedAfter {
     /// A job was submitted, or was before under the same key.
     Submitted(JobId, Vec<String>, Reply<JobView>),
     /// A job was withdrawn.
@@ -139,14 +139,14 @@ impl Staged {
         self.heard.forgotten.push(name);
     }
 
-    pub(super) fn keep_after(&mut self, after: After) {
+    pub(super) fn keep_after(&mut self, after: StagedAfter) {
         self.heard.after.push(after);
     }
 
     pub(super) fn cancel(&mut self, job: JobId, input: Input, facts: Facts, reply: Reply<JobView>) {
         self.clients.input(input);
         self.clients.facts.push((job, facts));
-        self.clients.after.push(After::Cancelled(job, reply));
+        self.clients.after.push(StagedAfter::Cancelled(job, reply));
     }
 
     pub(super) fn steer(
@@ -160,7 +160,7 @@ impl Staged {
         self.clients.input(input);
         self.clients.facts.push((job, facts));
         self.clients.requests.extend(edited.as_ref().map(|edited| (job, edited.after.clone())));
-        self.clients.after.push(After::Steered(job, edited, warnings, reply));
+        self.clients.after.push(StagedAfter::Steered(job, edited, warnings, reply));
     }
 
     /// What a job asks for after all.
@@ -179,12 +179,12 @@ impl Staged {
     }
 
     pub(super) fn drain(&mut self, host: HostId, row: NodeRow, evict: bool, reply: Reply<()>) {
-        self.clients.after.push(After::Drained(host, row.drain.clone(), evict, reply));
+        self.clients.after.push(StagedAfter::Drained(host, row.drain.clone(), evict, reply));
         self.clients.nodes.push(row);
     }
 
     pub(super) fn remove(&mut self, host: HostId, reply: Reply<()>) {
-        self.clients.after.push(After::Removed(host, reply));
+        self.clients.after.push(StagedAfter::Removed(host, reply));
     }
 
     pub(super) fn audit(&mut self, user: &str, what: &'static str, target: String, outcome: &str) {
@@ -197,14 +197,14 @@ impl Staged {
     }
 
     /// Jobs that will be submitted.
-    pub(super) fn submissions(&self) -> Sum {
-        Sum { jobs: self.clients.jobs.len(), bytes: self.clients.bytes }
+    pub(super) fn submissions(&self) -> RecordSum {
+        RecordSum { jobs: self.clients.jobs.len(), bytes: self.clients.bytes }
     }
 
     /// The same of one user.
-    pub(super) fn submissions_of(&self, user: &str) -> Sum {
+    pub(super) fn submissions_of(&self, user: &str) -> RecordSum {
         let own = self.clients.jobs.iter().filter(|job| job.user == user);
-        own.fold(Sum::default(), |sum, job| Sum {
+        own.fold(RecordSum::default(), |sum, job| RecordSum {
             jobs: sum.jobs + 1,
             bytes: sum.bytes + job.request.footprint(),
         })
@@ -227,7 +227,7 @@ impl Staged {
 
     /// An answer that must wait until the job is durable.
     pub(super) fn answer(&mut self, job: JobId, reply: Reply<JobView>) {
-        self.clients.after.push(After::Submitted(job, Vec::new(), reply));
+        self.clients.after.push(StagedAfter::Submitted(job, Vec::new(), reply));
     }
 }
 
@@ -258,7 +258,7 @@ impl Driver {
         let warnings = self.warnings(&new.request, &spec);
         let half = &mut self.staged.clients;
         half.input(Input::Submit(Box::new(spec)));
-        half.after.push(After::Submitted(new.id, warnings, reply));
+        half.after.push(StagedAfter::Submitted(new.id, warnings, reply));
         if let Some(key) = &new.key {
             self.staged.keys.insert((new.user.clone(), key.clone()), (new.id, new.request.clone()));
         }

@@ -10,7 +10,7 @@ use yard_core::units::Time;
 
 use super::Driver;
 use super::clients::may;
-use super::jobs::Record;
+use super::jobs::JobPapers;
 use super::staging::Edited;
 use crate::handle::{Refusal, Reply, Steering, Who};
 use crate::request::JobRequest;
@@ -70,7 +70,7 @@ impl Driver {
         &self,
         who: &Who,
         job: JobId,
-        (record, run): (&Record, &JobRun),
+        (record, run): (&JobPapers, &JobRun),
         mut facts: Facts,
         reason: Option<String>,
     ) -> Result<Change, Refusal> {
@@ -96,7 +96,7 @@ impl Driver {
     fn edited(
         &self,
         job: JobId,
-        (record, run): (&Record, &JobRun),
+        (record, run): (&JobPapers, &JobRun),
         facts: Facts,
         edit: &JobEdit,
     ) -> Result<Change, Refusal> {

@@ -11,7 +11,7 @@ use super::hosts::HostStay;
 use super::{Driver, Packed, Sources};
 use crate::exec::HostId;
 use crate::handle::{Ask, Refusal, Reply};
-use crate::planner::Answer;
+use crate::planner::PlannerAnswer;
 
 /// Asks that one transaction holds at most.
 const TURN_MAX: usize = 2_048;
@@ -22,7 +22,7 @@ const SLEEP_MAX: Span = Span::from_whole_secs(1);
 /// What woke the loop.
 enum Woken {
     Asks(usize),
-    Answer(Answer),
+    Answer(PlannerAnswer),
     Packed(Packed),
     Due,
 }
@@ -144,7 +144,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn take_answer(&mut self, answer: Answer) {
+    pub(super) fn take_answer(&mut self, answer: PlannerAnswer) {
         self.config.meter.plan(answer.took);
         let verdict = self.planner.hear(self.clock.elapsed(), answer);
         self.act_on(verdict);

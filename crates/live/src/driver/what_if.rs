@@ -7,18 +7,18 @@ use yard_core::units::Time;
 use super::Driver;
 use crate::handle::{Refusal, Reply, Who};
 use crate::request::JobRequest;
-use crate::what_if::{Change, Question, Way, WhatIf, ways};
+use crate::what_if::{OtherWay, WhatIf, WhatIfChange, WhatIfQuestion, ways};
 
 impl Driver {
-    pub(super) fn take_what_if(&self, who: &Who, asked: &WhatIf, reply: Reply<Question>) {
+    pub(super) fn take_what_if(&self, who: &Who, asked: &WhatIf, reply: Reply<WhatIfQuestion>) {
         // Who asked may have gone.
         let _ = reply.send(self.question(who, asked));
     }
 
-    fn question(&self, who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
+    fn question(&self, who: &Who, asked: &WhatIf) -> Result<WhatIfQuestion, Refusal> {
         let none = "this server runs without estimates";
         let (how, make) = self.forecaster.how().ok_or_else(|| Refusal::Unavailable(none.into()))?;
-        Ok(Question {
+        Ok(WhatIfQuestion {
             ways: self.ways(who, asked)?,
             state: self.engine.state().clone(),
             at: self.clock.peek().max(self.engine.now()),
@@ -32,7 +32,7 @@ impl Driver {
         })
     }
 
-    fn ways(&self, who: &Who, asked: &WhatIf) -> Result<Vec<Way>, Refusal> {
+    fn ways(&self, who: &Who, asked: &WhatIf) -> Result<Vec<OtherWay>, Refusal> {
         match (&asked.job, &asked.drain, &asked.fail) {
             (Some(job), None, None) => {
                 self.ways_of(who, job, !asked.quick && asked.alternatives.unwrap_or(true))
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    fn ways_of(&self, who: &Who, request: &JobRequest, others: bool) -> Result<Vec<Way>, Refusal> {
+    fn ways_of(&self, who: &Who, request: &JobRequest, others: bool) -> Result<Vec<OtherWay>, Refusal> {
         self.serves(&who.user)?;
         self.grace(request)?;
         self.priority(request)?;
@@ -66,7 +66,7 @@ impl Driver {
         what: &str,
         at: Option<f64>,
         change: fn(yard_core::ids::NodeId) -> NodeChange,
-    ) -> Result<Vec<Way>, Refusal> {
+    ) -> Result<Vec<OtherWay>, Refusal> {
         let Some(host) = self.hosts.named(name) else {
             return Err(Refusal::NotFound(format!(
                 "there is no node {name:?}; to list the nodes: yard nodes"
@@ -78,6 +78,6 @@ impl Driver {
         }
         let at = at.map_or(Time::ZERO, Time::from_secs);
         let nodes = self.hosts.get(host).nodes.iter().map(|node| (at, change(*node))).collect();
-        Ok(vec![Way { label: format!("{name} {what}"), change: Change::Nodes(nodes) }])
+        Ok(vec![OtherWay { label: format!("{name} {what}"), change: WhatIfChange::Nodes(nodes) }])
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::abilities::HostAbilities;
-pub use crate::wire::{Audience, Device, Group};
+pub use crate::wire::{Audience, Device, GroupOnWire};
 
 /// A host by the number that the driver gave it. Numbers are not given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub struct HostOffer {
     /// Where other hosts' ranks reach its ranks.
     pub address: String,
     /// Its devices, one group for each kind.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupOnWire>,
     /// What else is counted there, by name.
     pub resources: BTreeMap<String, u32>,
     /// What can be done there.
@@ -46,7 +46,7 @@ pub enum HostReach {
 
 /// Devices of so many groups, for tests.
 #[cfg(test)]
-pub(crate) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
+pub(crate) fn groups(groups: &[(&str, usize)]) -> Vec<GroupOnWire> {
     let device = |at: usize| Device {
         name: format!("d{at}"),
         uuid: None,
@@ -55,7 +55,7 @@ pub(crate) fn groups(groups: &[(&str, usize)]) -> Vec<Group> {
         split: false,
         links: Vec::new(),
     };
-    let group = |(kind, count): &(&str, usize)| Group {
+    let group = |(kind, count): &(&str, usize)| GroupOnWire {
         kind: (*kind).to_owned(),
         devices: (0..*count).map(device).collect(),
     };

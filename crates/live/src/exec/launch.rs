@@ -11,7 +11,7 @@ pub use yard_core::part::Ranks;
 use yard_core::training::Batch;
 use yard_core::units::Span;
 
-use super::host::{Audience, Group, HostId};
+use super::host::{Audience, GroupOnWire, HostId};
 use crate::request::JobRequest;
 
 /// A job that is to run on devices.
@@ -93,7 +93,7 @@ pub struct SurvivedHost {
     /// Where its ranks are reached.
     pub address: String,
     /// Its devices.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupOnWire>,
     /// Whose jobs it runs, where that is on record.
     pub audience: Option<Audience>,
     /// Whether it had been given up or had left.

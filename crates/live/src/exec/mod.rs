@@ -19,7 +19,7 @@ use yard_core::units::Span;
 pub use self::abilities::{BackendAbilities, DeviceChoice, HostAbilities, OnlyFor};
 pub use self::agents::Terms;
 pub use self::directive::{Directive, LOG_CREDIT, LOG_PIECE};
-pub use self::host::{Audience, Device, Group, HostId, HostOffer, HostReach};
+pub use self::host::{Audience, Device, GroupOnWire, HostId, HostOffer, HostReach};
 pub use self::launch::{
     ChosenDevices, JobLaunch, LaunchDevices, LaunchPlace, Ranks, Survived, SurvivedHost, SurvivedJob,
 };

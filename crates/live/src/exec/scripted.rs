@@ -25,7 +25,7 @@ pub(super) const ENTRY: BackendEntry =
 /// The file that names its hosts.
 pub(crate) const SCRIPT: &str = "script";
 
-struct Scripted {
+struct ScriptedBackend {
     abilities: BackendAbilities,
     /// Hosts that are not here yet.
     offers: Vec<HostOffer>,
@@ -33,11 +33,11 @@ struct Scripted {
     devices: BTreeMap<(HostId, u32), BTreeSet<u32>>,
     /// Hosts that wait for an answer.
     waiting: BTreeMap<u64, HostOffer>,
-    runs: BTreeMap<(LeaseId, JobId), Run>,
+    runs: BTreeMap<(LeaseId, JobId), ScriptedRun>,
 }
 
 /// A job that runs.
-struct Run {
+struct ScriptedRun {
     launch: JobLaunch,
     since: Span,
     started: bool,
@@ -45,7 +45,7 @@ struct Run {
     chosen: Vec<((HostId, u32), u32)>,
 }
 
-impl Run {
+impl ScriptedRun {
     /// What its command says: how long it takes, and how it ends.
     fn plan(&self) -> (Span, i32) {
         let word = |at: usize| self.launch.request.command.get(at);
@@ -70,7 +70,7 @@ fn make(config: &Config) -> Result<Box<dyn Backend>, StoreError> {
     };
     let offers = text.lines().map(offer).collect();
     let (devices, waiting, runs) = Default::default();
-    Ok(Box::new(Scripted { abilities, offers, devices, waiting, runs }))
+    Ok(Box::new(ScriptedBackend { abilities, offers, devices, waiting, runs }))
 }
 
 /// `n1 a100 2`.
@@ -87,7 +87,7 @@ fn offer(line: &str) -> HostOffer {
     }
 }
 
-impl Scripted {
+impl ScriptedBackend {
     fn begin(&mut self, now: Span, lease: LeaseId, launch: JobLaunch) {
         let mut chosen = Vec::new();
         for place in &launch.places {
@@ -104,7 +104,7 @@ impl Scripted {
             }
         }
         let key = (lease, launch.job);
-        let run = Run { launch, since: now, started: false, chosen };
+        let run = ScriptedRun { launch, since: now, started: false, chosen };
         assert!(self.runs.insert(key, run).is_none(), "nothing runs twice");
     }
 
@@ -118,14 +118,14 @@ impl Scripted {
         out.push(Notice::Job { lease, job, news: JobNews::Ended(end) });
     }
 
-    fn add(&mut self, host: HostId, offered: &[super::Group]) {
+    fn add(&mut self, host: HostId, offered: &[super::GroupOnWire]) {
         for (group, of_kind) in (0..).zip(offered) {
             self.devices.entry((host, group)).or_insert_with(|| (0..of_kind.devices.len() as u32).collect());
         }
     }
 }
 
-impl Backend for Scripted {
+impl Backend for ScriptedBackend {
     fn abilities(&self) -> &BackendAbilities {
         &self.abilities
     }

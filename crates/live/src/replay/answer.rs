@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use yard_core::cluster::NodeSpec;
 use yard_core::units::{Span, Time};
 
-use super::past::{Part, Past};
-use super::scenes::{Maker, Named, cluster};
-use super::view::{Figures, ReplayRow, ReplayView, RunView, TeamView, WindowView};
-use super::{Change, Present, Ran, Replay, Replayer, Watch};
+use super::past::{PastPart, ReplayPast};
+use super::scenes::{Maker, NamedScene, cluster};
+use super::view::{Figures, ReplayRow, ReplayView, ReplayedRun, TeamView, WindowView};
+use super::{Present, Replay, ReplayChange, ReplayRan, ReplayWatch, Replayer};
 use crate::handle::{Refusal, Who};
 use crate::store::JobRow;
 use crate::views::JobView;
@@ -18,7 +18,7 @@ const ALWAYS: &str = "the baseline simulates the same jobs on the nodes of now: 
 not repeated, and preempted jobs continue from where they stopped";
 
 /// A question, with all that is needed to answer it.
-pub(crate) struct Asked {
+pub(crate) struct ReplayAsked {
     pub(crate) who: Who,
     pub(crate) replay: Replay,
     pub(crate) present: Present,
@@ -29,38 +29,38 @@ pub(crate) struct Asked {
     pub(crate) window: (Time, Time),
 }
 
-impl Asked {
+impl ReplayAsked {
     /// Simulates and compares.
-    pub(crate) fn answer(self, replayer: &dyn Replayer, watch: &Watch) -> Result<ReplayView, Refusal> {
+    pub(crate) fn answer(self, replayer: &dyn Replayer, watch: &ReplayWatch) -> Result<ReplayView, Refusal> {
         let (from, to) = self.window;
-        let past = Past::new(self.rows, &self.living, (from, self.present.at));
-        if past.count(Part::Counted) == 0 {
-            return Err(Refusal::NotFound(nothing(past.count(Part::Open) + past.left_out)));
+        let past = ReplayPast::new(self.rows, &self.living, (from, self.present.at));
+        if past.count(PastPart::Counted) == 0 {
+            return Err(Refusal::NotFound(nothing(past.count(PastPart::Open) + past.left_out)));
         }
         let (teams, groups) = past.groups(&self.who);
         let (present, replay) = (&self.present, &self.replay);
-        Asking { past: &past, present, replay, replayer, watch, teams, groups }.compared(from, to)
+        ReplayAsking { past: &past, present, replay, replayer, watch, teams, groups }.compared(from, to)
     }
 }
 
 /// A question in the course of being answered.
-struct Asking<'a> {
-    past: &'a Past,
+struct ReplayAsking<'a> {
+    past: &'a ReplayPast,
     present: &'a Present,
     replay: &'a Replay,
     replayer: &'a dyn Replayer,
-    watch: &'a Watch,
+    watch: &'a ReplayWatch,
     teams: Vec<String>,
     groups: Vec<Vec<usize>>,
 }
 
-impl Asking<'_> {
+impl ReplayAsking<'_> {
     fn compared(&self, from: Time, to: Time) -> Result<ReplayView, Refusal> {
         // What is wrong with any change is said before the first of them is simulated.
         let maker = Maker::new(self.present, self.past, self.replayer, &self.replay.prices);
-        let baseline = maker.scene(&Change::default())?;
+        let baseline = maker.scene(&ReplayChange::default())?;
         let others = self.replay.alternatives.iter().map(|change| maker.scene(change));
-        let others: Vec<Named> = others.collect::<Result<_, _>>()?;
+        let others: Vec<NamedScene> = others.collect::<Result<_, _>>()?;
         let base = self.run(&baseline)?;
         let mut notes = vec![ALWAYS.to_owned()];
         notes.extend(gone(self.present));
@@ -77,7 +77,7 @@ impl Asking<'_> {
         Ok(ReplayView { window: self.window(from, to), recorded, baseline, alternatives, notes })
     }
 
-    fn run(&self, named: &Named) -> Result<Ran, Refusal> {
+    fn run(&self, named: &NamedScene) -> Result<ReplayRan, Refusal> {
         let ran = self.replayer.run(&named.scene, &self.groups, self.replay.detail, self.watch);
         if self.watch.is_stopped() {
             return Err(Refusal::Unavailable("nobody waits for the answer any more".into()));
@@ -85,18 +85,18 @@ impl Asking<'_> {
         ran.map_err(Refusal::Unavailable)
     }
 
-    fn recorded(&self, baseline: &Named) -> Ran {
+    fn recorded(&self, baseline: &NamedScene) -> ReplayRan {
         let mut figures = self.replayer.recorded(&self.past.jobs, &baseline.scene, &self.groups);
         if let Some(all) = figures.first_mut() {
             all.utilization = utilization(self.past, baseline, self.present.at);
         }
-        Ran { figures, ..Ran::default() }
+        ReplayRan { figures, ..ReplayRan::default() }
     }
 
     fn window(&self, from: Time, to: Time) -> WindowView {
-        let Past { left_out, .. } = *self.past;
+        let ReplayPast { left_out, .. } = *self.past;
         let [jobs, carried, open] =
-            [Part::Counted, Part::Carried, Part::Open].map(|part| self.past.count(part));
+            [PastPart::Counted, PastPart::Carried, PastPart::Open].map(|part| self.past.count(part));
         WindowView { from: from.secs(), to: to.secs(), jobs, carried, open, left_out }
     }
 }
@@ -112,8 +112,14 @@ fn nothing(others: usize) -> String {
     }
 }
 
-fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Figures]>) -> ReplayRow {
-    let Named { policy, change, scene, .. } = named;
+fn row(
+    named: &NamedScene,
+    label: &str,
+    ran: ReplayRan,
+    teams: &[String],
+    base: Option<&[Figures]>,
+) -> ReplayRow {
+    let NamedScene { policy, change, scene, .. } = named;
     let mut figures = ran.figures.into_iter();
     let all = figures.next().unwrap_or_default();
     let against = |at: usize, figures: &Figures| Some(figures.minus(base?.get(at)?));
@@ -126,7 +132,7 @@ fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Fi
         label: label.to_owned(),
         change: change.clone(),
         against_baseline: against(0, &all),
-        run: RunView {
+        run: ReplayedRun {
             policy: policy.clone(),
             round_s: scene.settings.round.secs(),
             cluster: cluster(scene),
@@ -139,7 +145,7 @@ fn row(named: &Named, label: &str, ran: Ran, teams: &[String], base: Option<&[Fi
 }
 
 /// What was held against what there was, from when the first job came until the last was over.
-fn utilization(past: &Past, baseline: &Named, now: Time) -> Option<f64> {
+fn utilization(past: &ReplayPast, baseline: &NamedScene, now: Time) -> Option<f64> {
     let first = past.jobs.iter().map(|job| job.submit).min()?;
     let last = past.jobs.iter().map(|job| job.ended().unwrap_or(now)).max()?;
     let devices: u32 = baseline.scene.nodes.iter().map(NodeSpec::devices).sum();
@@ -149,7 +155,7 @@ fn utilization(past: &Past, baseline: &Named, now: Time) -> Option<f64> {
 }
 
 /// What there is to say of one run.
-fn told(label: &str, named: &Named, ran: &Ran) -> Vec<String> {
+fn told(label: &str, named: &NamedScene, ran: &ReplayRan) -> Vec<String> {
     named.notes.iter().chain(&ran.notes).map(|note| format!("{label}: {note}")).collect()
 }
 
@@ -161,7 +167,7 @@ fn gone(present: &Present) -> Option<String> {
 }
 
 /// Kinds without a price, where others have one.
-fn unpriced(replay: &Replay, baseline: &Named, others: &[Named]) -> Option<String> {
+fn unpriced(replay: &Replay, baseline: &NamedScene, others: &[NamedScene]) -> Option<String> {
     let scenes = std::iter::once(baseline).chain(others).map(|named| &named.scene);
     let kinds = scenes.flat_map(|scene| {
         scene.nodes.iter().flat_map(|node| &node.pools).map(|pool| scene.kinds.name(pool.kind))

@@ -18,7 +18,7 @@ use crate::translate::{CPU, translate};
 const WORK_LEAST: f64 = 0.9;
 
 /// Where jobs are to run.
-pub(super) struct Site<'a> {
+pub(super) struct ReplaySite<'a> {
     pub(super) present: &'a Present,
     pub(super) kinds: &'a Kinds,
     pub(super) nodes: &'a Nodes,
@@ -30,7 +30,7 @@ pub(super) struct Site<'a> {
     pub(super) numbers: &'a BTreeMap<u64, usize>,
 }
 
-impl Site<'_> {
+impl ReplaySite<'_> {
     /// The job as it is simulated; and whether it might run on a kind of which nobody knows how fast it is there.
     pub(super) fn job(&self, job: &Recorded) -> (SceneJob, bool) {
         let request = &job.row.request;
@@ -167,7 +167,7 @@ mod tests {
     use yard_core::cluster::NodeSpec;
     use yard_core::units::Span;
 
-    use super::super::past::Part;
+    use super::super::past::PastPart;
     use super::super::testing::present;
     use super::*;
     use crate::request::JobRequest;
@@ -176,9 +176,9 @@ mod tests {
     use crate::views::JobView;
 
     /// h100 makes two steps a second and v100 one; of others nothing is known.
-    struct Table;
+    struct ReplayTable;
 
-    impl Catalog for Table {
+    impl Catalog for ReplayTable {
         fn speed(&self, _: &str, _: Option<u32>, gpus: u32, kind: &str) -> Option<f64> {
             let one = [("h100", 2.0), ("v100", 1.0)].into_iter().find(|(known, _)| *known == kind)?.1;
             Some(one * f64::from(gpus))
@@ -205,13 +205,13 @@ mod tests {
         let (id, user, submitted) = (JobId(7), "ann".to_owned(), Time::from_secs(1_000.0));
         let row =
             JobRow { id, user, submitted, request, facts: Facts::default(), summary: Some(view.clone()) };
-        let (part, held) = (Part::Counted, Span::from_whole_secs(100));
+        let (part, held) = (PastPart::Counted, Span::from_whole_secs(100));
         Recorded { row, view, part, submit: submitted, held, seconds: 100.0 }
     }
 
     /// `kind x devices: seconds` in each shape, on nodes of four devices of these kinds.
     fn told(job: &Recorded, on: &[&str], costs: Costs) -> (SceneJob, String, bool) {
-        let present = Present { catalog: Arc::new(Table), ..present() };
+        let present = Present { catalog: Arc::new(ReplayTable), ..present() };
         let (mut kinds, mut nodes) = (present.kinds.clone(), Nodes::default());
         for name in on {
             let (name, kind) = ((*name).to_owned(), kinds.intern(name));
@@ -219,7 +219,8 @@ mod tests {
         }
         let base = Time::from_secs(960.0);
         let numbers = BTreeMap::from([(3, 0)]);
-        let site = Site { present: &present, kinds: &kinds, nodes: &nodes, base, costs, numbers: &numbers };
+        let site =
+            ReplaySite { present: &present, kinds: &kinds, nodes: &nodes, base, costs, numbers: &numbers };
         let (made, unknown) = site.job(job);
         let ways = made.spec.iter().flat_map(|spec| {
             let seconds = |(shape, speed): (&Shape, &f64)| {

@@ -26,8 +26,8 @@ use yard_core::job::{Costs, JobSpec};
 use yard_core::policy::Priorities;
 use yard_core::units::{Span, Time};
 
-pub(crate) use answer::Asked;
-pub use past::{Part, Recorded};
+pub(crate) use answer::ReplayAsked;
+pub use past::{PastPart, Recorded};
 
 use crate::forecaster::MakePlacer;
 use crate::handle::Refusal;
@@ -56,7 +56,7 @@ pub struct Replay {
     /// Jobs that were submitted before; now where nothing is said.
     pub to: Option<f64>,
     /// What to compare with how things are; empty: only what was recorded with the same simulated.
-    pub alternatives: Vec<Change>,
+    pub alternatives: Vec<ReplayChange>,
     /// Dollars an hour of one device, by kind; without them there is no cost.
     #[schema(value_type = Object)]
     pub prices: BTreeMap<String, f64>,
@@ -67,7 +67,7 @@ pub struct Replay {
 /// What is different from how things are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Change {
+pub struct ReplayChange {
     /// Who decides, as `NAME[:key=value…]`; where nothing is said, who does now.
     pub policy: Option<String>,
     /// Seconds from one decision to the next; as now where nothing is said.
@@ -149,7 +149,7 @@ pub struct SceneJob {
 
 /// What a simulation gave.
 #[derive(Debug, Default)]
-pub struct Ran {
+pub struct ReplayRan {
     /// Figures of each group of jobs that was asked for.
     pub figures: Vec<Figures>,
     /// Each job and each device, where that was asked for.
@@ -174,28 +174,34 @@ pub trait Replayer: Send + Sync {
     /// What really happened to the jobs of a scene, counted as a simulation's are.
     fn recorded(&self, jobs: &[Recorded], scene: &Scene, groups: &Groups) -> Vec<Figures>;
     /// Simulates a scene, until it is over or nobody waits for the answer any more.
-    fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String>;
+    fn run(
+        &self,
+        scene: &Scene,
+        groups: &Groups,
+        detail: bool,
+        watch: &ReplayWatch,
+    ) -> Result<ReplayRan, String>;
 }
 
 /// How far a simulation is, and whether anybody still wants it.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct ReplayWatch {
     /// Set when nobody does.
     pub stop: Arc<AtomicBool>,
     /// Jobs that are over, of all simulations together.
     pub done: Arc<AtomicU64>,
 }
 
-impl Watch {
+impl ReplayWatch {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
 /// Stops a simulation when who waited for it is gone.
-pub(crate) struct Waiting(pub(crate) Watch);
+pub(crate) struct WaitingReplay(pub(crate) ReplayWatch);
 
-impl Drop for Waiting {
+impl Drop for WaitingReplay {
     fn drop(&mut self) {
         self.0.stop.store(true, Ordering::Relaxed);
     }
@@ -232,7 +238,7 @@ impl Replay {
             let message = format!("at most {CHANGES_MAX} alternatives can be compared at once");
             return Err(invalid("alternatives", message));
         }
-        let named = |change: &Change| change.add.len() + change.remove.len();
+        let named = |change: &ReplayChange| change.add.len() + change.remove.len();
         if self.alternatives.iter().any(|change| named(change) > NODES_MAX) {
             return Err(invalid("alternatives", format!("a change may name at most {NODES_MAX} nodes")));
         }

@@ -12,7 +12,7 @@ use crate::views::JobView;
 
 /// What part a job takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PastPart {
     /// It counts.
     Counted,
     /// It came before the window.
@@ -29,7 +29,7 @@ pub struct Recorded {
     /// How it looked when it was over, or looks now.
     pub view: JobView,
     /// Its part in the replay.
-    pub part: Part,
+    pub part: PastPart,
     /// When it comes in the replay.
     pub submit: Time,
     /// Seconds for which it held devices since it came there.
@@ -40,14 +40,18 @@ pub struct Recorded {
 
 /// All of them, in the order in which they come.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct ReplayPast {
     pub(crate) jobs: Vec<Recorded>,
     pub(crate) left_out: usize,
 }
 
-impl Past {
-    pub(crate) fn new(rows: Vec<JobRow>, living: &BTreeMap<u64, JobView>, (from, now): (Time, Time)) -> Past {
-        let mut past = Past::default();
+impl ReplayPast {
+    pub(crate) fn new(
+        rows: Vec<JobRow>,
+        living: &BTreeMap<u64, JobView>,
+        (from, now): (Time, Time),
+    ) -> ReplayPast {
+        let mut past = ReplayPast::default();
         for row in rows {
             let (id, inside) = (row.id.0, row.submitted >= from);
             let view = row.summary.clone().or_else(|| living.get(&id).cloned());
@@ -58,18 +62,18 @@ impl Past {
         }
         // Who had devices when the window began comes first, so that it has them again.
         let had =
-            |job: &Recorded| job.part == Part::Counted || started(&job.view).is_none_or(|at| at >= from);
+            |job: &Recorded| job.part == PastPart::Counted || started(&job.view).is_none_or(|at| at >= from);
         past.jobs.sort_by_key(|job| (job.submit, had(job), job.row.submitted, job.row.id));
         past
     }
 
-    pub(crate) fn count(&self, part: Part) -> usize {
+    pub(crate) fn count(&self, part: PastPart) -> usize {
         self.jobs.iter().filter(|job| job.part == part).count()
     }
 
     /// All jobs that count; then by team, those that somebody may see: their own, and everybody's for admins.
     pub(crate) fn groups(&self, who: &Who) -> (Vec<String>, Vec<Vec<usize>>) {
-        let counted = self.jobs.iter().enumerate().filter(|(_, job)| job.part == Part::Counted);
+        let counted = self.jobs.iter().enumerate().filter(|(_, job)| job.part == PastPart::Counted);
         let mut teams: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, job) in counted.clone().filter(|(_, job)| who.admin || job.row.user == who.user) {
             teams.entry(job.team()).or_default().push(at);
@@ -105,9 +109,9 @@ fn started(view: &JobView) -> Option<Time> {
 fn recorded(row: JobRow, view: JobView, from: Time, now: Time) -> Option<Recorded> {
     let ended = view.ended_at.map(Time::from_secs);
     let part = match (ended, row.submitted < from) {
-        (None, _) => Part::Open,
-        (Some(_), true) => Part::Carried,
-        (Some(_), false) => Part::Counted,
+        (None, _) => PastPart::Open,
+        (Some(_), true) => PastPart::Carried,
+        (Some(_), false) => PastPart::Counted,
     };
     let before = before(&view, from, ended.unwrap_or(now));
     let total = if ended.is_some() { view.executed_s } else { expected(&row, &view) };
@@ -168,9 +172,10 @@ mod tests {
         let never = row(4, "bob", 111.0, None);
         let gone = row(5, "bob", 10.0, Some((20.0, 90.0)));
         let window = (Time::from_secs(100.0), Time::from_secs(200.0));
-        let past = Past::new(vec![waited, ran, inside, never, gone], &BTreeMap::new(), window);
+        let past = ReplayPast::new(vec![waited, ran, inside, never, gone], &BTreeMap::new(), window);
         let told: Vec<_> = past.jobs.iter().map(|job| (job.row.id.0, job.part, job.seconds)).collect();
-        let expected = [(2, Part::Carried, 40.0), (1, Part::Carried, 10.0), (3, Part::Counted, 30.0)];
+        let expected =
+            [(2, PastPart::Carried, 40.0), (1, PastPart::Carried, 10.0), (3, PastPart::Counted, 30.0)];
         assert_eq!((told, past.left_out), (expected.to_vec(), 1));
         assert!(past.jobs[..2].iter().all(|job| job.submit == window.0));
     }
@@ -195,10 +200,10 @@ mod tests {
         ];
         let living = [(1, None, 60.0), (2, None, 60.0), (3, Some(20), 60.0), (4, None, 60.0), (5, None, 0.0)];
         let living = living.map(|(id, step, ran)| (id, view(id, step, ran)));
-        let past = Past::new(rows, &BTreeMap::from(living), (Time::ZERO, Time::from_secs(160.0)));
+        let past = ReplayPast::new(rows, &BTreeMap::from(living), (Time::ZERO, Time::from_secs(160.0)));
         let told: Vec<_> = past.jobs.iter().map(|job| job.seconds).collect();
         assert_eq!((told, past.left_out), (vec![500.0, 60.0, 300.0, 60.0], 1), "nobody knows of the fifth");
-        assert_eq!((past.count(Part::Open), past.jobs[0].held), (4, Span::from_secs(60.0)));
+        assert_eq!((past.count(PastPart::Open), past.jobs[0].held), (4, Span::from_secs(60.0)));
     }
 
     #[test]
@@ -207,7 +212,7 @@ mod tests {
             .map(|(id, user)| row(id, user, 1.0, Some((1.0, 2.0))))
             .into();
         rows[2].request.tenant = Some("vision".into());
-        let past = Past::new(rows, &BTreeMap::new(), (Time::ZERO, Time::from_secs(9.0)));
+        let past = ReplayPast::new(rows, &BTreeMap::new(), (Time::ZERO, Time::from_secs(9.0)));
         let who = |user: &str, admin| Who { user: user.into(), admin };
         let (teams, groups) = past.groups(&who("root", true));
         assert_eq!(
@@ -230,11 +235,11 @@ mod tests {
                 JobRow { summary: Some(view), ..row(id, "ann", submitted, None) }
             };
             let (count, from) = (rows.len(), Time::from_secs(from));
-            let past = Past::new((0..).zip(rows).map(made).collect(), &BTreeMap::new(), (from, Time::from_secs(400.0)));
+            let past = ReplayPast::new((0..).zip(rows).map(made).collect(), &BTreeMap::new(), (from, Time::from_secs(400.0)));
             proptest::prop_assert!(past.jobs.len() + past.left_out <= count);
             proptest::prop_assert!(past.jobs.iter().all(|job| job.submit >= from && job.seconds > 0.0));
             proptest::prop_assert!(past.jobs.is_sorted_by_key(|job| job.submit));
-            let counted = past.jobs.iter().filter(|job| job.part == Part::Counted);
+            let counted = past.jobs.iter().filter(|job| job.part == PastPart::Counted);
             proptest::prop_assert!(counted.clone().all(|job| job.row.submitted >= from && job.ended().is_some()));
         }
     }

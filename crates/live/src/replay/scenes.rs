@@ -8,9 +8,9 @@ use yard_core::job::JobSpec;
 use yard_core::policy::{Cadence, Priorities};
 use yard_core::units::{Span, Time};
 
-use super::jobs::Site;
-use super::past::Past;
-use super::{Change, NODES_MAX, Present, Replayer, Scene, SceneJob, invalid};
+use super::jobs::ReplaySite;
+use super::past::ReplayPast;
+use super::{NODES_MAX, Present, ReplayChange, Replayer, Scene, SceneJob, invalid};
 use crate::handle::Refusal;
 use crate::planner::MakePolicy;
 use crate::translate::CPU;
@@ -19,10 +19,10 @@ use crate::translate::CPU;
 const NAMED_MAX: usize = 5;
 
 /// A scene as people call it.
-pub(super) struct Named {
+pub(super) struct NamedScene {
     pub(super) label: String,
     pub(super) policy: String,
-    pub(super) change: Change,
+    pub(super) change: ReplayChange,
     pub(super) scene: Scene,
     /// What to keep in mind.
     pub(super) notes: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Named {
 /// What all scenes of a question have in common.
 pub(super) struct Maker<'a> {
     pub(super) present: &'a Present,
-    pub(super) past: &'a Past,
+    pub(super) past: &'a ReplayPast,
     pub(super) replayer: &'a dyn Replayer,
     pub(super) prices: &'a BTreeMap<String, f64>,
     numbers: BTreeMap<u64, usize>,
@@ -41,7 +41,7 @@ pub(super) struct Maker<'a> {
 impl<'a> Maker<'a> {
     pub(super) fn new(
         present: &'a Present,
-        past: &'a Past,
+        past: &'a ReplayPast,
         replayer: &'a dyn Replayer,
         prices: &'a BTreeMap<String, f64>,
     ) -> Maker<'a> {
@@ -53,7 +53,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Things as they are but for a change.
-    pub(super) fn scene(&self, change: &Change) -> Result<Named, Refusal> {
+    pub(super) fn scene(&self, change: &ReplayChange) -> Result<NamedScene, Refusal> {
         let mut settings = self.settings(change)?;
         let (policy, make) = self.policy(change, &settings)?;
         settings.follow(&*make());
@@ -78,7 +78,7 @@ impl<'a> Maker<'a> {
             belief: self.present.belief.clone(),
             jobs,
         };
-        Ok(Named { label: label(change), policy, change: change.clone(), scene, notes })
+        Ok(NamedScene { label: label(change), policy, change: change.clone(), scene, notes })
     }
 
     /// Takes priorities out of all jobs where the policy does not honour them, and says so.
@@ -93,7 +93,7 @@ impl<'a> Maker<'a> {
         Some(note)
     }
 
-    fn settings(&self, change: &Change) -> Result<Settings, Refusal> {
+    fn settings(&self, change: &ReplayChange) -> Result<Settings, Refusal> {
         let round = match change.round_s {
             Some(round) if !(0.0..=1e9).contains(&round) => {
                 return Err(invalid("round_s", "round_s is a number of seconds from 0 to 1e9".into()));
@@ -104,7 +104,7 @@ impl<'a> Maker<'a> {
         Ok(Settings { round, ..self.present.settings.clone() })
     }
 
-    fn policy(&self, change: &Change, settings: &Settings) -> Result<(String, MakePolicy), Refusal> {
+    fn policy(&self, change: &ReplayChange, settings: &Settings) -> Result<(String, MakePolicy), Refusal> {
         let Some(policy) = &change.policy else {
             return Ok((self.present.policy.clone(), self.present.make.clone()));
         };
@@ -118,7 +118,7 @@ impl<'a> Maker<'a> {
     }
 
     /// The nodes that are there now and stay.
-    fn left(&self, change: &Change) -> Result<Vec<NodeSpec>, Refusal> {
+    fn left(&self, change: &ReplayChange) -> Result<Vec<NodeSpec>, Refusal> {
         let known = |name: &String| self.present.nodes.iter().any(|(known, ..)| known == name);
         if let Some(name) = change.remove.iter().find(|name| !known(name)) {
             let message = format!("there is no node {name:?} to remove; {}", self.nearest(name));
@@ -146,7 +146,12 @@ impl<'a> Maker<'a> {
         format!("there are: {}{more}", names.join(", "))
     }
 
-    fn add(&self, change: &Change, kinds: &mut Kinds, nodes: &mut Vec<NodeSpec>) -> Result<(), Refusal> {
+    fn add(
+        &self,
+        change: &ReplayChange,
+        kinds: &mut Kinds,
+        nodes: &mut Vec<NodeSpec>,
+    ) -> Result<(), Refusal> {
         for text in &change.add {
             for (kind, devices) in self.replayer.nodes(text).map_err(|wrong| invalid("add", wrong))? {
                 if nodes.len() >= NODES_MAX + self.present.nodes.len() {
@@ -176,7 +181,7 @@ impl<'a> Maker<'a> {
     fn jobs(&self, kinds: &Kinds, nodes: &mut Vec<NodeSpec>) -> (Vec<SceneJob>, Vec<String>) {
         let mut all = Nodes::default();
         nodes.iter().for_each(|node| _ = all.add(node.clone()));
-        let site = Site {
+        let site = ReplaySite {
             present: self.present,
             kinds,
             nodes: &all,
@@ -205,7 +210,7 @@ impl<'a> Maker<'a> {
 }
 
 /// A change in a few words.
-fn label(change: &Change) -> String {
+fn label(change: &ReplayChange) -> String {
     let policy = change.policy.clone();
     let round = change.round_s.map(|seconds| match seconds {
         0.0 => "deciding at each event".to_owned(),

@@ -12,7 +12,7 @@ use yard_core::units::{Span, Time};
 use yard_sim::cluster::ClusterSpec;
 
 use super::view::Figures;
-use super::{Groups, NODES_MAX, Present, Ran, Recorded, Replayer, Scene, Watch};
+use super::{Groups, NODES_MAX, Present, Recorded, ReplayRan, ReplayWatch, Replayer, Scene};
 use crate::planner::MakePolicy;
 use crate::translate::Blank;
 
@@ -71,10 +71,10 @@ impl Replayer for Still {
         groups.iter().map(|group| figures(group.len(), mean(group))).collect()
     }
 
-    fn run(&self, scene: &Scene, groups: &Groups, _: bool, _: &Watch) -> Result<Ran, String> {
+    fn run(&self, scene: &Scene, groups: &Groups, _: bool, _: &ReplayWatch) -> Result<ReplayRan, String> {
         let devices: u32 = scene.nodes.iter().map(NodeSpec::devices).sum();
         let figures = groups.iter().map(|group| figures(group.len(), WAIT_S / f64::from(devices)));
-        Ok(Ran { figures: figures.collect(), ..Ran::default() })
+        Ok(ReplayRan { figures: figures.collect(), ..ReplayRan::default() })
     }
 }
 
@@ -106,7 +106,13 @@ impl Replayer for Endless {
         Still.recorded(jobs, scene, groups)
     }
 
-    fn run(&self, scene: &Scene, groups: &Groups, detail: bool, watch: &Watch) -> Result<Ran, String> {
+    fn run(
+        &self,
+        scene: &Scene,
+        groups: &Groups,
+        detail: bool,
+        watch: &ReplayWatch,
+    ) -> Result<ReplayRan, String> {
         watch.done.store(1, Ordering::Relaxed);
         while !watch.is_stopped() {
             std::thread::sleep(Duration::from_millis(1));

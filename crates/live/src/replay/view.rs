@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Change;
+use super::ReplayChange;
 
 /// Some days once more: as they were, as they are simulated, and as they would have been.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,9 +43,9 @@ pub struct ReplayRow {
     /// In a few words: `recorded`, `baseline`, `sia, with h100:2x8`.
     pub label: String,
     /// What is different from how things are.
-    pub change: Change,
+    pub change: ReplayChange,
     /// The figures of all jobs.
-    pub run: RunView,
+    pub run: ReplayedRun,
     /// Minus those of the baseline.
     pub against_baseline: Option<Difference>,
     /// The figures by team; only one's own jobs, and everybody's for admins.
@@ -57,7 +57,7 @@ pub struct ReplayRow {
 
 /// A run, with the names of `yard sim -o json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RunView {
+pub struct ReplayedRun {
     /// Who decided.
     pub policy: String,
     /// Seconds from one decision to the next.

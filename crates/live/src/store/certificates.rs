@@ -19,7 +19,7 @@ const REMEMBERED: i64 = 16;
 
 /// Why a machine may not be a node.
 #[derive(Debug, Error)]
-pub enum Barred {
+pub enum BarredCertificate {
     /// Its certificate was revoked.
     #[error(
         "the certificate of node {0} was revoked. To let this machine in again, an administrator frees the name with `yard nodes rm {0}` and makes a join token; then delete node.pem in the agent's folder and start the agent with --join-token"
@@ -57,15 +57,15 @@ pub struct Issued<'a> {
 
 impl TokenStore {
     /// Records the certificate of a machine that joins, and one use of its token.
-    pub fn join(&self, issued: Issued<'_>, token: &str, audit: Audit<'_>) -> Result<(), Barred> {
+    pub fn join(&self, issued: Issued<'_>, token: &str, audit: Audit<'_>) -> Result<(), BarredCertificate> {
         self.certify(audit, |change| {
             if is_held(change, issued.node)? {
-                return Ok(Err(Barred::Taken(issued.node.to_owned())));
+                return Ok(Err(BarredCertificate::Taken(issued.node.to_owned())));
             }
             let used = "UPDATE tokens SET uses_left = uses_left - 1
                 WHERE id = ?1 AND revoked = 0 AND (uses_left IS NULL OR uses_left > 0)";
             if change.execute(used, [token])? == 0 {
-                return Ok(Err(Barred::UsedUp));
+                return Ok(Err(BarredCertificate::UsedUp));
             }
             insert(change, issued, audit).map(Ok)
         })
@@ -73,13 +73,13 @@ impl TokenStore {
 
     /// Records the certificate that a node got for the one it showed. Of others that it got so before and never
     /// connected with, none is good any more.
-    pub fn renew(&self, issued: Issued<'_>, shown: &str, audit: Audit<'_>) -> Result<(), Barred> {
+    pub fn renew(&self, issued: Issued<'_>, shown: &str, audit: Audit<'_>) -> Result<(), BarredCertificate> {
         self.certify(audit, |change| {
             // It was looked at before the new one was signed, and may have been revoked since.
             match is_good(change, Issued { fingerprint: shown, ..issued })? {
                 Some(true) => {}
-                Some(false) => return Ok(Err(Barred::Revoked(issued.node.to_owned()))),
-                None => return Ok(Err(Barred::Unknown(issued.node.to_owned()))),
+                Some(false) => return Ok(Err(BarredCertificate::Revoked(issued.node.to_owned()))),
+                None => return Ok(Err(BarredCertificate::Unknown(issued.node.to_owned()))),
             }
             revoke_but(change, issued.node, shown, audit.time_us)?;
             insert(change, issued, audit)?;
@@ -91,22 +91,22 @@ impl TokenStore {
 
     /// Whether a certificate may speak for its node. `known`: the node is one of this cluster's. One that joined before
     /// certificates were recorded keeps the first that it shows.
-    pub fn admit(&self, shown: Issued<'_>, known: bool, time_us: u64) -> Result<(), Barred> {
+    pub fn admit(&self, shown: Issued<'_>, known: bool, time_us: u64) -> Result<(), BarredCertificate> {
         let node = shown.node;
         match self.read(|db| is_good(db, shown))? {
             Some(true) => Ok(()),
-            Some(false) => Err(Barred::Revoked(node.to_owned())),
+            Some(false) => Err(BarredCertificate::Revoked(node.to_owned())),
             None if known && !self.read(|db| has_record(db, node))? => self.adopt(shown, time_us),
-            None => Err(Barred::Unknown(node.to_owned())),
+            None => Err(BarredCertificate::Unknown(node.to_owned())),
         }
     }
 
     /// Records the first certificate that a node shows, unless something was recorded of the node in the meantime.
-    fn adopt(&self, shown: Issued<'_>, time_us: u64) -> Result<(), Barred> {
+    fn adopt(&self, shown: Issued<'_>, time_us: u64) -> Result<(), BarredCertificate> {
         let audit = Audit { time_us, user: shown.node, what: "adopt certificate", target: shown.node };
         self.certify(audit, |change| {
             if has_record(change, shown.node)? {
-                return Ok(Err(Barred::Unknown(shown.node.to_owned())));
+                return Ok(Err(BarredCertificate::Unknown(shown.node.to_owned())));
             }
             insert(change, shown, audit).map(Ok)
         })
@@ -133,12 +133,12 @@ impl TokenStore {
     }
 
     /// Makes all certificates of a node void; the name stays taken.
-    pub fn revoke_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
+    pub fn revoke_node(&self, node: &str, audit: Audit<'_>) -> Result<(), BarredCertificate> {
         self.certify(audit, |change| revoke_all(change, node, audit).map(Ok))
     }
 
     /// The same, and the name is free.
-    pub fn release_node(&self, node: &str, audit: Audit<'_>) -> Result<(), Barred> {
+    pub fn release_node(&self, node: &str, audit: Audit<'_>) -> Result<(), BarredCertificate> {
         self.certify(audit, |change| {
             revoke_all(change, node, audit)?;
             let free = "UPDATE certificates SET released_us = ?2 WHERE node = ?1 AND released_us IS NULL";
@@ -147,14 +147,14 @@ impl TokenStore {
     }
 
     /// The name is that of the machine that the server itself runs on, which needs no certificate.
-    pub fn hold_local(&self, node: &str, time_us: u64) -> Result<(), Barred> {
+    pub fn hold_local(&self, node: &str, time_us: u64) -> Result<(), BarredCertificate> {
         let own = local(node);
         let audit = Audit { time_us, user: "server", what: "local node", target: node };
         self.certify(audit, |change| {
             let others = "SELECT EXISTS (SELECT 1 FROM certificates
                 WHERE node = ?1 AND fingerprint != ?2 AND released_us IS NULL)";
             if change.query_row(others, [node, &own], |row| row.get(0))? {
-                return Ok(Err(Barred::Taken(node.to_owned())));
+                return Ok(Err(BarredCertificate::Taken(node.to_owned())));
             }
             change.execute("DELETE FROM certificates WHERE fingerprint = ?1", [&own])?;
             insert(change, Issued { node, fingerprint: &own }, audit).map(Ok)
@@ -174,14 +174,14 @@ impl TokenStore {
     fn certify(
         &self,
         audit: Audit<'_>,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Barred>>,
-    ) -> Result<(), Barred> {
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), BarredCertificate>>,
+    ) -> Result<(), BarredCertificate> {
         let mut barred = Ok(());
         let written = self.change_if(audit, |transaction| {
             barred = change(transaction)?;
             Ok(barred.is_ok())
         });
-        written.map_err(Barred::from).and(barred)
+        written.map_err(BarredCertificate::from).and(barred)
     }
 }
 
@@ -279,7 +279,10 @@ mod tests {
         });
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
         assert!(
-            results.iter().filter_map(|result| result.as_ref().err()).all(|e| matches!(e, Barred::UsedUp))
+            results
+                .iter()
+                .filter_map(|result| result.as_ref().err())
+                .all(|e| matches!(e, BarredCertificate::UsedUp))
         );
         assert_eq!(store.all().unwrap()[0].grant.uses, Some(0));
     }
@@ -289,14 +292,17 @@ mod tests {
         let (store, _scratch) = store();
         let token = token(&store, None);
         store.join(of("a"), token, AUDIT).unwrap();
-        assert!(matches!(store.join(of("b"), token, AUDIT), Err(Barred::Taken(_))));
+        assert!(matches!(store.join(of("b"), token, AUDIT), Err(BarredCertificate::Taken(_))));
         store.revoke_node("n1", AUDIT).unwrap();
-        assert!(matches!(store.admit(of("a"), true, 8), Err(Barred::Revoked(_))));
-        assert!(matches!(store.join(of("b"), token, AUDIT), Err(Barred::Taken(_))), "the name stays taken");
+        assert!(matches!(store.admit(of("a"), true, 8), Err(BarredCertificate::Revoked(_))));
+        assert!(
+            matches!(store.join(of("b"), token, AUDIT), Err(BarredCertificate::Taken(_))),
+            "the name stays taken"
+        );
         store.release_node("n1", AUDIT).unwrap();
         store.join(of("b"), token, AUDIT).unwrap();
         assert!(store.admit(of("b"), true, 8).is_ok());
-        assert!(matches!(store.admit(of("a"), true, 8), Err(Barred::Revoked(_))));
+        assert!(matches!(store.admit(of("a"), true, 8), Err(BarredCertificate::Revoked(_))));
     }
 
     #[test]
@@ -304,7 +310,7 @@ mod tests {
         let (store, _scratch) = store();
         store.join(of("a"), token(&store, None), AUDIT).unwrap();
         let other = Issued { node: "n2", fingerprint: "a" };
-        assert!(matches!(store.admit(other, false, 8), Err(Barred::Unknown(_))));
+        assert!(matches!(store.admit(other, false, 8), Err(BarredCertificate::Unknown(_))));
     }
 
     #[test]
@@ -313,12 +319,12 @@ mod tests {
         store.join(of("a"), token(&store, None), AUDIT).unwrap();
         store.renew(of("lost"), "a", AUDIT).unwrap();
         store.renew(of("b"), "a", AUDIT).unwrap();
-        assert!(matches!(store.admit(of("lost"), true, 8), Err(Barred::Revoked(_))));
+        assert!(matches!(store.admit(of("lost"), true, 8), Err(BarredCertificate::Revoked(_))));
         assert!(store.admit(of("a"), true, 8).is_ok() && store.admit(of("b"), true, 8).is_ok());
         store.settle(of("a"), 9).unwrap();
         assert!(store.admit(of("b"), true, 10).is_ok(), "an older one that connects harms no newer one");
         store.settle(of("b"), 11).unwrap();
-        assert!(matches!(store.admit(of("a"), true, 12), Err(Barred::Revoked(_))));
+        assert!(matches!(store.admit(of("a"), true, 12), Err(BarredCertificate::Revoked(_))));
         for at in 0..100 {
             store.renew(of(&format!("flood-{at}")), "b", AUDIT).unwrap();
         }
@@ -337,14 +343,17 @@ mod tests {
             assert!(store.admit(of("a"), true, 8).is_ok(), "it is looked at, and the new one is signed");
             put_out(&store, "n1", AUDIT).unwrap();
             let late = store.renew(of("b"), "a", AUDIT);
-            assert!(matches!(late, Err(Barred::Revoked(_))), "{late:?}");
-            assert!(matches!(store.admit(of("b"), true, 9), Err(Barred::Unknown(_))), "it is on no record");
-            assert!(matches!(store.renew(of("b"), "forged", AUDIT), Err(Barred::Unknown(_))));
+            assert!(matches!(late, Err(BarredCertificate::Revoked(_))), "{late:?}");
+            assert!(
+                matches!(store.admit(of("b"), true, 9), Err(BarredCertificate::Unknown(_))),
+                "it is on no record"
+            );
+            assert!(matches!(store.renew(of("b"), "forged", AUDIT), Err(BarredCertificate::Unknown(_))));
 
             let (store, _scratch) = self::store();
             put_out(&store, "n1", AUDIT).unwrap();
             let late = store.adopt(of("a"), 8);
-            assert!(matches!(late, Err(Barred::Unknown(_))), "{late:?}");
+            assert!(matches!(late, Err(BarredCertificate::Unknown(_))), "{late:?}");
             assert!(store.admit(of("a"), true, 9).is_err());
         }
     }
@@ -352,15 +361,21 @@ mod tests {
     #[test]
     fn a_node_from_before_keeps_the_first_certificate_it_shows() {
         let (store, _scratch) = store();
-        assert!(matches!(store.admit(of("a"), false, 8), Err(Barred::Unknown(_))), "it is no node of ours");
+        assert!(
+            matches!(store.admit(of("a"), false, 8), Err(BarredCertificate::Unknown(_))),
+            "it is no node of ours"
+        );
         assert!(store.admit(of("a"), true, 8).is_ok());
-        assert!(matches!(store.admit(of("b"), true, 8), Err(Barred::Unknown(_))));
+        assert!(matches!(store.admit(of("b"), true, 8), Err(BarredCertificate::Unknown(_))));
         for free_the_name in [false, true] {
             let (store, _scratch) = self::store();
             let put_out = if free_the_name { TokenStore::release_node } else { TokenStore::revoke_node };
             put_out(&store, "n1", AUDIT).unwrap();
             let late = store.admit(of("a"), true, 8);
-            assert!(matches!(late, Err(Barred::Unknown(_))), "put out before it was seen: {late:?}");
+            assert!(
+                matches!(late, Err(BarredCertificate::Unknown(_))),
+                "put out before it was seen: {late:?}"
+            );
         }
     }
 
@@ -371,8 +386,8 @@ mod tests {
         store.hold_local("n1", 1).unwrap();
         store.hold_local("n1", 2).unwrap();
         assert!(store.is_local("n1").unwrap() && store.is_taken("n1").unwrap());
-        assert!(matches!(store.join(of("a"), token, AUDIT), Err(Barred::Taken(_))));
+        assert!(matches!(store.join(of("a"), token, AUDIT), Err(BarredCertificate::Taken(_))));
         store.join(Issued { node: "n2", fingerprint: "b" }, token, AUDIT).unwrap();
-        assert!(matches!(store.hold_local("n2", 3), Err(Barred::Taken(_))));
+        assert!(matches!(store.hold_local("n2", 3), Err(BarredCertificate::Taken(_))));
     }
 }

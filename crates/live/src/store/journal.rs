@@ -59,7 +59,7 @@ impl Derived {
 
 /// A journaled input.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Its number.
     pub seq: u64,
     /// When it happened.
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Hands over all inputs after `after`, in order.
-    pub fn replay(&self, after: u64, mut each: impl FnMut(Entry)) -> Result<(), StoreError> {
+    pub fn replay(&self, after: u64, mut each: impl FnMut(JournalEntry)) -> Result<(), StoreError> {
         let text = "SELECT seq, time_us, version, input FROM journal WHERE seq > ?1 ORDER BY seq";
         let mut query = self.sql(self.db.prepare(text))?;
         let mut rows = self.sql(query.query([after as i64]))?;
@@ -110,7 +110,7 @@ impl Store {
                 return Err(StoreError::OtherScheduler { path, found: version, known });
             }
             let input = serde_json::from_str(&input).map_err(|error| self.damaged(seq, error.to_string()))?;
-            each(Entry { seq, time: Time(time as u64), input });
+            each(JournalEntry { seq, time: Time(time as u64), input });
             expected += 1;
         }
         Ok(())

@@ -22,7 +22,7 @@ use rusqlite::Connection;
 
 pub use aside::{AsideInput, list_aside};
 pub use error::StoreError;
-pub use journal::{Derived, Entry, Write};
+pub use journal::{Derived, JournalEntry, Write};
 pub(crate) use rows::job_row;
 pub use rows::{AuditRow, EndedJob, Facts, HeldBy, JobRow, NewJob, NodeRow, Ran};
 pub(crate) use snapshot::pack;

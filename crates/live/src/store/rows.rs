@@ -8,7 +8,7 @@ use yard_core::units::{Span, Time};
 use super::{Store, StoreError};
 use crate::request::JobRequest;
 use crate::views::JobView;
-use crate::wire::{Audience, Group};
+use crate::wire::{Audience, GroupOnWire};
 
 /// A job as it was submitted.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ pub struct NodeRow {
     /// Where its ranks are reached.
     pub address: String,
     /// Its devices.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupOnWire>,
     /// Who drained it, and what for.
     pub drain: Option<(String, Option<String>)>,
     /// Who it runs jobs for; none where no version that keeps it has seen the node.

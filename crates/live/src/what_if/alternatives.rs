@@ -5,7 +5,7 @@ use yard_core::cluster::Kinds;
 use yard_core::ids::KindId;
 use yard_core::job::{JobSpec, Late, Shape};
 
-use super::{Change, Way};
+use super::{OtherWay, WhatIfChange};
 use crate::handle::Refusal;
 use crate::offers::Offers;
 use crate::request::JobRequest;
@@ -22,7 +22,7 @@ pub(crate) fn ways(
     catalog: &dyn Catalog,
     offers: &Offers,
     others: bool,
-) -> Result<Vec<Way>, Refusal> {
+) -> Result<Vec<OtherWay>, Refusal> {
     let made = |request: &JobRequest| translate(user, request, kinds, catalog, offers);
     let mut ways = vec![way("as asked", made(request)?)];
     if others {
@@ -34,10 +34,10 @@ pub(crate) fn ways(
     Ok(ways)
 }
 
-type Made<'a> = &'a dyn Fn(&JobRequest) -> Result<JobSpec, Refusal>;
+type MadeAlternative<'a> = &'a dyn Fn(&JobRequest) -> Result<JobSpec, Refusal>;
 
 /// Half and twice the devices, where it does not have that choice already.
-fn sizes(request: &JobRequest, made: Made<'_>) -> Vec<Way> {
+fn sizes(request: &JobRequest, made: MadeAlternative<'_>) -> Vec<OtherWay> {
     let asked = request.gpus.unwrap_or(request.min_gpus.unwrap_or(1));
     let allowed = request.min_gpus.unwrap_or(asked)..=request.max_gpus.unwrap_or(asked);
     let sizes = [asked / 2, asked.saturating_mul(2)];
@@ -59,7 +59,7 @@ fn sizes(request: &JobRequest, made: Made<'_>) -> Vec<Way> {
 }
 
 /// Each kind that it does not name.
-fn other_kinds(request: &JobRequest, kinds: &Kinds, made: Made<'_>) -> Vec<Way> {
+fn other_kinds(request: &JobRequest, kinds: &Kinds, made: MadeAlternative<'_>) -> Vec<OtherWay> {
     if request.kinds.is_empty() || request.gpus == Some(0) {
         return Vec::new();
     }
@@ -81,14 +81,14 @@ fn other_kinds(request: &JobRequest, kinds: &Kinds, made: Made<'_>) -> Vec<Way> 
 }
 
 /// Without its deadline.
-fn no_deadline(request: &JobRequest, made: Made<'_>) -> Option<Way> {
+fn no_deadline(request: &JobRequest, made: MadeAlternative<'_>) -> Option<OtherWay> {
     request.deadline?;
     let free = JobRequest { deadline: None, late: request.late.map(|_| Late::Try), ..request.clone() };
     Some(way("no deadline", made(&free).ok()?))
 }
 
-fn way(label: &str, spec: JobSpec) -> Way {
-    Way { label: label.to_owned(), change: Change::Job(Box::new(spec)) }
+fn way(label: &str, spec: JobSpec) -> OtherWay {
+    OtherWay { label: label.to_owned(), change: WhatIfChange::Job(Box::new(spec)) }
 }
 
 fn of(shape: &Shape, kinds: &[KindId]) -> bool {
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     /// a100 is twice as fast as v100, and two devices are 1.5 times as fast as one.
-    struct Table;
+    struct AlternativeTable;
 
-    impl Catalog for Table {
+    impl Catalog for AlternativeTable {
         fn speed(&self, _: &str, _: Option<u32>, gpus: u32, kind: &str) -> Option<f64> {
             let kind = if kind == "a100" { 2.0 } else { 1.0 };
             Some(kind * libm::pow(1.5, f64::from(gpus).log2()))
@@ -128,8 +128,8 @@ mod tests {
             ..JobRequest::default()
         };
         change(&mut request);
-        let ways = ways("ann", &request, &kinds, &Table, &Offers::default(), true).unwrap();
-        let seconds = |way: Way| {
+        let ways = ways("ann", &request, &kinds, &AlternativeTable, &Offers::default(), true).unwrap();
+        let seconds = |way: OtherWay| {
             let spec = way.spec().unwrap();
             (way.label.clone(), spec.steps / spec.speeds[0])
         };

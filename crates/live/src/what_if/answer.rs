@@ -6,7 +6,7 @@ use std::sync::Arc;
 use yard_core::forecast::what_if::{Hit, Told};
 use yard_core::units::{Span, Time};
 
-use super::Question;
+use super::WhatIfQuestion;
 use crate::forecaster::seen;
 use crate::handle::Who;
 use crate::views::{DelayView, JobView, WhatIfRow, WhatIfView};
@@ -15,10 +15,10 @@ use crate::views::{DelayView, JobView, WhatIfRow, WhatIfView};
 const NAMED_MAX: usize = 20;
 
 /// The jobs on the board.
-type Jobs = BTreeMap<u64, Arc<JobView>>;
+type JobsAnswer = BTreeMap<u64, Arc<JobView>>;
 
 /// What somebody may see of an answer.
-pub(crate) fn view(question: &Question, told: &[Told], who: &Who, jobs: &Jobs) -> WhatIfView {
+pub(crate) fn view(question: &WhatIfQuestion, told: &[Told], who: &Who, jobs: &JobsAnswer) -> WhatIfView {
     let rows = question.ways.iter().zip(told);
     let mut rows: Vec<WhatIfRow> = rows
         .map(|(way, told)| {
@@ -42,7 +42,7 @@ pub(crate) fn view(question: &Question, told: &[Told], who: &Who, jobs: &Jobs) -
     WhatIfView { made_at: question.at.secs(), cut: rows.iter().any(|row| row.cut), rows }
 }
 
-fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &Jobs) -> WhatIfRow {
+fn row(told: &Told, deadline: Option<Time>, who: &Who, jobs: &JobsAnswer) -> WhatIfRow {
     let delay = |hit: &Hit| {
         let job = jobs.get(&hit.job.0).filter(|job| who.admin || job.user == who.user)?;
         let (job, name) = (job.id, job.name.clone());

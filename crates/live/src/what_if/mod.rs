@@ -75,34 +75,34 @@ pub struct WhatIf {
 
 /// One row of an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct OtherWay {
     /// How it differs from what was asked for, or what happens.
     pub(crate) label: String,
     /// What is different from how things are.
-    pub(crate) change: Change,
+    pub(crate) change: WhatIfChange,
 }
 
 /// What is different from how things are.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum WhatIfChange {
     /// A job comes.
     Job(Box<JobSpec>),
     /// Nodes change, in order of time.
     Nodes(Vec<(Time, NodeChange)>),
 }
 
-impl Way {
+impl OtherWay {
     /// The job that it is about.
     pub(crate) fn spec(&self) -> Option<&JobSpec> {
         match &self.change {
-            Change::Job(spec) => Some(spec),
-            Change::Nodes(_) => None,
+            WhatIfChange::Job(spec) => Some(spec),
+            WhatIfChange::Nodes(_) => None,
         }
     }
 }
 
 /// A question, with a copy of all that is needed to answer it.
-pub struct Question {
+pub struct WhatIfQuestion {
     /// What the engine knows.
     pub(crate) state: State,
     /// When it was asked.
@@ -114,7 +114,7 @@ pub struct Question {
     pub(crate) how: Estimating,
     pub(crate) make: MakePolicy,
     /// The job as it was asked for, then other ways.
-    pub(crate) ways: Vec<Way>,
+    pub(crate) ways: Vec<OtherWay>,
     /// Whether a first answer is enough.
     pub(crate) quick: bool,
     /// Whether with intervals, which cost more than all else.
@@ -123,13 +123,13 @@ pub struct Question {
     pub(crate) seed: u64,
 }
 
-impl std::fmt::Debug for Question {
+impl std::fmt::Debug for WhatIfQuestion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Question").field("at", &self.at).field("ways", &self.ways).finish_non_exhaustive()
     }
 }
 
-impl Question {
+impl WhatIfQuestion {
     /// The answer for each way, or as much of it as is known when it has to `stop`.
     pub(crate) fn answer(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Told>, Refusal> {
         let (policy, placer) = (|| (self.make)(), || (self.how.placer)());
@@ -156,14 +156,14 @@ impl Question {
             return Ok(vec![asker.alone(spec)?]);
         }
         let (first, without) = match &first.change {
-            Change::Job(spec) => self.first(spec, asker)?,
-            Change::Nodes(nodes) => {
+            WhatIfChange::Job(spec) => self.first(spec, asker)?,
+            WhatIfChange::Nodes(nodes) => {
                 let without = asker.without(None)?;
                 (asker.nodes(nodes, &without)?, without)
             }
         };
         let mut told = vec![first];
-        for way in others.iter().filter_map(Way::spec) {
+        for way in others.iter().filter_map(OtherWay::spec) {
             told.push(asker.with(way, &without)?);
         }
         if self.intervals {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, ensure};
 use yard_live::replay::view::ReplayView;
-use yard_live::replay::{Change, Replay};
+use yard_live::replay::{Replay, ReplayChange};
 use yard_live::request::times;
 
 use crate::client::Client;
@@ -99,14 +99,14 @@ impl HistoryArgs {
     }
 
     /// One for each policy, with all other changes; one where only those are asked for.
-    fn alternatives(&self) -> Vec<Change> {
+    fn alternatives(&self) -> Vec<ReplayChange> {
         let round_s = self.round.map(|round| round.0.secs());
         let (add, remove) = (self.add.clone(), self.remove.clone());
-        let other = Change { policy: None, round_s, add, remove };
+        let other = ReplayChange { policy: None, round_s, add, remove };
         if self.policy.is_empty() {
-            return if other == Change::default() { Vec::new() } else { vec![other] };
+            return if other == ReplayChange::default() { Vec::new() } else { vec![other] };
         }
-        let with = |policy: &String| Change { policy: Some(policy.clone()), ..other.clone() };
+        let with = |policy: &String| ReplayChange { policy: Some(policy.clone()), ..other.clone() };
         self.policy.iter().map(with).collect()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Place, Reading, Sensor};
+use super::{CardPlace, Reading, Sensor};
 
 /// How long a driver that pretends to hang sleeps before it looks whether it still should.
 const NAP: Duration = Duration::from_millis(20);
@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(20);
 /// Reads the file.
 pub(crate) struct Fakes {
     /// The cards, as the file calls them: `h100:0`.
-    pub(crate) cards: Vec<(Place, String)>,
+    pub(crate) cards: Vec<(CardPlace, String)>,
     /// The file.
     pub(crate) path: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Fakes {
 }
 
 impl Sensor for Fakes {
-    fn read(&mut self) -> BTreeMap<Place, Reading> {
+    fn read(&mut self) -> BTreeMap<CardPlace, Reading> {
         let mut said = self.said();
         while said.hangs {
             std::thread::sleep(NAP);

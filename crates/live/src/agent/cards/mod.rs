@@ -29,10 +29,10 @@ use crate::wire::{CardNow, FromAgent};
 const LOOKS_MAX: u64 = 15;
 
 /// Which device: its group and its number.
-pub(crate) type Place = (u32, u32);
+pub(crate) type CardPlace = (u32, u32);
 
 /// A part that runs, and its devices.
-pub(crate) type Live = (PartId, SmallVec<[Held; 1]>);
+pub(crate) type LiveCards = (PartId, SmallVec<[Held; 1]>);
 
 /// What was read of a card.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -75,26 +75,26 @@ pub(crate) struct OfJob {
 /// Reads cards.
 pub(crate) trait Sensor: Send {
     /// How they are doing; a card that does not answer is left out. May take for ever.
-    fn read(&mut self) -> BTreeMap<Place, Reading>;
+    fn read(&mut self) -> BTreeMap<CardPlace, Reading>;
 }
 
 /// What a sensor found, by the sensor's number.
-pub(crate) type Found = (usize, BTreeMap<Place, Reading>);
+pub(crate) type FoundCards = (usize, BTreeMap<CardPlace, Reading>);
 
 /// The cards of this node.
-pub(crate) struct Cards {
-    watched: Vec<Watched>,
-    cards: BTreeMap<Place, Card>,
+pub(crate) struct CardReaders {
+    watched: Vec<WatchedCards>,
+    cards: BTreeMap<CardPlace, Card>,
     uses: Uses,
     /// What sensors found.
-    pub(crate) found: mpsc::UnboundedReceiver<Found>,
+    pub(crate) found: mpsc::UnboundedReceiver<FoundCards>,
     /// Keeps the channel open where there are no sensors.
-    _open: mpsc::UnboundedSender<Found>,
+    _open: mpsc::UnboundedSender<FoundCards>,
 }
 
 /// A sensor, on its thread.
-struct Watched {
-    places: Vec<Place>,
+struct WatchedCards {
+    places: Vec<CardPlace>,
     ask: threads::Sender<()>,
     /// Since when it owes an answer.
     asked: Option<Time>,
@@ -106,19 +106,19 @@ struct Card {
     health: Health,
 }
 
-impl Cards {
+impl CardReaders {
     /// Gives each sensor a thread. It ends with the agent, unless the driver never lets it go.
-    pub(crate) fn watch(sensors: Vec<(Vec<Place>, Box<dyn Sensor>)>) -> Cards {
+    pub(crate) fn watch(sensors: Vec<(Vec<CardPlace>, Box<dyn Sensor>)>) -> CardReaders {
         let (answer, found) = mpsc::unbounded_channel();
-        let places: Vec<Place> = sensors.iter().flat_map(|(places, _)| places.clone()).collect();
-        let start = |(number, (places, sensor))| Watched {
+        let places: Vec<CardPlace> = sensors.iter().flat_map(|(places, _)| places.clone()).collect();
+        let start = |(number, (places, sensor))| WatchedCards {
             places,
             ask: start(number, sensor, answer.clone()),
             asked: None,
         };
         let watched = sensors.into_iter().enumerate().map(start).collect();
         let cards = places.into_iter().map(|place| (place, Card::default())).collect();
-        Cards { watched, cards, uses: Uses::default(), found, _open: answer }
+        CardReaders { watched, cards, uses: Uses::default(), found, _open: answer }
     }
 
     /// Asks all sensors that owe no answer. One that owes it for too long hangs, and its cards with it.
@@ -140,7 +140,7 @@ impl Cards {
     }
 
     /// Takes in what a sensor found; whether nothing more is to come of this look.
-    pub(crate) fn take(&mut self, (number, mut found): Found) -> bool {
+    pub(crate) fn take(&mut self, (number, mut found): FoundCards) -> bool {
         let Some(watched) = self.watched.get_mut(number) else { return false };
         watched.asked = None;
         for place in &watched.places {
@@ -152,23 +152,23 @@ impl Cards {
         self.watched.iter().all(|watched| watched.asked.is_none() || self.hangs(watched))
     }
 
-    fn hangs(&self, watched: &Watched) -> bool {
+    fn hangs(&self, watched: &WatchedCards) -> bool {
         watched.places.iter().filter_map(|place| self.cards.get(place)).any(|card| card.health.is_hanging())
     }
 
     /// What is wrong with each card.
-    pub(crate) fn problems(&self) -> Vec<(Place, Option<String>)> {
+    pub(crate) fn problems(&self) -> Vec<(CardPlace, Option<String>)> {
         let problem = |card: &Card| card.health.problem().map(str::to_owned);
         self.cards.iter().map(|(place, card)| (*place, problem(card))).collect()
     }
 
     /// What is wrong with a card.
-    pub(crate) fn problem(&self, place: Place) -> Option<&str> {
+    pub(crate) fn problem(&self, place: CardPlace) -> Option<&str> {
         self.cards.get(&place)?.health.problem()
     }
 
     /// What there is to tell the server after a look, given what runs here.
-    pub(crate) fn news(&mut self, live: &[Live]) -> Vec<FromAgent> {
+    pub(crate) fn news(&mut self, live: &[LiveCards]) -> Vec<FromAgent> {
         if self.cards.is_empty() {
             return Vec::new();
         }
@@ -189,7 +189,7 @@ impl Cards {
 
 impl Reading {
     /// As the server is told of it.
-    fn card(&self, (group, device): Place, live: &[Live]) -> CardNow {
+    fn card(&self, (group, device): CardPlace, live: &[LiveCards]) -> CardNow {
         let holds = |held: &Held| held.group == group && held.mask >> device & 1 == 1;
         let here = live.iter().filter(|(_, devices)| devices.iter().any(holds));
         let here: Vec<PartId> = here.map(|(part, _)| *part).collect();
@@ -226,7 +226,7 @@ impl Reading {
 fn start(
     number: usize,
     mut sensor: Box<dyn Sensor>,
-    answer: mpsc::UnboundedSender<Found>,
+    answer: mpsc::UnboundedSender<FoundCards>,
 ) -> threads::Sender<()> {
     let (ask, asked) = threads::channel();
     let serve = move || {

@@ -9,25 +9,25 @@ use super::*;
 const LOOK: Span = Span::from_whole_secs(2);
 
 /// Answers with what it is sent, and not before.
-struct Script(threads::Receiver<BTreeMap<Place, Reading>>);
+struct Script(threads::Receiver<BTreeMap<CardPlace, Reading>>);
 
 impl Sensor for Script {
-    fn read(&mut self) -> BTreeMap<Place, Reading> {
+    fn read(&mut self) -> BTreeMap<CardPlace, Reading> {
         self.0.recv().unwrap_or_default()
     }
 }
 
-fn scripts<const N: usize>() -> (Cards, [threads::Sender<BTreeMap<Place, Reading>>; N]) {
-    let mut sensors: Vec<(Vec<Place>, Box<dyn Sensor>)> = Vec::new();
+fn scripts<const N: usize>() -> (CardReaders, [threads::Sender<BTreeMap<CardPlace, Reading>>; N]) {
+    let mut sensors: Vec<(Vec<CardPlace>, Box<dyn Sensor>)> = Vec::new();
     let senders = std::array::from_fn(|number| {
         let (sender, readings) = threads::channel();
         sensors.push((vec![(0, number as u32)], Box::new(Script(readings))));
         sender
     });
-    (Cards::watch(sensors), senders)
+    (CardReaders::watch(sensors), senders)
 }
 
-async fn found(cards: &mut Cards) -> bool {
+async fn found(cards: &mut CardReaders) -> bool {
     let found = tokio::time::timeout(Duration::from_secs(60), cards.found.recv()).await.unwrap().unwrap();
     cards.take(found)
 }
@@ -36,7 +36,7 @@ fn part(job: u64) -> PartId {
     PartId { lease: LeaseId(job), job: JobId(job), instance: 1 }
 }
 
-fn on(job: u64, mask: u128) -> Live {
+fn on(job: u64, mask: u128) -> LiveCards {
     (part(job), SmallVec::from_elem(Held { group: 0, mask }, 1))
 }
 
@@ -74,7 +74,7 @@ fn what_is_on_a_card_is_told_by_part() {
     let jobs =
         BTreeMap::from([(JobId(1), of(Some(0.25), 10)), (JobId(2), of(None, 20)), (JobId(9), of(None, 5))]);
     let reading = Reading { busy: Some(0.75), jobs, others_mib: 3, ..Reading::default() };
-    let parts = |live: &[Live]| reading.card((0, 1), live).parts;
+    let parts = |live: &[LiveCards]| reading.card((0, 1), live).parts;
     assert_eq!(
         parts(&[on(1, 0b10), on(2, 0b11), on(3, 0b01), on(4, 0b10)]),
         [
@@ -106,5 +106,5 @@ async fn news_are_the_cards_and_what_parts_do() {
     assert_eq!(told, [0, 1, 0], "what it does is told once it is known");
     cards.tell_again();
     assert_eq!(cards.news(&live)[1], FromAgent::Used { part: part(1), busy: 0.5, memory_mib: 100 });
-    assert_eq!(Cards::watch(Vec::new()).news(&live), [], "processor slots are no cards");
+    assert_eq!(CardReaders::watch(Vec::new()).news(&live), [], "processor slots are no cards");
 }

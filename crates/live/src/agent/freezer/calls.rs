@@ -4,7 +4,7 @@ use super::words::Failure;
 
 /// How far a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ProcessState {
     /// It uses its cards.
     Running,
     /// Its calls to the driver wait.
@@ -18,7 +18,7 @@ pub(super) enum State {
 /// The driver's calls. The process runs while they are made: it does part of the work itself.
 pub(super) trait Calls: Send + Sync {
     /// How far a process is; none where it uses no card or is gone.
-    fn state(&self, pid: i32) -> Result<Option<State>, Failure>;
+    fn state(&self, pid: i32) -> Result<Option<ProcessState>, Failure>;
     /// Makes its calls wait.
     fn lock(&self, pid: i32) -> Result<(), Failure>;
     /// Moves what it has on cards to the host's memory; it must be locked.

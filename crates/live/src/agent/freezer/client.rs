@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{Answer, Failure, Moved, Request, What, line};
+use super::words::{Failure, FreezerAnswer, FreezerWhat, Moved, Request, line};
 
 /// How long moving may take: eight cards of 140 GB at 2 GB/s, and some time to spare.
 const MOVE_MAX: Duration = Duration::from_secs(900);
@@ -19,7 +19,7 @@ const MOVE_MAX: Duration = Duration::from_secs(900);
 /// How long it may take to say what it can: the driver starts within a second where it starts at all.
 const PROBE_MAX: Duration = Duration::from_secs(30);
 
-type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<Result<Moved, Failure>>>>>;
+type WaitingCall = Arc<Mutex<BTreeMap<u64, oneshot::Sender<Result<Moved, Failure>>>>>;
 
 /// Asks a freezer.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(crate) struct Freezer {
 /// A freezer that runs. It is killed when this is dropped.
 struct Running {
     asks: mpsc::UnboundedSender<Vec<u8>>,
-    waiting: Waiting,
+    waiting: WaitingCall,
     asked: u64,
     _child: Child,
 }
@@ -53,15 +53,15 @@ impl Freezer {
 
     /// Why nothing can be frozen here, where that is so.
     pub(crate) async fn probe(&self) -> Result<(), Failure> {
-        self.request(&What::Probe {}, PROBE_MAX).await.unwrap_or_else(|| Err(died())).map(drop)
+        self.request(&FreezerWhat::Probe {}, PROBE_MAX).await.unwrap_or_else(|| Err(died())).map(drop)
     }
 
     /// Moves what these processes have on cards to the host's memory: all or none. A freezer that dies over it is
     /// followed by one that goes on, and should that die too, by one that undoes what was done.
     pub(crate) async fn freeze(&self, pids: Vec<i32>) -> Result<Moved, Failure> {
-        let done = self.twice(&What::Freeze { pids: pids.clone() }).await;
+        let done = self.twice(&FreezerWhat::Freeze { pids: pids.clone() }).await;
         if done.is_none() {
-            let undone = self.request(&What::Thaw { pids }, MOVE_MAX).await;
+            let undone = self.request(&FreezerWhat::Thaw { pids }, MOVE_MAX).await;
             tracing::warn!(?undone, "the freezer died over a job twice");
         }
         done.unwrap_or_else(|| Err(died()))
@@ -69,10 +69,10 @@ impl Freezer {
 
     /// Moves it back.
     pub(crate) async fn thaw(&self, pids: Vec<i32>) -> Result<Moved, Failure> {
-        self.twice(&What::Thaw { pids }).await.unwrap_or_else(|| Err(died()))
+        self.twice(&FreezerWhat::Thaw { pids }).await.unwrap_or_else(|| Err(died()))
     }
 
-    async fn twice(&self, what: &What) -> Option<Result<Moved, Failure>> {
+    async fn twice(&self, what: &FreezerWhat) -> Option<Result<Moved, Failure>> {
         match self.request(what, MOVE_MAX).await {
             Some(done) => Some(done),
             None => self.request(what, MOVE_MAX).await,
@@ -80,7 +80,7 @@ impl Freezer {
     }
 
     /// What it says; nothing where it died, or said nothing for so long that it was killed.
-    async fn request(&self, what: &What, limit: Duration) -> Option<Result<Moved, Failure>> {
+    async fn request(&self, what: &FreezerWhat, limit: Duration) -> Option<Result<Moved, Failure>> {
         let Some(command) = &self.command else { return Some(Ok(Moved::default())) };
         let answer = match self.send(command, what) {
             Ok(answer) => answer,
@@ -96,7 +96,11 @@ impl Freezer {
         answer.ok()?.ok()
     }
 
-    fn send(&self, command: &[String], what: &What) -> io::Result<oneshot::Receiver<Result<Moved, Failure>>> {
+    fn send(
+        &self,
+        command: &[String],
+        what: &FreezerWhat,
+    ) -> io::Result<oneshot::Receiver<Result<Moved, Failure>>> {
         let mut running = self.running();
         let current = match running.take().filter(|running| !running.asks.is_closed()) {
             Some(current) => running.insert(current),
@@ -140,7 +144,7 @@ fn start(command: &[String]) -> io::Result<Running> {
         return Err(io::Error::other("it has no input or no output"));
     };
     let (asks, lines) = mpsc::unbounded_channel();
-    let waiting = Waiting::default();
+    let waiting = WaitingCall::default();
     tokio::spawn(converse(stdin, stdout, lines, waiting.clone()));
     Ok(Running { asks, waiting, asked: 0, _child: child })
 }
@@ -150,7 +154,7 @@ async fn converse(
     mut stdin: ChildStdin,
     stdout: ChildStdout,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    waiting: Waiting,
+    waiting: WaitingCall,
 ) {
     let write = async {
         while let Some(line) = lines.recv().await {
@@ -162,7 +166,7 @@ async fn converse(
     let read = async {
         let mut answers = BufReader::new(stdout).lines();
         while let Ok(Some(text)) = answers.next_line().await {
-            match serde_json::from_str::<Answer>(&text) {
+            match serde_json::from_str::<FreezerAnswer>(&text) {
                 Ok(answer) => {
                     let asker = lock(&waiting).remove(&answer.id);
                     asker.into_iter().for_each(|asker| drop(asker.send(answer.done.clone())));

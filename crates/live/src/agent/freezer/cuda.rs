@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use libloading::Library;
 
 use super::bytes_of;
-use super::calls::{Calls, State};
+use super::calls::{Calls, ProcessState};
 use super::words::Failure;
 
 /// The library's name where a driver is installed.
@@ -90,15 +90,15 @@ fn never(reason: String) -> Failure {
 }
 
 impl Calls for Cuda {
-    fn state(&self, pid: i32) -> Result<Option<State>, Failure> {
+    fn state(&self, pid: i32) -> Result<Option<ProcessState>, Failure> {
         let mut state = -1;
         // SAFETY: the pointer is valid for the call.
         let code = unsafe { (self.state)(pid, &raw mut state) };
         match (code, state) {
-            (SUCCESS, 0) => Ok(Some(State::Running)),
-            (SUCCESS, 1) => Ok(Some(State::Locked)),
-            (SUCCESS, 2) => Ok(Some(State::Checkpointed)),
-            (SUCCESS, _) => Ok(Some(State::Failed)),
+            (SUCCESS, 0) => Ok(Some(ProcessState::Running)),
+            (SUCCESS, 1) => Ok(Some(ProcessState::Locked)),
+            (SUCCESS, 2) => Ok(Some(ProcessState::Checkpointed)),
+            (SUCCESS, _) => Ok(Some(ProcessState::Failed)),
             // It does not use CUDA, or is no more.
             (NOT_INITIALIZED | INVALID_VALUE, _) => Ok(None),
             (code, _) => failed("looking at", pid, code).map(|()| None),

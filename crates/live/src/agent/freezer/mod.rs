@@ -26,8 +26,8 @@ use self::calls::Calls;
 pub(crate) use self::client::Freezer;
 use self::cuda::Cuda;
 use self::fake::Fake;
-use self::words::{Answer, Request, What};
 pub(crate) use self::words::{Failure, Moved};
+use self::words::{FreezerAnswer, FreezerWhat, Request};
 use super::clock::since_boot;
 use super::inherited::keep_from_children;
 
@@ -63,13 +63,13 @@ fn serve(calls: Result<&dyn Calls, &Failure>, output: &Mutex<File>) {
 fn answer(calls: Result<&dyn Calls, &Failure>, request: Request, output: &Mutex<File>) {
     let began = since_boot();
     let done = calls.map_err(Failure::clone).and_then(|calls| match &request.what {
-        What::Probe {} => Ok(0),
-        What::Freeze { pids } => moves::freeze(calls, pids),
-        What::Thaw { pids } => moves::thaw(calls, pids).map(|()| 0),
+        FreezerWhat::Probe {} => Ok(0),
+        FreezerWhat::Freeze { pids } => moves::freeze(calls, pids),
+        FreezerWhat::Thaw { pids } => moves::thaw(calls, pids).map(|()| 0),
     });
     let seconds = since_boot().saturating_sub(began) as f64 / 1e6;
     let done = done.map(|bytes| Moved { bytes, seconds });
-    let line = words::line(&Answer { id: request.id, done });
+    let line = words::line(&FreezerAnswer { id: request.id, done });
     // An agent that is gone asks the next freezer.
     let _gone = output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
 }

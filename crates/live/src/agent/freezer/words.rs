@@ -9,13 +9,13 @@ pub(super) struct Request {
     pub(super) id: u64,
     /// What is wanted.
     #[serde(flatten)]
-    pub(super) what: What,
+    pub(super) what: FreezerWhat,
 }
 
 /// What is wanted. Each may be asked again: what is already so is not done twice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum FreezerWhat {
     /// Can anything be frozen here?
     Probe {},
     /// Move what these processes have on cards to the host's memory. All of them or none.
@@ -32,7 +32,7 @@ pub(super) enum What {
 
 /// From the freezer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct FreezerAnswer {
     /// Which request.
     pub(super) id: u64,
     /// How it went.

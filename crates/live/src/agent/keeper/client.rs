@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::words::{Ask, Say, line};
+use super::words::{KeeperAsk, Say, line};
 
 /// How long a new keeper may take to listen.
 const START: Duration = Duration::from_secs(15);
@@ -74,13 +74,13 @@ impl Keeper {
     }
 
     /// Asks for something. A keeper that is gone is found out by its last word, `None`.
-    pub(crate) fn ask(&self, ask: &Ask) {
+    pub(crate) fn ask(&self, ask: &KeeperAsk) {
         let _gone = self.asks.send(line(ask));
     }
 
     /// Tells it that no agent will come back, and waits until that is said.
     pub(crate) async fn leave(mut self) {
-        self.ask(&Ask::Leave);
+        self.ask(&KeeperAsk::Leave);
         self.asks = mpsc::unbounded_channel().0;
         let _said = (&mut self.tasks[0]).await;
     }

@@ -12,9 +12,9 @@ use yard_core::part::Starved;
 use super::tree;
 
 /// One group. The agent made it and set its limits.
-pub(super) struct Group(pub(super) PathBuf);
+pub(super) struct ProcessGroup(pub(super) PathBuf);
 
-impl Group {
+impl ProcessGroup {
     /// Ends everything in it.
     pub(super) fn kill(&self) {
         // Kernels before 5.14 have no such file.
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn processes_in_groups_within_a_group_are_its_processes() {
         let folder = Folder::new();
-        let group = Group(folder.path().to_owned());
+        let group = ProcessGroup(folder.path().to_owned());
         assert!(group.is_empty());
         fs::create_dir_all(folder.path().join("a/b")).unwrap();
         fs::write(folder.path().join("a/b/cgroup.procs"), "13\n").unwrap();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_job_that_ran_out_of_memory_is_told_its_limit_and_what_it_used() {
         let folder = Folder::new();
-        let group = Group(folder.path().to_owned());
+        let group = ProcessGroup(folder.path().to_owned());
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         assert_eq!(group.out_of_memory(), None);
         write("memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\noom_group_kill 0\n");

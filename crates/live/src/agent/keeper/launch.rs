@@ -25,7 +25,7 @@ use nix::unistd::{
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::secrets::mount_files;
-use super::start::{Launch, Orders, Unstartable, find_program, open};
+use super::start::{KeeperLaunch, Orders, Unstartable, find_program, open};
 use super::words::{RankSpec, RunAs};
 
 /// Reads what to do from standard input and does it; returns only if that fails, with the code a shell would give. What
@@ -58,7 +58,7 @@ fn obey(orders: Orders, line: &OwnedFd) -> Result<Infallible, Unstartable> {
     }
 }
 
-fn become_job(launch: &Launch) -> Result<Infallible, Unstartable> {
+fn become_job(launch: &KeeperLaunch) -> Result<Infallible, Unstartable> {
     check_closed(&launch.closed)?;
     let ids = launch.user.as_ref().map(|user| (user.uid, user.gid));
     if let Some(secrets) = launch.secrets.as_ref().filter(|secrets| secrets.mounted) {

@@ -25,7 +25,7 @@ const STUCK_MAX: usize = 16;
 pub(super) struct Marks {
     /// Where the system shows processes.
     proc: PathBuf,
-    reader: Option<Reader>,
+    reader: Option<MarkReader>,
     /// Every reader's thread has a copy until it ends.
     threads: Arc<()>,
     /// Processes that were too slow, with when they started. They are not read again.
@@ -35,7 +35,7 @@ pub(super) struct Marks {
 }
 
 /// A thread that reads. It ends when this is dropped and the system has answered it.
-struct Reader {
+struct MarkReader {
     pids: Sender<i32>,
     marks: Receiver<Option<String>>,
 }
@@ -79,7 +79,7 @@ impl Marks {
     }
 
     /// Another thread, unless too many are stuck.
-    fn begin(&self) -> Option<Reader> {
+    fn begin(&self) -> Option<MarkReader> {
         if Arc::strong_count(&self.threads) > STUCK_MAX {
             return None;
         }
@@ -93,7 +93,7 @@ impl Marks {
         };
         let started = thread::Builder::new().name("marks".into()).spawn(read);
         started.inspect_err(|error| tracing::warn!(%error, "marks cannot be read")).ok()?;
-        Some(Reader { pids, marks })
+        Some(MarkReader { pids, marks })
     }
 }
 

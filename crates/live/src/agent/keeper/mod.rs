@@ -40,11 +40,13 @@ use tokio::task::AbortHandle;
 pub(crate) use self::client::Keeper;
 pub use self::launch::launch_main;
 use self::marks::Marks;
-use self::record::Record;
+use self::record::KeeperRecord;
 pub(crate) use self::secrets::secrets_base;
 pub(crate) use self::start::{Orders, Unstartable, start};
-use self::table::{Found, Table};
-pub(crate) use self::words::{Ask, Confine, Exit, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line};
+use self::table::{FoundProcess, KeptTable};
+pub(crate) use self::words::{
+    Confine, KeeperAsk, ProcessExit, RankSpec, RunAs, Say, SecretFiles, Sink, StartPart, line,
+};
 use crate::agent::clock;
 use crate::agent::inherited::keep_from_children;
 
@@ -134,25 +136,25 @@ fn end_leftovers(id: &str) {
 }
 
 /// What happens to a keeper.
-enum News {
+enum KeeperNews {
     Connected(UnixStream),
-    Asked(u64, Ask),
+    Asked(u64, KeeperAsk),
     Closed(u64),
     /// Children may have exited.
     Child,
-    Found(Found),
+    Found(FoundProcess),
     /// Somebody wants it to go.
     Terminated,
     Look,
 }
 
 struct Server {
-    table: Table,
-    record: Record,
+    table: KeptTable,
+    record: KeeperRecord,
     /// The connection in use.
     agent: Option<Connection>,
     connections: u64,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<KeeperNews>,
     /// Until when this node may run anything, in microseconds since boot.
     lease: Option<u64>,
     /// No agent will come, or none should be waited for.
@@ -182,18 +184,18 @@ async fn serve(dir: PathBuf, id: String) -> anyhow::Result<()> {
     let mut look = tokio::time::interval(LOOK);
     let (news, mut inbox) = mpsc::channel(NEWS_MAX);
     let (found, mut findings) = mpsc::unbounded_channel();
-    let record = Record::open(dir.join("exits")).context("the record of exits")?;
-    let table = Table::new(format!("{id}:{}", nix::unistd::getpid()), found);
+    let record = KeeperRecord::open(dir.join("exits")).context("the record of exits")?;
+    let table = KeptTable::new(format!("{id}:{}", nix::unistd::getpid()), found);
     let (agent, lease, idle) = (None, None, Duration::ZERO);
     let mut server = Server { table, record, agent, connections: 0, news, lease, leaving: false, idle };
     while !server.is_done() {
         let news = tokio::select! {
-            Ok((stream, _)) = listener.accept() => News::Connected(stream),
+            Ok((stream, _)) = listener.accept() => KeeperNews::Connected(stream),
             Some(news) = inbox.recv() => news,
-            Some(found) = findings.recv() => News::Found(found),
-            _ = child.recv() => News::Child,
-            _ = terminate.recv() => News::Terminated,
-            _ = look.tick() => News::Look,
+            Some(found) = findings.recv() => KeeperNews::Found(found),
+            _ = child.recv() => KeeperNews::Child,
+            _ = terminate.recv() => KeeperNews::Terminated,
+            _ = look.tick() => KeeperNews::Look,
         };
         server.take(news);
     }
@@ -207,23 +209,23 @@ impl Server {
         unused && (self.leaving || self.idle >= IDLE)
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: KeeperNews) {
         match news {
-            News::Connected(stream) => self.connect(stream),
-            News::Asked(connection, ask) if self.is_current(connection) => self.asked(ask),
-            News::Closed(connection) if self.is_current(connection) => self.agent = None,
-            News::Asked(..) | News::Closed(_) => {}
-            News::Child | News::Found(Found::Written) => self.reap(),
-            News::Found(Found::Launched(mark, answer)) => {
+            KeeperNews::Connected(stream) => self.connect(stream),
+            KeeperNews::Asked(connection, ask) if self.is_current(connection) => self.asked(ask),
+            KeeperNews::Closed(connection) if self.is_current(connection) => self.agent = None,
+            KeeperNews::Asked(..) | KeeperNews::Closed(_) => {}
+            KeeperNews::Child | KeeperNews::Found(FoundProcess::Written) => self.reap(),
+            KeeperNews::Found(FoundProcess::Launched(mark, answer)) => {
                 let said = self.table.launched(&mark, answer);
                 said.iter().for_each(|say| self.say(say));
                 self.reap();
             }
-            News::Terminated => {
+            KeeperNews::Terminated => {
                 (self.leaving, self.agent, self.lease) = (true, None, Some(clock::since_boot()));
                 self.look();
             }
-            News::Look => self.look(),
+            KeeperNews::Look => self.look(),
         }
     }
 
@@ -252,32 +254,32 @@ impl Server {
         }
     }
 
-    fn asked(&mut self, ask: Ask) {
+    fn asked(&mut self, ask: KeeperAsk) {
         match ask {
-            Ask::Start(start) => self.start(*start),
-            Ask::Signal { part, ranks, signal } => self.table.signal(part, &ranks, signal),
-            Ask::Kill { part } => self.table.kill(part),
-            Ask::Freeze { part } => self.table.freeze(part, true),
-            Ask::Thaw { part, as_part } => {
+            KeeperAsk::Start(start) => self.start(*start),
+            KeeperAsk::Signal { part, ranks, signal } => self.table.signal(part, &ranks, signal),
+            KeeperAsk::Kill { part } => self.table.kill(part),
+            KeeperAsk::Freeze { part } => self.table.freeze(part, true),
+            KeeperAsk::Thaw { part, as_part } => {
                 self.table.rename(part, as_part);
                 self.table.freeze(as_part, false);
             }
-            Ask::Hush { part, hushed } => self.table.hush(part, hushed),
-            Ask::Pids { part } => {
+            KeeperAsk::Hush { part, hushed } => self.table.hush(part, hushed),
+            KeeperAsk::Pids { part } => {
                 let pids = self.table.processes(part).into_iter().collect();
                 self.say(&Say::Pids { part, pids });
             }
-            Ask::Memory { part, max } => self.table.limit_memory(part, max),
-            Ask::Lease { until } => {
+            KeeperAsk::Memory { part, max } => self.table.limit_memory(part, max),
+            KeeperAsk::Lease { until } => {
                 self.lease = Some(until);
                 self.table.renewed();
             }
-            Ask::List => {
+            KeeperAsk::List => {
                 let (alive, exits) = (self.table.alive(), self.record.all());
                 self.say(&Say::Parts { alive, exits, lease: self.lease });
             }
-            Ask::Forget { part } => self.note(|record| record.forget(part)),
-            Ask::Leave => self.leaving = true,
+            KeeperAsk::Forget { part } => self.note(|record| record.forget(part)),
+            KeeperAsk::Leave => self.leaving = true,
         }
     }
 
@@ -298,7 +300,7 @@ impl Server {
     }
 
     /// Changes the record. A disk that is full must not stop jobs: the exits are still in memory.
-    fn note(&mut self, change: impl FnOnce(&mut Record) -> std::io::Result<()>) {
+    fn note(&mut self, change: impl FnOnce(&mut KeeperRecord) -> std::io::Result<()>) {
         if let Err(error) = change(&mut self.record) {
             tracing::error!(%error, "exits are not on file until the disk takes them again");
         }
@@ -321,7 +323,7 @@ async fn converse(
     number: u64,
     stream: UnixStream,
     mut lines: mpsc::Receiver<Vec<u8>>,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<KeeperNews>,
 ) {
     let (reader, mut writer) = stream.into_split();
     let write = async {
@@ -337,12 +339,12 @@ async fn converse(
         while matches!(reader.read_until(b'\n', &mut line).await, Ok(length) if length > 0 && length < LINE_MAX)
         {
             match serde_json::from_slice(&line) {
-                Ok(ask) => drop(news.send(News::Asked(number, ask)).await),
+                Ok(ask) => drop(news.send(KeeperNews::Asked(number, ask)).await),
                 Err(error) => tracing::error!(%error, "an agent said what is no request"),
             }
             line.clear();
         }
     };
     tokio::select! { () = write => {}, () = read => {} }
-    let _over = news.send(News::Closed(number)).await;
+    let _over = news.send(KeeperNews::Closed(number)).await;
 }

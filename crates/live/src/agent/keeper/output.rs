@@ -132,7 +132,7 @@ async fn move_all(
 
 /// Until nobody can write to it any more, or the rank is over.
 async fn move_paced(pipe: &Receiver, writer: &mut Writer, over: &CancellationToken) {
-    let mut pace = Pace { left: BURST, at: Instant::now() };
+    let mut pace = OutputPace { left: BURST, at: Instant::now() };
     while let Some(Ok(())) = over.run_until_cancelled(pipe.readable()).await {
         match pipe.try_read(&mut writer.buffer) {
             Ok(0) => return,
@@ -175,13 +175,13 @@ impl Writer {
 }
 
 /// How fast a stream is read.
-struct Pace {
+struct OutputPace {
     /// Bytes that may be read at once.
     left: f64,
     at: Instant,
 }
 
-impl Pace {
+impl OutputPace {
     /// So many bytes were read: how long to wait before the next.
     fn spend(&mut self, bytes: usize, now: Instant) -> Duration {
         let earned = now.saturating_duration_since(self.at).as_secs_f64() * RATE;
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_stream_is_slowed_after_a_burst_and_may_burst_again_later() {
         let start = Instant::now();
-        let mut pace = Pace { left: BURST, at: start };
+        let mut pace = OutputPace { left: BURST, at: start };
         assert_eq!(pace.spend(64 << 20, start), Duration::ZERO);
         assert_eq!(pace.spend(32 << 20, start), Duration::from_secs(1));
         assert_eq!(pace.spend(32 << 20, start + Duration::from_secs(1)), Duration::from_secs(1));

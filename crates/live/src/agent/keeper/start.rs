@@ -37,14 +37,14 @@ pub(crate) struct Unstartable {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Orders {
     /// Become a rank.
-    Become(Box<Launch>),
+    Become(Box<KeeperLaunch>),
     /// Open a file to read, as this user, and hand it back.
     Open { user: RunAs, path: PathBuf },
 }
 
 /// A rank to become.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Launch {
+pub(crate) struct KeeperLaunch {
     pub(super) user: Option<RunAs>,
     pub(super) rank: RankSpec,
     /// See `Confine`.
@@ -99,7 +99,7 @@ pub(super) fn start_rank(
         return Err(Unstartable { code: None, message });
     }
     let (user, closed, secrets) = (setting.user.cloned(), closed.clone(), secrets.clone());
-    let launch = Orders::Become(Box::new(Launch { user, rank, closed, secrets }));
+    let launch = Orders::Become(Box::new(KeeperLaunch { user, rank, closed, secrets }));
     Ok(Started { child, launch: Some((orders, super::words::line(&launch))), streams })
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn start(mut rank: RankSpec, user: Option<&RunAs>, mark: &str) -> Res
     let Some(user) = user else { return start_here(&rank, outputs) };
     let (child, mut orders) = start_launcher(&user.launcher, mark, outputs)?;
     let (user, closed, secrets) = (Some(user.clone()), Vec::new(), None);
-    let launch = Orders::Become(Box::new(Launch { user, rank, closed, secrets }));
+    let launch = Orders::Become(Box::new(KeeperLaunch { user, rank, closed, secrets }));
     if let Err(error) = orders.write_all(&super::words::line(&launch)) {
         tracing::debug!(%error, "a launcher ended before it knew what to launch"); // Its exit says the rest.
     }

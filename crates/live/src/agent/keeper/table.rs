@@ -16,13 +16,13 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use yard_core::part::{LAPSED_GRACE, PartId};
 
-use super::group::Group;
+use super::group::ProcessGroup;
 use super::marks::{LOOK_MAX, Marks};
 use super::output::Output;
 use super::secrets::{make_files, remove_files};
 use super::start::{Setting, Started, Unstartable, node_fault, start_rank};
 use super::tree;
-use super::words::{Exit, RankSpec, Say, StartPart};
+use super::words::{ProcessExit, RankSpec, Say, StartPart};
 use crate::auth::hex;
 
 /// How long a launcher may take: it looks users up, which may ask other machines.
@@ -32,7 +32,7 @@ const LAUNCH: Duration = Duration::from_secs(60);
 const ANSWER_MAX: u64 = 64 << 10;
 
 /// What tasks of the table found out.
-pub(super) enum Found {
+pub(super) enum FoundProcess {
     /// The launcher with this mark became its rank, or did not.
     Launched(String, Result<(), Unstartable>),
     /// All output of a stream is on file.
@@ -40,10 +40,10 @@ pub(super) enum Found {
 }
 
 /// All of them.
-pub(super) struct Table {
+pub(super) struct KeptTable {
     /// What the marks of this keeper's processes begin with.
     id: String,
-    parts: BTreeMap<PartId, Part>,
+    parts: BTreeMap<PartId, KeptPart>,
     /// The ranks' own processes.
     pids: BTreeMap<i32, (PartId, u32)>,
     /// Orphans that hide their mark or made one up, with the parts that were there when they came: one of them must have
@@ -53,12 +53,12 @@ pub(super) struct Table {
     /// The folders of control groups that were used.
     homes: BTreeSet<PathBuf>,
     /// Where tasks say what they found out: a few words for each rank.
-    found: mpsc::UnboundedSender<Found>,
+    found: mpsc::UnboundedSender<FoundProcess>,
 }
 
-struct Part {
-    ranks: BTreeMap<u32, Rank>,
-    group: Option<Group>,
+struct KeptPart {
+    ranks: BTreeMap<u32, KeptRank>,
+    group: Option<ProcessGroup>,
     /// A folder of secrets that goes with the part.
     secrets: Option<PathBuf>,
     /// Nobody was told yet whether it started.
@@ -70,25 +70,25 @@ struct Part {
     lapsed: bool,
 }
 
-struct Rank {
+struct KeptRank {
     pid: i32,
     child: Child,
     mark: String,
     /// Its process is still the launcher.
     launching: bool,
     /// It never ran: what counts as its exit, with no code where that is not the job's fault.
-    unlaunched: Option<Exit>,
+    unlaunched: Option<ProcessExit>,
     output: Output,
     /// How its own process ended; what it left behind is being ended.
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
 }
 
-impl Table {
+impl KeptTable {
     /// No processes yet.
-    pub(super) fn new(id: String, found: mpsc::UnboundedSender<Found>) -> Table {
+    pub(super) fn new(id: String, found: mpsc::UnboundedSender<FoundProcess>) -> KeptTable {
         let (parts, pids, strays) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let marks = Marks::new(Path::new("/proc"));
-        Table { id, parts, pids, strays, marks, homes: BTreeSet::new(), found }
+        KeptTable { id, parts, pids, strays, marks, homes: BTreeSet::new(), found }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -108,8 +108,8 @@ impl Table {
             return (!known.starting).then_some(Say::Started { part });
         }
         let ranks = std::mem::take(&mut wanted.ranks);
-        let fresh = Part::new(&wanted);
-        self.homes.extend(fresh.group.as_ref().and_then(Group::home));
+        let fresh = KeptPart::new(&wanted);
+        self.homes.extend(fresh.group.as_ref().and_then(ProcessGroup::home));
         self.parts.insert(part, fresh);
         let secrets = wanted.confine.secrets.as_ref().filter(|secrets| !secrets.mounted);
         let handed = secrets.map_or(Ok(()), make_files).map_err(|error| Unstartable {
@@ -130,7 +130,7 @@ impl Table {
         let setting = Setting { user: user.as_ref(), confine, log_max: *log_max };
         let Started { mut child, launch, streams } = start_rank(spec, &setting, &mark)?;
         let found = self.found.clone();
-        let output = Output::begin(streams, move || drop(found.send(Found::Written)));
+        let output = Output::begin(streams, move || drop(found.send(FoundProcess::Written)));
         let output = output.map_err(|error| {
             let _gone = child.kill().and_then(|()| child.wait());
             node_fault(&error)
@@ -142,26 +142,27 @@ impl Table {
                 let answer = tokio::time::timeout(LAUNCH, instruct(line, orders)).await;
                 let late =
                     || Unstartable { code: None, message: format!("it was not ready within {LAUNCH:?}") };
-                let _gone = found.send(Found::Launched(mark, answer.unwrap_or_else(|_| Err(late()))));
+                let _gone = found.send(FoundProcess::Launched(mark, answer.unwrap_or_else(|_| Err(late()))));
             });
         }
         let (pid, exit, unlaunched) = (child.id() as i32, None, None);
         self.pids.insert(pid, (wanted.part, number));
-        let rank = Rank { pid, child, mark, launching, unlaunched, output, exit };
+        let rank = KeptRank { pid, child, mark, launching, unlaunched, output, exit };
         self.parts.entry(wanted.part).and_modify(|part| drop(part.ranks.insert(number, rank)));
         Ok(())
     }
 
     /// A launcher said how it went; says how that went for its part, once that is known.
     pub(super) fn launched(&mut self, mark: &str, answer: Result<(), Unstartable>) -> Option<Say> {
-        let has = |part: &Part| part.ranks.values().any(|rank| rank.mark == mark);
+        let has = |part: &KeptPart| part.ranks.values().any(|rank| rank.mark == mark);
         let (id, part) = self.parts.iter_mut().find(|(_, part)| has(part))?;
         let (id, rank) = (*id, part.ranks.values_mut().find(|rank| rank.mark == mark)?);
         rank.launching = false;
         match answer {
             Ok(()) => self.started(id),
             Err(error) => {
-                rank.unlaunched = Some(Exit { code: error.code, signal: None, ..Exit::default() });
+                rank.unlaunched =
+                    Some(ProcessExit { code: error.code, signal: None, ..ProcessExit::default() });
                 let unsaid = part.starting;
                 let say = self.fail(id, error);
                 unsaid.then_some(say)
@@ -210,7 +211,7 @@ impl Table {
     pub(super) fn kill(&mut self, id: PartId) {
         let Some(part) = self.parts.get_mut(&id) else { return };
         part.ranks.values().for_each(|rank| rank.signal(Signal::SIGKILL));
-        part.group.iter().for_each(Group::kill);
+        part.group.iter().for_each(ProcessGroup::kill);
     }
 
     /// Stops a part's processes where they are, or lets them go on, also those outside their rank's group. A user can
@@ -288,7 +289,7 @@ impl Table {
     }
 
     /// Takes in what has exited, and gives the ranks of which nothing is left.
-    pub(super) fn reap(&mut self) -> Vec<(PartId, u32, Exit)> {
+    pub(super) fn reap(&mut self) -> Vec<(PartId, u32, ProcessExit)> {
         while let Some((pid, exit)) = self.next_dead() {
             if let Some((id, number)) = self.pids.get(&pid).copied() {
                 // While the leader is not waited for, its group's number cannot be another's.
@@ -304,28 +305,29 @@ impl Table {
     }
 
     /// The next child that has exited, not yet waited for.
-    fn next_dead(&mut self) -> Option<(i32, Exit)> {
+    fn next_dead(&mut self) -> Option<(i32, ProcessExit)> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::All, flags) {
             Ok(WaitStatus::Exited(pid, code)) => {
-                Some((pid.as_raw(), Exit { code: Some(code), signal: None, ..Exit::default() }))
+                Some((pid.as_raw(), ProcessExit { code: Some(code), signal: None, ..ProcessExit::default() }))
             }
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                Some((pid.as_raw(), Exit { code: None, signal: Some(signal as i32), ..Exit::default() }))
-            }
+            Ok(WaitStatus::Signaled(pid, signal, _)) => Some((
+                pid.as_raw(),
+                ProcessExit { code: None, signal: Some(signal as i32), ..ProcessExit::default() },
+            )),
             Ok(_) | Err(Errno::ECHILD) => None,
             Err(error) => self.next_odd(error),
         }
     }
 
     /// A child whose end has no name in the library: a real-time signal. If it is no rank it is only cleared away.
-    fn next_odd(&mut self, error: Errno) -> Option<(i32, Exit)> {
+    fn next_odd(&mut self, error: Errno) -> Option<(i32, ProcessExit)> {
         let ranks = self.parts.values_mut().flat_map(|part| part.ranks.values_mut());
         for rank in ranks.filter(|rank| rank.exit.is_none()) {
             if let Ok(Some(status)) = rank.child.try_wait() {
                 return Some((
                     rank.pid,
-                    Exit { code: status.code(), signal: status.signal(), ..Exit::default() },
+                    ProcessExit { code: status.code(), signal: status.signal(), ..ProcessExit::default() },
                 ));
             }
         }
@@ -335,7 +337,7 @@ impl Table {
     }
 
     /// Ends what dead ranks left behind, and gives those that left nothing.
-    fn mop(&mut self) -> Vec<(PartId, u32, Exit)> {
+    fn mop(&mut self) -> Vec<(PartId, u32, ProcessExit)> {
         if self.strays.is_empty() && !self.parts.values().any(|part| part.dead().next().is_some()) {
             return Vec::new();
         }
@@ -403,13 +405,13 @@ async fn instruct(line: std::os::unix::net::UnixStream, orders: Vec<u8>) -> Resu
     serde_json::from_slice(&answer).map_or(Ok(()), Err)
 }
 
-impl Part {
-    fn new(wanted: &StartPart) -> Part {
+impl KeptPart {
+    fn new(wanted: &StartPart) -> KeptPart {
         let StartPart { confine, stop_signal, grace, .. } = wanted;
         let secrets = confine.secrets.as_ref().filter(|secrets| !secrets.mounted);
-        Part {
+        KeptPart {
             ranks: BTreeMap::new(),
-            group: confine.cgroup.clone().map(Group),
+            group: confine.cgroup.clone().map(ProcessGroup),
             secrets: secrets.map(|secrets| secrets.folder.clone()),
             starting: true,
             stop_signal: *stop_signal,
@@ -419,22 +421,22 @@ impl Part {
         }
     }
 
-    fn living(&self) -> impl Iterator<Item = &Rank> {
+    fn living(&self) -> impl Iterator<Item = &KeptRank> {
         self.ranks.values().filter(|rank| rank.exit.is_none())
     }
 
-    fn dead(&self) -> impl Iterator<Item = (u32, &Rank)> {
+    fn dead(&self) -> impl Iterator<Item = (u32, &KeptRank)> {
         self.ranks.iter().filter(|(_, rank)| rank.exit.is_some()).map(|(number, rank)| (*number, rank))
     }
 
     /// Takes out the ranks of which nothing is left and all output is on file.
-    fn take_done(&mut self, leavers: &BTreeSet<String>) -> Vec<(u32, Exit)> {
+    fn take_done(&mut self, leavers: &BTreeSet<String>) -> Vec<(u32, ProcessExit)> {
         let dead = self.living().next().is_none();
         if dead {
-            self.group.iter().for_each(Group::kill);
+            self.group.iter().for_each(ProcessGroup::kill);
         }
         let busy = dead && self.group.as_ref().is_some_and(|group| !group.is_empty());
-        let starved = self.group.as_ref().and_then(Group::out_of_memory);
+        let starved = self.group.as_ref().and_then(ProcessGroup::out_of_memory);
         let done = self.ranks.iter_mut().filter_map(|(number, rank)| {
             let mut exit = rank.exit.filter(|_| !busy && !rank.launching && !leavers.contains(&rank.mark))?;
             if exit.signal == Some(Signal::SIGKILL as i32) {
@@ -444,19 +446,19 @@ impl Part {
             }
             rank.output.finish().then_some((*number, rank.unlaunched.unwrap_or(exit)))
         });
-        let done: Vec<(u32, Exit)> = done.collect();
+        let done: Vec<(u32, ProcessExit)> = done.collect();
         done.iter().for_each(|(number, _)| drop(self.ranks.remove(number)));
         done
     }
 
     /// Nothing of it is left: nor should anything that was made for it.
     fn clear(&self) {
-        self.group.iter().for_each(Group::remove);
+        self.group.iter().for_each(ProcessGroup::remove);
         self.secrets.iter().for_each(|folder| remove_files(folder));
     }
 }
 
-impl Rank {
+impl KeptRank {
     /// Signals its process group. One that is not waited for still has its number.
     fn signal(&self, signal: Signal) {
         if self.exit.is_none()

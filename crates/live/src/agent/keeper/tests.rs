@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::part::PartId;
 
-use super::words::{Ask, Confine, Exit, RankSpec, RunAs, Say, Sink, StartPart};
+use super::words::{Confine, KeeperAsk, ProcessExit, RankSpec, RunAs, Say, Sink, StartPart};
 use super::{Keeper, tree};
 use crate::agent::testing::{Folder, other_user, program};
 
@@ -33,12 +33,12 @@ fn part(number: u64) -> PartId {
     PartId { lease: LeaseId(number), job: JobId(number), instance: 1 }
 }
 
-fn code(code: i32) -> Exit {
-    Exit { code: Some(code), signal: None, ..Exit::default() }
+fn code(code: i32) -> ProcessExit {
+    ProcessExit { code: Some(code), signal: None, ..ProcessExit::default() }
 }
 
-fn killed(signal: Signal) -> Exit {
-    Exit { code: None, signal: Some(signal as i32), ..Exit::default() }
+fn killed(signal: Signal) -> ProcessExit {
+    ProcessExit { code: None, signal: Some(signal as i32), ..ProcessExit::default() }
 }
 
 impl Bench {
@@ -61,7 +61,7 @@ impl Bench {
         (self.keeper, self.says) = (Some(keeper), says);
     }
 
-    fn ask(&self, ask: &Ask) {
+    fn ask(&self, ask: &KeeperAsk) {
         self.keeper.iter().for_each(|keeper| keeper.ask(ask));
     }
 
@@ -96,7 +96,7 @@ impl Bench {
             grace: 200_000,
             log_max: LOG_MAX,
         };
-        self.ask(&Ask::Start(Box::new(start)));
+        self.ask(&KeeperAsk::Start(Box::new(start)));
     }
 
     async fn hear(&mut self) -> Say {
@@ -105,7 +105,7 @@ impl Bench {
     }
 
     /// The next exit, whatever else is said before.
-    async fn exit(&mut self) -> (u64, u32, Exit) {
+    async fn exit(&mut self) -> (u64, u32, ProcessExit) {
         loop {
             if let Say::Exited { part, rank, exit } = self.hear().await {
                 return (part.lease.0, rank, exit);
@@ -114,7 +114,7 @@ impl Bench {
     }
 
     async fn list(&mut self) -> Say {
-        self.ask(&Ask::List);
+        self.ask(&KeeperAsk::List);
         loop {
             if let parts @ Say::Parts { .. } = self.hear().await {
                 return parts;
@@ -141,7 +141,7 @@ impl Drop for Bench {
         if let Ok(mut stream) =
             std::os::unix::net::UnixStream::connect(super::socket(&self.folder.path().join("k")))
         {
-            let _gone = stream.write_all(&super::words::line(&Ask::Leave));
+            let _gone = stream.write_all(&super::words::line(&KeeperAsk::Leave));
         }
     }
 }
@@ -160,10 +160,13 @@ async fn codes_and_signals_are_told() {
     assert_eq!(bench.exit().await, (1, 0, code(7)));
     bench.start(2, &[&["true"], &["sleep", "600"]]);
     assert_eq!(bench.exit().await, (2, 0, code(0)));
-    bench.ask(&Ask::Signal { part: part(2), ranks: vec![1], signal: Signal::SIGUSR1 as i32 });
+    bench.ask(&KeeperAsk::Signal { part: part(2), ranks: vec![1], signal: Signal::SIGUSR1 as i32 });
     assert_eq!(bench.exit().await, (2, 1, killed(Signal::SIGUSR1)));
     bench.start(3, &[&["sh", "-c", "kill -40 $$"]]);
-    assert_eq!(bench.exit().await, (3, 0, Exit { code: None, signal: Some(40), ..Exit::default() }));
+    assert_eq!(
+        bench.exit().await,
+        (3, 0, ProcessExit { code: None, signal: Some(40), ..ProcessExit::default() })
+    );
 }
 
 #[tokio::test]
@@ -198,11 +201,11 @@ async fn a_tree_that_hides_is_ended_whole() {
         pids.push(bench.read(name).await.parse::<i32>().unwrap());
     }
     assert!(pids.iter().all(|pid| lives(*pid)));
-    bench.ask(&Ask::Kill { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
     assert!(!lives(pids[0]) && !lives(pids[1]));
     // The hidden one could be either part's, so it goes with the last of them.
-    bench.ask(&Ask::Kill { part: part(2) });
+    bench.ask(&KeeperAsk::Kill { part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, killed(Signal::SIGKILL)));
     while lives(pids[2]) {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -237,7 +240,7 @@ async fn an_orphan_of_a_rank_that_lives_is_left_alone() {
     assert_eq!(bench.exit().await, (2, 0, code(0)));
     bench.list().await;
     assert!(lives(daemon));
-    bench.ask(&Ask::Kill { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
     assert!(!lives(daemon));
 }
@@ -266,8 +269,8 @@ async fn exits_are_known_after_the_agents_death() {
         parts,
         Say::Parts { alive: vec![(part(2), 0)], exits: vec![(part(1), 0, code(9))], lease: None }
     );
-    bench.ask(&Ask::Forget { part: part(1) });
-    bench.ask(&Ask::Kill { part: part(2) });
+    bench.ask(&KeeperAsk::Forget { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, killed(Signal::SIGKILL)));
     let parts = bench.list().await;
     assert_eq!(
@@ -303,7 +306,7 @@ async fn stopped_processes_wait_and_go_on_under_another_name() {
     let script = "setsid sh -c 'echo $$ > child; while :; do sleep 0.01; done' & while [ ! -e go ]; do sleep 0.01; done; exit 5";
     bench.start(1, &[&["sh", "-c", script]]);
     let child: i32 = bench.read("child").await.parse().unwrap();
-    bench.ask(&Ask::Freeze { part: part(1) });
+    bench.ask(&KeeperAsk::Freeze { part: part(1) });
     let state = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // D: in the middle of a vfork, held by what it just began.
     while ![") T ", ") D "].iter().any(|held| state(child).contains(held)) {
@@ -312,10 +315,10 @@ async fn stopped_processes_wait_and_go_on_under_another_name() {
     std::fs::write(bench.folder.path().join("go"), "").unwrap();
     let Say::Parts { alive, .. } = bench.list().await else { unreachable!() };
     assert_eq!(alive, [(part(1), 0)]);
-    bench.ask(&Ask::Pids { part: part(1) });
+    bench.ask(&KeeperAsk::Pids { part: part(1) });
     let Say::Pids { pids, .. } = bench.hear().await else { unreachable!() };
     assert!(pids.contains(&child) && pids.len() >= 2, "{pids:?}");
-    bench.ask(&Ask::Thaw { part: part(1), as_part: part(2) });
+    bench.ask(&KeeperAsk::Thaw { part: part(1), as_part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, code(5)));
     assert!(!lives(child));
 }
@@ -326,7 +329,7 @@ async fn without_an_agent_a_lapsed_lease_ends_jobs() {
     bench.start(1, &[&["sh", "-c", "trap '' TERM; echo > ready; while :; do sleep 0.01; done"]]);
     bench.start(2, &[&["sh", "-c", "trap 'exit 6' TERM; echo > steady; while :; do sleep 0.01; done"]]);
     bench.hear().await;
-    bench.ask(&Ask::Lease { until: crate::agent::clock::since_boot() + 300_000 });
+    bench.ask(&KeeperAsk::Lease { until: crate::agent::clock::since_boot() + 300_000 });
     while !["ready", "steady"].iter().all(|name| bench.folder.path().join(name).exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -352,7 +355,7 @@ async fn a_lapsed_lease_gives_no_more_time_than_the_server_waits() {
 /// A part whose job wants a day, in a table of its own.
 async fn lapse(bench: &Bench) {
     let (found, _found) = tokio::sync::mpsc::unbounded_channel();
-    let mut table = super::table::Table::new("test".into(), found);
+    let mut table = super::table::KeptTable::new("test".into(), found);
     let rank = bench.rank(0, &["sh", "-c", "trap '' TERM; echo > ready; while :; do sleep 0.01; done"]);
     let (user, confine, stop_signal, grace) =
         (None, Confine::default(), Signal::SIGTERM as i32, 86_400_000_000);

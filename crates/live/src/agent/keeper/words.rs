@@ -12,7 +12,7 @@ use crate::wire::SecretValue;
 /// From the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ask {
+pub(crate) enum KeeperAsk {
     /// Start all ranks of a part, or none. Answered with `Started` or `Failed`.
     Start(Box<StartPart>),
     /// Send a signal to the process groups of some ranks.
@@ -133,16 +133,16 @@ pub(crate) enum Say {
     /// No process of the part is left. `code` as a shell would say it, where it is the job's own fault.
     Failed { part: PartId, code: Option<i32>, message: String },
     /// A rank and all it started are gone.
-    Exited { part: PartId, rank: u32, exit: Exit },
+    Exited { part: PartId, rank: u32, exit: ProcessExit },
     /// All processes of a part, wherever they hide; none where there is no such part.
     Pids { part: PartId, pids: Vec<i32> },
     /// All that is there: processes, exits that were not yet forgotten, and the lease as it was last told.
-    Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, Exit)>, lease: Option<u64> },
+    Parts { alive: Vec<(PartId, u32)>, exits: Vec<(PartId, u32, ProcessExit)>, lease: Option<u64> },
 }
 
 /// How a process ended: one of the two is there, unless nobody saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Exit {
+pub(crate) struct ProcessExit {
     /// Its code.
     pub(crate) code: Option<i32>,
     /// The signal that ended it.

@@ -35,7 +35,7 @@ pub struct Dial {
     pub join_token: Option<String>,
 }
 
-type Socket = WebSocketStream<TlsStream<TcpStream>>;
+type DialSocket = WebSocketStream<TlsStream<TcpStream>>;
 
 /// Connects, and passes on what either side says until the connection is gone.
 pub(super) async fn converse(dial: &Dial, name: &str, folder: &Path, ends: &mut Ends) -> anyhow::Result<()> {
@@ -60,7 +60,7 @@ pub(super) async fn converse(dial: &Dial, name: &str, folder: &Path, ends: &mut 
     }
 }
 
-async fn connect(dial: &Dial, name: &str, folder: &Path) -> anyhow::Result<Socket> {
+async fn connect(dial: &Dial, name: &str, folder: &Path) -> anyhow::Result<DialSocket> {
     let config = identity::config(dial, name, folder).await?;
     let tcp = TcpStream::connect(&dial.address).await.with_context(|| dial.address.clone())?;
     tcp.set_nodelay(true)?;
@@ -85,7 +85,7 @@ fn refused(error: WsError) -> anyhow::Error {
     Barred(reason).into()
 }
 
-async fn send(socket: &mut Socket, message: &FromAgent) -> anyhow::Result<()> {
+async fn send(socket: &mut DialSocket, message: &FromAgent) -> anyhow::Result<()> {
     let text = serde_json::to_string(message)?;
     if text.len() > FRAME_MAX {
         bail!("a message of {} bytes is larger than the server accepts", text.len());

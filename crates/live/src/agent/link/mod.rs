@@ -26,7 +26,7 @@ const LOGS_MAX: usize = 16;
 
 /// Where the server is.
 #[derive(Clone, Debug)]
-pub enum Server {
+pub enum LinkServer {
     /// At an address.
     Dial(Dial),
     /// In this process.
@@ -35,7 +35,7 @@ pub enum Server {
 
 /// What a link tells the agent.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum LinkHeard {
     /// There is a connection: say hello.
     Up,
     /// The server said something.
@@ -47,13 +47,13 @@ pub(crate) enum Heard {
 }
 
 /// The agent's side of a link.
-pub(crate) struct Link {
+pub(crate) struct ServerLink {
     /// What is to be said. News before logs.
     pub(crate) news: mpsc::UnboundedSender<FromAgent>,
     /// Pieces of logs.
     pub(crate) logs: mpsc::Sender<FromAgent>,
     /// What happens.
-    pub(crate) heard: mpsc::UnboundedReceiver<Heard>,
+    pub(crate) heard: mpsc::UnboundedReceiver<LinkHeard>,
     /// Whether hello was said on the connection there is.
     pub(crate) up: bool,
     /// When the server was last spoken to, and when it is again.
@@ -70,45 +70,45 @@ struct Barred(String);
 struct Ends {
     news: mpsc::UnboundedReceiver<FromAgent>,
     logs: mpsc::Receiver<FromAgent>,
-    heard: mpsc::UnboundedSender<Heard>,
+    heard: mpsc::UnboundedSender<LinkHeard>,
     /// Whether the server let this node stay: only then it may come back at once.
     welcomed: bool,
 }
 
-impl Link {
+impl ServerLink {
     /// Keeps a link of this node to the server up until it is dropped. Its certificate is in the folder.
-    pub(crate) fn keep(server: Server, name: String, folder: PathBuf) -> Link {
+    pub(crate) fn keep(server: LinkServer, name: String, folder: PathBuf) -> ServerLink {
         let (news, news_end) = mpsc::unbounded_channel();
         let (logs, logs_end) = mpsc::channel(LOGS_MAX);
         let (heard_end, heard) = mpsc::unbounded_channel();
         let ends = Ends { news: news_end, logs: logs_end, heard: heard_end, welcomed: false };
         let keeps = tokio::spawn(keep(server, name, folder, ends));
-        Link { news, logs, heard, up: false, beats: Beats::new(), keeps }
+        ServerLink { news, logs, heard, up: false, beats: Beats::new(), keeps }
     }
 }
 
-impl Drop for Link {
+impl Drop for ServerLink {
     fn drop(&mut self) {
         self.keeps.abort();
     }
 }
 
-async fn keep(server: Server, name: String, folder: PathBuf, mut ends: Ends) {
+async fn keep(server: LinkServer, name: String, folder: PathBuf, mut ends: Ends) {
     let mut pause = PAUSE.0;
     loop {
         let ended = match &server {
-            Server::Dial(dial) => dial::converse(dial, &name, &folder, &mut ends).await,
-            Server::Local(handle) => local::converse(handle, &mut ends).await,
+            LinkServer::Dial(dial) => dial::converse(dial, &name, &folder, &mut ends).await,
+            LinkServer::Local(handle) => local::converse(handle, &mut ends).await,
         };
         match ended {
             Err(error) if error.is::<Barred>() => {
-                let _over = ends.heard.send(Heard::Barred(format!("{error:#}")));
+                let _over = ends.heard.send(LinkHeard::Barred(format!("{error:#}")));
                 return;
             }
             Ok(()) => tracing::info!("the connection to the server ended"),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "no connection to the server"),
         }
-        let _over = ends.heard.send(Heard::Down);
+        let _over = ends.heard.send(LinkHeard::Down);
         if std::mem::take(&mut ends.welcomed) {
             pause = PAUSE.0;
         }
@@ -126,7 +126,7 @@ fn jitter(pause: Duration) -> Duration {
 impl Ends {
     /// Tells the agent that there is a connection, and waits for its hello.
     async fn hello(&mut self) -> anyhow::Result<FromAgent> {
-        self.heard.send(Heard::Up)?;
+        self.heard.send(LinkHeard::Up)?;
         loop {
             match self.news.recv().await {
                 Some(hello @ FromAgent::Hello(_)) => return Ok(hello),
@@ -156,6 +156,6 @@ impl Ends {
 
     fn hear(&mut self, said: ToAgent) {
         self.welcomed |= matches!(said, ToAgent::Welcome { .. });
-        let _over = self.heard.send(Heard::Said(Box::new(said)));
+        let _over = self.heard.send(LinkHeard::Said(Box::new(said)));
     }
 }

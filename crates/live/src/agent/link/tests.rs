@@ -9,9 +9,9 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use yard_core::units::Time;
 
-use super::{Dial, Heard, Link, Server};
+use super::{Dial, LinkHeard, LinkServer, ServerLink};
 use crate::agent::testing::Folder;
-use crate::api::{EventFilter, History, JobFilter, Site, TraceFilter, router};
+use crate::api::{ApiSite, EventFilter, HistoryQuery, JobFilter, TraceFilter, router};
 use crate::auth::Tokens;
 use crate::board::Board;
 use crate::ca::Authority;
@@ -19,7 +19,7 @@ use crate::clock::now_us;
 use crate::exec::Incoming;
 use crate::exec::agents::AgentCall;
 use crate::handle::{Ask, Handle, Refusal};
-use crate::listen::{Limits, serve};
+use crate::listen::{ListenLimits, serve};
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::store::JobRow;
@@ -29,7 +29,7 @@ use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION};
 
 struct NoHistory;
 
-impl History for NoHistory {
+impl HistoryQuery for NoHistory {
     fn jobs(&self, _: &JobFilter) -> Result<Vec<JobView>, Refusal> {
         Ok(Vec::new())
     }
@@ -59,7 +59,7 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
     let (tx, asks) = mpsc::channel(16);
     let (board, events) = (Arc::new(RwLock::new(Board::default())), broadcast::channel(4).0);
     let stop = CancellationToken::new();
-    let site = Site {
+    let site = ApiSite {
         handle: Handle { asks: tx, board, events },
         history: Arc::new(NoHistory),
         tokens,
@@ -75,13 +75,13 @@ async fn server(folder: &Folder) -> (SocketAddr, String, mpsc::Receiver<Ask>, Ca
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, tls, router(Arc::new(site)), Limits::for_process(), stop.clone()));
+    tokio::spawn(serve(listener, tls, router(Arc::new(site)), ListenLimits::for_process(), stop.clone()));
     (address, join, asks, stop)
 }
 
 /// Says hello when the link is up, and gives what the server was asked then.
-async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sender<ToAgent> {
-    while !matches!(link.heard.recv().await.unwrap(), Heard::Up) {}
+async fn connect(link: &mut ServerLink, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sender<ToAgent> {
+    while !matches!(link.heard.recv().await.unwrap(), LinkHeard::Up) {}
     let hello = Hello {
         version: WIRE_VERSION,
         name: "n1".into(),
@@ -108,9 +108,9 @@ async fn connect(link: &mut Link, asks: &mut mpsc::Receiver<Ask>) -> mpsc::Sende
     }
 }
 
-fn link(folder: &Folder, address: SocketAddr, join_token: Option<String>) -> Link {
+fn link(folder: &Folder, address: SocketAddr, join_token: Option<String>) -> ServerLink {
     let dial = Dial { address: address.to_string(), join_token };
-    Link::keep(Server::Dial(dial), "n1".into(), folder.path().join("identity"))
+    ServerLink::keep(LinkServer::Dial(dial), "n1".into(), folder.path().join("identity"))
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_machine_joins_talks_and_comes_back_with_its_certificate() {
         panic!("no beat")
     };
     to_agent.send(ToAgent::Beat { seq: 1 }).await.unwrap();
-    let Heard::Said(said) = first.heard.recv().await.unwrap() else { panic!("no answer") };
+    let LinkHeard::Said(said) = first.heard.recv().await.unwrap() else { panic!("no answer") };
     assert_eq!(*said, ToAgent::Beat { seq: 1 });
     drop(to_agent); // The server ends the connection; the link makes another.
     connect(&mut first, &mut asks).await;
@@ -146,7 +146,7 @@ async fn without_a_token_or_with_another_clusters_nobody_joins() {
     let link_of = |token| link(&folder, address, token);
     let mut elsewhere = link_of(Some(wrong));
     assert!(
-        matches!(elsewhere.heard.recv().await.unwrap(), Heard::Down),
+        matches!(elsewhere.heard.recv().await.unwrap(), LinkHeard::Down),
         "it may be another server for a moment"
     );
     for token in [None, Some("nonsense".to_owned())] {
@@ -156,8 +156,10 @@ async fn without_a_token_or_with_another_clusters_nobody_joins() {
 }
 
 /// The first that is heard, which must be that there is no way in; then the link is over.
-async fn barred(mut link: Link) -> String {
-    let Some(Heard::Barred(reason)) = link.heard.recv().await else { panic!("it is let in, or tries again") };
+async fn barred(mut link: ServerLink) -> String {
+    let Some(LinkHeard::Barred(reason)) = link.heard.recv().await else {
+        panic!("it is let in, or tries again")
+    };
     assert!(link.heard.recv().await.is_none(), "it does not try again");
     reason
 }
@@ -173,7 +175,7 @@ async fn a_token_or_certificate_that_is_not_good_ends_the_link_with_the_remedy()
     // The same name from a machine without its folder.
     let other = |token: &str| {
         let dial = Dial { address: address.to_string(), join_token: Some(token.to_owned()) };
-        Link::keep(Server::Dial(dial), "n1".into(), folder.path().join("other"))
+        ServerLink::keep(LinkServer::Dial(dial), "n1".into(), folder.path().join("other"))
     };
     let taken = barred(other(&join)).await;
     assert!(taken.contains("node n1 has joined already") && taken.contains("yard nodes rm n1"), "{taken}");

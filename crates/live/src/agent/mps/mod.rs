@@ -25,9 +25,9 @@ use yard_core::{Span, Time};
 
 use self::process::Control;
 pub(crate) use self::tool::Tool;
-use super::admit::Account;
+use super::admit::UserAccount;
 use super::keeper::{RankSpec, RunAs, Sink, start};
-use super::opendir::{OpenDir, Owner};
+use super::opendir::{FileOwner, OpenDir};
 use super::spawn::Unspawned;
 use crate::wire::Limits;
 
@@ -61,12 +61,12 @@ const SAID_MAX: u64 = 4 << 10;
 
 /// How a part's processes reach their card through MPS.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Client {
+pub(crate) struct MpsClient {
     pipe: PathBuf,
     limits: Limits,
 }
 
-impl Client {
+impl MpsClient {
     /// What is added to their environment. The card is number 0 to them: their daemon has no other.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let Limits { compute, memory_mib } = self.limits;
@@ -151,15 +151,15 @@ impl Mps {
         part: PartId,
         limits: Limits,
         devices: &[String],
-        account: &Account,
-    ) -> Result<Client, Unspawned> {
+        account: &UserAccount,
+    ) -> Result<MpsClient, Unspawned> {
         let fault = |message: String| Unspawned { code: None, message };
         let [card] = devices else {
             let held = devices.len();
             return Err(fault(format!("a job is limited on one card, and this one has {held} on this node")));
         };
         let name = folder_name(card, account.uid());
-        let client = Client { pipe: pipe_in(&self.dir, card, account.uid()), limits };
+        let client = MpsClient { pipe: pipe_in(&self.dir, card, account.uid()), limits };
         match &self.tool {
             Tool::Pretend => {}
             Tool::Missing(why) => {
@@ -177,7 +177,7 @@ impl Mps {
     }
 
     /// Notes that a part's processes go through a daemon.
-    pub(crate) fn rejoin(&mut self, part: PartId, devices: &[String], account: &Account) {
+    pub(crate) fn rejoin(&mut self, part: PartId, devices: &[String], account: &UserAccount) {
         if let [card] = devices {
             let daemon = self.daemons.entry(folder_name(card, account.uid()));
             daemon.or_insert_with(|| Daemon::new(account.uid(), Time::ZERO)).parts.insert(part);
@@ -284,7 +284,7 @@ impl Mps {
     }
 
     /// Starts a daemon and waits until it can be found. What is left of an earlier one is cleared away.
-    fn start(&self, program: &Path, name: &str, card: &str, account: &Account) -> Result<(), String> {
+    fn start(&self, program: &Path, name: &str, card: &str, account: &UserAccount) -> Result<(), String> {
         self.clear(name);
         let folder = self.make_folder(name, account.owner()).map_err(|error| error.to_string())?;
         let (pipe, control) = (folder.join(PIPES), self.control(name, account.uid()));
@@ -339,7 +339,7 @@ impl Mps {
     }
 
     /// A daemon's folder, which is the agent's, with the user's two in it.
-    fn make_folder(&self, name: &str, owner: Option<Owner>) -> io::Result<PathBuf> {
+    fn make_folder(&self, name: &str, owner: Option<FileOwner>) -> io::Result<PathBuf> {
         let (daemon, _) = OpenDir::open(&self.dir)?.make(OsStr::new(name))?;
         daemon.take_back()?;
         for within in [PIPES, LOGS] {

@@ -14,7 +14,7 @@ use yard_core::part::Order;
 use super::*;
 use crate::agent::serve::Agent;
 use crate::agent::testing::{Folder, LinkAttack, NOBODY, is_root, other_user, owner_and_mode, program, task};
-use crate::agent::{AgentCommands, AgentConfig, Guests, Offer, Server};
+use crate::agent::{AgentCommands, AgentConfig, AgentGuests, DeviceOffer, LinkServer};
 use crate::board::Board;
 use crate::handle::Handle;
 use crate::wire::Task;
@@ -57,7 +57,7 @@ impl Node {
         Mps::open(folder.path().join("mps"), tool, vec![program(), "launch".into()], at(0)).unwrap()
     }
 
-    fn join(&mut self, job: u64, card: &str) -> Result<Client, Unspawned> {
+    fn join(&mut self, job: u64, card: &str) -> Result<MpsClient, Unspawned> {
         self.mps.join(part(job), HALF, &[card.to_owned()], &me())
     }
 
@@ -83,8 +83,8 @@ fn part(job: u64) -> PartId {
     PartId { lease: LeaseId(job), job: JobId(job), instance: 1 }
 }
 
-fn me() -> Account {
-    Account { run_as: None, base: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]) }
+fn me() -> UserAccount {
+    UserAccount { run_as: None, base: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]) }
 }
 
 fn at(seconds: u64) -> Time {
@@ -223,7 +223,7 @@ fn pretend_devices_have_the_same_environment_and_no_daemon() {
 #[test]
 fn clients_are_told_their_limits() {
     let vars = |compute, memory_mib| {
-        let client = Client { pipe: "/p".into(), limits: Limits { compute, memory_mib } };
+        let client = MpsClient { pipe: "/p".into(), limits: Limits { compute, memory_mib } };
         client.environment().into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
     };
     let (pipe, percent) = ("CUDA_MPS_PIPE_DIRECTORY=/p", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
@@ -287,7 +287,7 @@ fn a_user_who_fills_the_folder_with_links_leads_root_nowhere() {
 fn a_daemon_runs_as_the_user_of_its_clients() {
     let Some(user) = other_user() else { return };
     let (mut node, uid) = (Node::new(), user.uid);
-    let theirs = Account { run_as: Some(user), base: me().base };
+    let theirs = UserAccount { run_as: Some(user), base: me().base };
     let pipe = node.mps.join(part(1), HALF, &["GPU-a".to_owned()], &theirs).unwrap().pipe;
     assert_eq!(node.calls(), [format!("start GPU-a {uid}")]);
     let (daemon, log) = (pipe.parent().unwrap(), pipe.with_file_name(LOGS));
@@ -362,10 +362,10 @@ async fn agent(folder: &Folder) -> Agent {
         data: folder.path().join("a"),
         name: "n1".into(),
         address: "127.0.0.1".into(),
-        offer: Offer::Fake("v100:1".parse().unwrap()),
+        offer: DeviceOffer::Fake("v100:1".parse().unwrap()),
         cpu_slots: None,
         resources: std::collections::BTreeMap::new(),
-        server: Server::Local(handle),
+        server: LinkServer::Local(handle),
         commands: AgentCommands {
             keeper: vec![program(), "keeper".into()],
             launcher: vec![program(), "launch".into()],
@@ -373,7 +373,7 @@ async fn agent(folder: &Folder) -> Agent {
         },
         freeze_room_mib: None,
         cgroups: None,
-        guests: Guests::default(),
+        guests: AgentGuests::default(),
         confinement: crate::agent::Confinement::default(),
         take_jobs_along: false,
         look: Duration::from_secs(5),

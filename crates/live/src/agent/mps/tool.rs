@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use nix::unistd::{AccessFlags, access};
 
 use super::CONTROL;
-use crate::agent::devices::Offer;
-use crate::wire::Group;
+use crate::agent::devices::DeviceOffer;
+use crate::wire::GroupOnWire;
 
 /// Where the program is looked for besides `PATH`.
 const PLACES: [&str; 2] = ["/usr/local/nvidia/bin", "/usr/bin"];
@@ -24,10 +24,10 @@ pub(crate) enum Tool {
 
 impl Tool {
     /// What there is on this node.
-    pub(crate) fn find(offer: &Offer, groups: &[Group], node: &str) -> Tool {
+    pub(crate) fn find(offer: &DeviceOffer, groups: &[GroupOnWire], node: &str) -> Tool {
         let cards = || groups.iter().flat_map(|group| &group.devices).any(|device| device.uuid.is_some());
         match offer {
-            Offer::Fake(_) => Tool::Pretend,
+            DeviceOffer::Fake(_) => Tool::Pretend,
             _ if !cards() => Tool::Missing(format!("node {node} offers no GPUs")),
             _ => {
                 let path = std::env::var_os("PATH").unwrap_or_default();

@@ -3,12 +3,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::*;
-use crate::listen::{Limits, serve};
+use crate::listen::{ListenLimits, serve};
 
 /// Long enough for any machine; nothing is asserted about how long it takes.
 const EVENTUALLY: Duration = Duration::from_secs(60);
 
-async fn open(limits: Limits) -> (World, SocketAddr, tokio::task::JoinHandle<()>) {
+async fn open(limits: ListenLimits) -> (World, SocketAddr, tokio::task::JoinHandle<()>) {
     let world = World::new();
     let identity = world.site.authority.server(&[], now_us()).unwrap();
     let tls = crate::tls::server(&world.site.authority, identity).unwrap();
@@ -34,9 +34,9 @@ async fn closed(mut stream: TcpStream) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_idle_connections_lock_nobody_out_and_are_closed() {
-    let limits = Limits { handshake: Duration::from_secs(3), ..Limits::for_process() };
+    let limits = ListenLimits { handshake: Duration::from_secs(3), ..ListenLimits::for_process() };
     let count = 2_000.min(limits.connections / 3);
-    let (_world, address, _) = open(Limits { guests: count / 2, ..limits }).await;
+    let (_world, address, _) = open(ListenLimits { guests: count / 2, ..limits }).await;
     let mut idle = Vec::new();
     for _ in 0..count {
         idle.push(TcpStream::connect(address).await.unwrap());
@@ -51,7 +51,8 @@ async fn thousands_of_idle_connections_lock_nobody_out_and_are_closed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_have_an_end_and_give_their_places_back() {
     let short = Duration::from_millis(300);
-    let limits = Limits { connections: 8, guests: 8, handshake: short, idle: short, ..Limits::default() };
+    let limits =
+        ListenLimits { connections: 8, guests: 8, handshake: short, idle: short, ..ListenLimits::default() };
     let (_world, address, _) = open(limits).await;
     for _ in 0..3 {
         let mut full = Vec::new();
@@ -74,7 +75,8 @@ async fn connections_have_an_end_and_give_their_places_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_dawdles_is_cut_off() {
     let short = Duration::from_millis(500);
-    let (world, address, _) = open(Limits { handshake: short, idle: short, ..Limits::default() }).await;
+    let (world, address, _) =
+        open(ListenLimits { handshake: short, idle: short, ..ListenLimits::default() }).await;
     let dawdle = async |start: &str| {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(start.as_bytes()).await.unwrap();
@@ -104,20 +106,20 @@ async fn who_dawdles_is_cut_off() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let world = World::new();
-    let site = Site { patience: Duration::from_millis(100), ..quick(&world) };
+    let site = ApiSite { patience: Duration::from_millis(100), ..quick(&world) };
     let router = router(Arc::new(site));
     let never = Body::from_stream(futures_util::stream::pending::<Result<&[u8], std::io::Error>>());
     let mut request = Request::builder().method("POST").uri("/v1/jobs");
     request = request.header("authorization", format!("Bearer {}", world.ada));
     let mut request = request.body(never).unwrap();
-    request.extensions_mut().insert(Peer::new(SocketAddr::from(([127, 0, 0, 1], 9)), None));
+    request.extensions_mut().insert(PeerAddress::new(SocketAddr::from(([127, 0, 0, 1], 9)), None));
     let response = router.oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
-pub(super) fn quick(world: &World) -> Site {
+pub(super) fn quick(world: &World) -> ApiSite {
     let site = &world.site;
-    Site {
+    ApiSite {
         handle: site.handle.clone(),
         history: site.history.clone(),
         tokens: site.tokens.clone(),
@@ -135,7 +137,7 @@ pub(super) fn quick(world: &World) -> Site {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_body_is_refused_over_the_wire_too() {
-    let (world, address, _) = open(Limits::default()).await;
+    let (world, address, _) = open(ListenLimits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = 100 << 20;
     let token = &world.ada;
@@ -150,7 +152,7 @@ async fn a_large_body_is_refused_over_the_wire_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_stops_when_told_also_with_streams_open() {
-    let (world, address, served) = open(Limits::default()).await;
+    let (world, address, served) = open(ListenLimits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("GET /v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n", world.ada);
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -36,7 +36,7 @@ async fn what_cannot_be_kept_is_refused_and_may_be_tried_again() {
 async fn requests_with_one_token_have_a_rate() {
     let world = World::new();
     let limits = QuotaLimits { token_requests: 0.001, ..QuotaLimits::default() };
-    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { quota: Quota::new(limits), ..flood::quick(&world) }));
     let world = World { router, ..world };
     let submit = async |token: &str| world.call("POST", "/v1/jobs", Some(token), &train("one")).await;
     assert_eq!(submit(&world.ada).await.status, StatusCode::CREATED);

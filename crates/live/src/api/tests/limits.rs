@@ -48,7 +48,7 @@ async fn a_user_has_only_so_many_streams() {
 async fn all_users_together_have_only_so_many_streams_and_logs() {
     let world = World::new();
     let limits = QuotaLimits { streams: 3, user_logs: 1, ..QuotaLimits::default() };
-    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { quota: Quota::new(limits), ..flood::quick(&world) }));
     let world = World { router, ..world };
     let log = format!("/v1/jobs/2/logs?rank={FULL_LOG}");
     let first = stream(&world, &world.ada, &log).await;
@@ -150,7 +150,7 @@ async fn requests_that_wait_for_the_driver_keep_their_room() {
     let (asks, _inbox) = mpsc::channel(1_000);
     let handle = Handle { asks, ..world.site.handle.clone() };
     let patience = Duration::from_millis(50);
-    let router = router(Arc::new(Site { handle, patience, ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { handle, patience, ..flood::quick(&world) }));
     let world = World { router, ..world };
     let padded = train("one") + &" ".repeat((1 << 20) - train("one").len());
     let submit = async || {
@@ -178,7 +178,7 @@ async fn a_body_without_a_token_has_little_time() {
     let world = World::new();
     let limits = QuotaLimits { guest_body: Duration::from_millis(50), ..QuotaLimits::default() };
     let patience = Duration::from_secs(3_600);
-    let router = router(Arc::new(Site { quota: Quota::new(limits), patience, ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { quota: Quota::new(limits), patience, ..flood::quick(&world) }));
     let world = World { router, ..world };
     let never = Body::from_stream(futures_util::stream::pending::<Result<&[u8], std::io::Error>>());
     let request = Request::builder().method("POST").uri("/v1/join").body(never).unwrap();
@@ -210,7 +210,7 @@ async fn a_user_has_only_so_many_connections() {
     use tokio::net::{TcpListener, TcpStream};
     let world = World::new();
     let limits = QuotaLimits { user_connections: 3, ..QuotaLimits::default() };
-    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { quota: Quota::new(limits), ..flood::quick(&world) }));
     let identity = world.site.authority.server(&[], now_us()).unwrap();
     let tls = crate::tls::server(&world.site.authority, identity).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -256,7 +256,7 @@ async fn answers_that_nobody_reads_have_only_so_much_room() {
         world.site.handle.board.write().unwrap().put_job(job(id, "ada", "pending"));
     }
     let limits = QuotaLimits { user_answers: 300_000, ..QuotaLimits::default() };
-    let router = router(Arc::new(Site { quota: Quota::new(limits), ..flood::quick(&world) }));
+    let router = router(Arc::new(ApiSite { quota: Quota::new(limits), ..flood::quick(&world) }));
     let world = World { router, ..world };
     let (status, mut unread) = stream(&world, &world.ada, "/v1/jobs").await;
     assert_eq!(status, StatusCode::OK);

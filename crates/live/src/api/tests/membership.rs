@@ -9,7 +9,7 @@ use super::tls::{Port, client_of, hello};
 use super::*;
 use crate::ca::{self, SERVER_NAME};
 use crate::enroll::{EnrollError, enroll};
-use crate::listen::Limits;
+use crate::listen::ListenLimits;
 use crate::views::{JoinReply, JoinRequest, NewToken};
 use crate::wire::WIRE_VERSION;
 
@@ -154,7 +154,7 @@ async fn a_revoked_node_is_cut_off_at_once_and_stays_out() {
 #[tokio::test]
 async fn a_certificate_alone_makes_a_connection_no_less_a_guest() {
     for revoked in [false, true] {
-        let port = Port::with(Limits { guests: 3, ..Limits::default() }).await;
+        let port = Port::with(ListenLimits { guests: 3, ..ListenLimits::default() }).await;
         let (key, joined) = port.join("gpu-1", &port.world.join).await.unwrap();
         if revoked {
             assert_eq!(port.admin("POST", "/v1/nodes/gpu-1/revoke").await.status, StatusCode::NO_CONTENT);

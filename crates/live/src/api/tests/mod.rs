@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use yard_core::units::Time;
 
-use super::{EventFilter, History, JobFilter, Site, TraceFilter, router};
+use super::{ApiSite, EventFilter, HistoryQuery, JobFilter, TraceFilter, router};
 use crate::auth::Tokens;
 use crate::board::Board;
 use crate::ca::Authority;
@@ -44,7 +44,7 @@ use crate::clock::now_us;
 use crate::exec::Incoming;
 use crate::exec::agents::AgentCall;
 use crate::handle::{Ask, Handle, LogStream, Refusal};
-use crate::listen::Peer;
+use crate::listen::PeerAddress;
 use crate::metrics::Metrics;
 use crate::request::JobRequest;
 use crate::scratch::Scratch;
@@ -56,7 +56,7 @@ use crate::wire::{FromAgent, LOG_CREDIT, LOG_PIECE, ToAgent};
 
 /// A server without sockets: ada and bob have tokens, ada has job 1 (over, in the history) and 2 (running).
 struct World {
-    site: Arc<Site>,
+    site: Arc<ApiSite>,
     router: Router,
     admin: String,
     ada: String,
@@ -97,7 +97,7 @@ impl World {
         past.jobs.lock().unwrap().push(job(1, "ada", "succeeded"));
         let heard = Arc::default();
         let handle = driver(board(), Arc::clone(&heard), past.clone());
-        let site = Arc::new(Site {
+        let site = Arc::new(ApiSite {
             handle,
             history: past.clone(),
             tokens,
@@ -134,7 +134,7 @@ impl World {
     }
 
     async fn begin(&self, mut request: Request) -> (StatusCode, HeaderMap, Body) {
-        request.extensions_mut().insert(Peer::new(SocketAddr::from(([127, 0, 0, 1], 9)), None));
+        request.extensions_mut().insert(PeerAddress::new(SocketAddr::from(([127, 0, 0, 1], 9)), None));
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         (parts.status, parts.headers, body)
@@ -157,7 +157,7 @@ fn page<T>(found: Vec<T>, after: Option<u64>, limit: usize) -> Vec<T> {
     found.into_iter().skip(skip).take(limit).collect()
 }
 
-impl History for Past {
+impl HistoryQuery for Past {
     fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobView>, Refusal> {
         let wanted = |job: &&JobView| {
             filter.user.as_ref().is_none_or(|user| job.user == *user)

@@ -165,7 +165,7 @@ async fn few_questions_at_a_time_and_not_about_too_many_jobs() {
 async fn what_takes_too_long_is_given_up_and_so_is_what_nobody_waits_for() {
     let mut world = world();
     let short = Duration::from_millis(100);
-    let site = |patience| Site { patience, replayer: Arc::new(Endless), ..super::flood::quick(&world) };
+    let site = |patience| ApiSite { patience, replayer: Arc::new(Endless), ..super::flood::quick(&world) };
     let (hasty, patient) = (Arc::new(site(short)), Arc::new(site(Duration::from_secs(600))));
     world.router = router(hasty.clone());
     let body = r#"{"history_s":3600,"alternatives":[{"policy":"srtf"}]}"#;
@@ -179,7 +179,7 @@ async fn what_takes_too_long_is_given_up_and_so_is_what_nobody_waits_for() {
 }
 
 /// Waits until the work of a question has stopped: its place is free again.
-async fn free_again(site: &Site) {
+async fn free_again(site: &ApiSite) {
     let free = || site.asking.turn("ada").and_then(|turn| turn.past().map(drop)).is_ok();
     while !free() {
         tokio::time::sleep(Duration::from_millis(1)).await;

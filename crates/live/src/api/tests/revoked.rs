@@ -5,7 +5,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::*;
-use crate::listen::{Limits, serve};
+use crate::listen::{ListenLimits, serve};
 use crate::replay::testing::Endless;
 
 /// Long enough for any machine. That it is about a second is what `auth` promises: it waits for a notice, and looks at
@@ -17,7 +17,13 @@ async fn open(world: &World) -> SocketAddr {
     let tls = crate::tls::server(&world.site.authority, identity).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, tls, world.router.clone(), Limits::default(), world.site.stop.clone()));
+    tokio::spawn(serve(
+        listener,
+        tls,
+        world.router.clone(),
+        ListenLimits::default(),
+        world.site.stop.clone(),
+    ));
     address
 }
 
@@ -106,7 +112,7 @@ async fn a_log_that_is_cut_short_does_not_look_whole() {
 async fn a_question_that_is_being_answered_ends_with_its_token() {
     let world = replay::world();
     let token = world.site.tokens.create("ada", Scope::Read, None, "root", "").unwrap();
-    let site = Arc::new(Site {
+    let site = Arc::new(ApiSite {
         patience: Duration::from_secs(600),
         replayer: Arc::new(Endless),
         ..flood::quick(&world)

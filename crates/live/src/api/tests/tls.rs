@@ -14,7 +14,7 @@ use super::*;
 use crate::auth::join_fingerprint;
 use crate::ca::{self, SERVER_NAME};
 use crate::enroll::{EnrollError, enroll};
-use crate::listen::{Limits, serve};
+use crate::listen::{ListenLimits, serve};
 use crate::views::{JoinReply, JoinRequest};
 use crate::wire::{Hello, WIRE_VERSION};
 
@@ -26,10 +26,10 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) async fn open() -> Port {
-        Port::with(Limits::default()).await
+        Port::with(ListenLimits::default()).await
     }
 
-    pub(super) async fn with(limits: Limits) -> Port {
+    pub(super) async fn with(limits: ListenLimits) -> Port {
         let world = World::new();
         let identity = world.site.authority.server(&["cluster.example".into()], now_us()).unwrap();
         let tls = crate::tls::server(&world.site.authority, identity).unwrap();
@@ -235,7 +235,13 @@ async fn plain_http_from_elsewhere_is_told_to_use_https() {
     let tls = crate::tls::server(&world.site.authority, identity).unwrap();
     let listener = TcpListener::bind((ours.ip(), 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, tls, world.router.clone(), Limits::default(), world.site.stop.clone()));
+    tokio::spawn(serve(
+        listener,
+        tls,
+        world.router.clone(),
+        ListenLimits::default(),
+        world.site.stop.clone(),
+    ));
     let mut stream = TcpStream::connect(address).await.unwrap();
     let answer = http(&mut stream, &world.ada).await;
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("https"), "{answer}");
@@ -243,7 +249,7 @@ async fn plain_http_from_elsewhere_is_told_to_use_https() {
 
 #[tokio::test]
 async fn http_2_is_spoken_where_it_is_asked_for_and_ends_when_idle() {
-    let port = Port::with(Limits { idle: Duration::from_millis(500), ..Limits::default() }).await;
+    let port = Port::with(ListenLimits { idle: Duration::from_millis(500), ..ListenLimits::default() }).await;
     let (mut client, connection) = port.http_2(&h2::client::Builder::new()).await;
     let request = axum::http::Request::get("https://x/v1/status");
     let request = request.header("authorization", format!("Bearer {}", port.world.ada)).body(()).unwrap();

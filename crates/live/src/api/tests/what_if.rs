@@ -8,11 +8,11 @@ use super::*;
 use crate::handle::Who;
 use crate::offers::Offers;
 use crate::translate::{Blank, translate};
-use crate::what_if::{Question, WhatIf, ways};
+use crate::what_if::{WhatIf, WhatIfQuestion, ways};
 use crate::{Estimating, MakePlacer, MakePolicy};
 
 /// What a driver would hand over that has two devices and three jobs, the shortest first; the third is ada's job 2.
-pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
+pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<WhatIfQuestion, Refusal> {
     let request = &asked.job.clone().unwrap();
     let others = !asked.quick && asked.alternatives.unwrap_or(true);
     let placer: MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
@@ -31,7 +31,7 @@ pub(super) fn question(who: &Who, asked: &WhatIf) -> Result<Question, Refusal> {
     let ways = ways(&who.user, request, &kinds, &Blank, &Offers::default(), others)?;
     let how = Estimating { every: Span::ZERO, placer };
     let (past, moves) = Default::default();
-    Ok(Question {
+    Ok(WhatIfQuestion {
         state: engine.state().clone(),
         at: Time::ZERO,
         past,

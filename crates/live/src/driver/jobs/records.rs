@@ -5,30 +5,30 @@ use std::sync::Arc;
 
 use yard_core::ids::JobId;
 
-use super::Record;
+use super::JobPapers;
 use crate::request::JobRequest;
 use crate::translate;
 
 /// All living jobs.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct Records {
-    pub(in crate::driver) all: BTreeMap<JobId, Record>,
+    pub(in crate::driver) all: BTreeMap<JobId, JobPapers>,
     /// Those that hold devices.
     pub(in crate::driver) holding: BTreeSet<JobId>,
-    by_user: BTreeMap<String, Sum>,
+    by_user: BTreeMap<String, RecordSum>,
     bytes: usize,
 }
 
 /// How much somebody has that is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::driver) struct Sum {
+pub(in crate::driver) struct RecordSum {
     pub(in crate::driver) jobs: usize,
     /// Of what was submitted.
     pub(in crate::driver) bytes: usize,
 }
 
 impl Records {
-    pub(in crate::driver) fn insert(&mut self, id: JobId, record: Record) {
+    pub(in crate::driver) fn insert(&mut self, id: JobId, record: JobPapers) {
         let (own, bytes) =
             (self.by_user.entry(record.view.user.clone()).or_default(), record.request.footprint());
         (own.jobs, own.bytes) = (own.jobs + 1, own.bytes + bytes);
@@ -36,7 +36,7 @@ impl Records {
         self.all.insert(id, record);
     }
 
-    pub(in crate::driver) fn remove(&mut self, id: JobId) -> Option<Record> {
+    pub(in crate::driver) fn remove(&mut self, id: JobId) -> Option<JobPapers> {
         let record = self.all.remove(&id)?;
         self.holding.remove(&id);
         let bytes = record.request.footprint();
@@ -64,7 +64,7 @@ impl Records {
     }
 
     /// How much a user has that is not over.
-    pub(in crate::driver) fn of_user(&self, user: &str) -> Sum {
+    pub(in crate::driver) fn of_user(&self, user: &str) -> RecordSum {
         self.by_user.get(user).copied().unwrap_or_default()
     }
 

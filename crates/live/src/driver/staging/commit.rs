@@ -9,8 +9,8 @@ use yard_core::units::{Span, Time};
 
 use super::super::Driver;
 use super::super::clock::Stopwatch;
-use super::super::jobs::Record;
-use super::{After, Edited, Failing, Half};
+use super::super::jobs::JobPapers;
+use super::{Edited, Failing, Half, StagedAfter};
 use crate::exec::Directive;
 use crate::handle::Refusal;
 use crate::store::{Facts, StoreError, Write};
@@ -41,7 +41,7 @@ impl Driver {
         }
         let mut batch = Half::default();
         batch.absorb(std::mem::take(&mut self.staged.heard));
-        let heard = Counts::of(&batch);
+        let heard = CommitCounts::of(&batch);
         batch.absorb(std::mem::take(&mut self.staged.clients));
         batch.input(Input::Tick);
         let watch = Stopwatch::start();
@@ -97,7 +97,7 @@ impl Driver {
         (self.staged.kinds, self.staged.resources) = (None, None);
         (self.staged.joins, self.staged.tick) = (0, false);
         for job in batch.jobs {
-            self.records.insert(job.id, Record::new(job.id, &job.user, job.request, now));
+            self.records.insert(job.id, JobPapers::new(job.id, &job.user, job.request, now));
         }
         for (job, facts) in batch.facts {
             if let Some(record) = self.records.all.get_mut(&job) {
@@ -115,17 +115,17 @@ impl Driver {
         }
     }
 
-    fn after(&mut self, now: Time, after: After) {
+    fn after(&mut self, now: Time, after: StagedAfter) {
         match after {
-            After::Submitted(job, warnings, reply) => {
+            StagedAfter::Submitted(job, warnings, reply) => {
                 self.refresh(now, job);
                 self.answers.push((job, warnings, reply));
             }
-            After::Cancelled(job, reply) => {
+            StagedAfter::Cancelled(job, reply) => {
                 self.refresh(now, job);
                 self.answers.push((job, Vec::new(), reply));
             }
-            After::Steered(job, edited, warnings, reply) => {
+            StagedAfter::Steered(job, edited, warnings, reply) => {
                 if let Some(edited) = edited
                     && !self.rewrite(job, edited)
                 {
@@ -136,7 +136,7 @@ impl Driver {
                 self.refresh(now, job);
                 self.answers.push((job, warnings, reply));
             }
-            After::Drained(host, drain, evict, reply) => {
+            StagedAfter::Drained(host, drain, evict, reply) => {
                 self.hosts.get_mut(host).drain = drain;
                 if evict {
                     self.evict(host);
@@ -144,9 +144,9 @@ impl Driver {
                 self.settle(host);
                 let _ = reply.send(Ok(()));
             }
-            After::Removed(host, reply) => self.removed(now, host, reply),
-            After::Admitted(host, ticket, abilities) => self.admitted(now, host, ticket, abilities),
-            After::Durable(lease, job) => self.direct(now, Directive::Forget { lease, job }),
+            StagedAfter::Removed(host, reply) => self.removed(now, host, reply),
+            StagedAfter::Admitted(host, ticket, abilities) => self.admitted(now, host, ticket, abilities),
+            StagedAfter::Durable(lease, job) => self.direct(now, Directive::Forget { lease, job }),
         }
     }
 
@@ -188,15 +188,15 @@ impl Driver {
         for after in std::mem::take(&mut self.staged.clients).after {
             let refusal = Refusal::Unavailable(reason.clone());
             match after {
-                After::Submitted(_, _, reply)
-                | After::Cancelled(_, reply)
-                | After::Steered(_, _, _, reply) => {
+                StagedAfter::Submitted(_, _, reply)
+                | StagedAfter::Cancelled(_, reply)
+                | StagedAfter::Steered(_, _, _, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
-                After::Drained(_, _, _, reply) | After::Removed(_, reply) => {
+                StagedAfter::Drained(_, _, _, reply) | StagedAfter::Removed(_, reply) => {
                     let _ = reply.send(Err(refusal));
                 }
-                After::Admitted(..) | After::Durable(..) => {}
+                StagedAfter::Admitted(..) | StagedAfter::Durable(..) => {}
             }
         }
     }
@@ -209,16 +209,16 @@ fn just_started(job: JobId) -> Refusal {
 }
 
 /// How much of a batch was heard.
-struct Counts {
+struct CommitCounts {
     inputs: usize,
     requests: usize,
     nodes: usize,
     after: usize,
 }
 
-impl Counts {
-    fn of(half: &Half) -> Counts {
-        Counts {
+impl CommitCounts {
+    fn of(half: &Half) -> CommitCounts {
+        CommitCounts {
             inputs: half.inputs.len(),
             requests: half.requests.len(),
             nodes: half.nodes.len(),

@@ -11,7 +11,7 @@ use super::PATIENCE;
 use crate::driver::clock::Stopwatch;
 use crate::exec::agents::AgentCall;
 use crate::handle::{Handle, Refusal};
-use crate::wire::{Abilities, FromAgent, Hello, Task, ToAgent, WIRE_VERSION};
+use crate::wire::{FromAgent, Hello, Task, ToAgent, WIRE_VERSION, WireAbilities};
 
 pub(super) struct Agent {
     pub(super) hello: Hello,
@@ -34,7 +34,7 @@ impl Agent {
             groups: crate::exec::host::groups(groups),
             parts: vec![],
             paused: vec![],
-            abilities: Abilities::default(),
+            abilities: WireAbilities::default(),
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
         };

@@ -126,7 +126,7 @@ fn long() -> JobRequest {
 async fn what_one_user_submits_has_a_size_and_others_still_submit() {
     let rig = Rig::new();
     let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
-    let most = crate::driver::Limits::default().bytes_per_user;
+    let most = crate::driver::DriverLimits::default().bytes_per_user;
     let fit = most / long().footprint();
     let answers = join_all((0..fit + 50).map(|_| rig.try_submit("ann", long(), None))).await;
     let taken = answers.iter().filter(|answer| answer.is_ok()).count();

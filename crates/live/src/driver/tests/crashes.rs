@@ -8,7 +8,7 @@ use yard_core::cluster::Kinds;
 use yard_core::state::State;
 
 use super::*;
-use crate::store::{Entry, Store};
+use crate::store::{JournalEntry, Store};
 
 /// Numbers below a bound, the same for the same seed (Marsaglia, "Xorshift RNGs", 2003).
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -30,7 +30,7 @@ pub(super) fn copy(from: &Scratch) -> Arc<Scratch> {
     to
 }
 
-fn replay(state: Option<State>, entries: &[Entry]) -> State {
+fn replay(state: Option<State>, entries: &[JournalEntry]) -> State {
     let placer = yard_policies::placers::placer("pack").unwrap();
     let mut engine = match state {
         Some(state) => Engine::restore(state, placer).unwrap(),

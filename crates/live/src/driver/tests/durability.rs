@@ -9,7 +9,7 @@ use crate::exec::agents::AgentCall;
 use crate::planner::Planner;
 use crate::store::Store;
 use crate::views::JobView;
-use crate::wire::{Abilities, FromAgent, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{FromAgent, Hello, ToAgent, WIRE_VERSION, WireAbilities};
 
 /// A driver that is turned by hand, so that its file can be broken in between.
 struct Hand {
@@ -67,7 +67,7 @@ impl Hand {
             groups: crate::exec::host::groups(&[("a100", 1)]),
             parts: vec![],
             paused: vec![],
-            abilities: Abilities::default(),
+            abilities: WireAbilities::default(),
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
         };
@@ -205,7 +205,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         groups: crate::exec::host::groups(&[("a100", 1)]),
         parts: vec![],
         paused: vec![],
-        abilities: Abilities::default(),
+        abilities: WireAbilities::default(),
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
     };

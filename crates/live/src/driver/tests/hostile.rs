@@ -8,7 +8,7 @@ use yard_core::units::Span;
 
 use super::agent::Agent;
 use super::*;
-use crate::wire::{Abilities, CardNow, FromAgent, Hello, ToAgent, Trained};
+use crate::wire::{CardNow, FromAgent, Hello, ToAgent, Trained, WireAbilities};
 
 fn part() -> impl Strategy<Value = PartId> {
     let number = || prop_oneof![0..4_u64, any::<u64>()];
@@ -88,7 +88,7 @@ fn message() -> impl Strategy<Value = FromAgent> {
             .prop_map(|(request, text, end, error)| FromAgent::Logs { request, text, end, error }),
         1 => part().prop_map(|part| FromAgent::Hello(Hello {
             version: 7, name: "../x".into(), address: String::new(), groups: vec![],
-            parts: vec![(part, Told::Started); 3], paused: vec![part.job], abilities: Abilities::default(), host: String::new(), resources: std::collections::BTreeMap::new(),
+            parts: vec![(part, Told::Started); 3], paused: vec![part.job], abilities: WireAbilities::default(), host: String::new(), resources: std::collections::BTreeMap::new(),
         })),
     ]
 }

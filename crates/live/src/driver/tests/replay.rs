@@ -1,16 +1,16 @@
 use super::*;
 use crate::replay::testing::{Still, WAIT_S};
-use crate::replay::{Asked, Change, Replay, Watch};
+use crate::replay::{Replay, ReplayAsked, ReplayChange, ReplayWatch};
 use yard_core::units::Time;
 
 /// A question about the last hour, as the API would put it together.
-async fn asked(rig: &Rig, alternatives: Vec<Change>) -> Asked {
+async fn asked(rig: &Rig, alternatives: Vec<ReplayChange>) -> ReplayAsked {
     let present = rig.handle.ask(|reply| Ask::Present { reply }).await.unwrap();
     let replay = Replay { history_s: Some(3_600.0), alternatives, ..Replay::default() };
     let window @ (from, to) = replay.window(present.at).unwrap();
     let rows = rig.history().recorded(from, to, 100).unwrap().unwrap();
     let living = rig.look(|board| board.jobs.iter().map(|(id, job)| (*id, JobView::clone(job))).collect());
-    Asked { who: Who { user: "root".into(), admin: true }, replay, present, rows, living, window }
+    ReplayAsked { who: Who { user: "root".into(), admin: true }, replay, present, rows, living, window }
 }
 
 #[tokio::test]
@@ -26,8 +26,8 @@ async fn what_was_recorded_can_be_run_again_as_things_are_and_otherwise() {
     rig.until_state(second, "running").await;
     rig.events_of(first, "ended").await;
 
-    let less = Change { remove: vec!["n2".into()], ..Change::default() };
-    let told = asked(&rig, vec![less]).await.answer(&Still, &Watch::default()).unwrap();
+    let less = ReplayChange { remove: vec!["n2".into()], ..ReplayChange::default() };
+    let told = asked(&rig, vec![less]).await.answer(&Still, &ReplayWatch::default()).unwrap();
     let window = &told.window;
     assert_eq!((window.jobs, window.open, window.carried, window.left_out), (1, 1, 0, 0));
     assert_eq!(
@@ -37,8 +37,8 @@ async fn what_was_recorded_can_be_run_again_as_things_are_and_otherwise() {
     assert_eq!(told.alternatives[0].run.cluster, "a100:1x2");
     assert_eq!(told.alternatives[0].run.figures.avg_queue_s, Some(WAIT_S / 2.0));
     assert_eq!((told.recorded.teams[0].team.as_str(), told.recorded.teams[0].figures.jobs), ("ann", 1));
-    let gone = Change { remove: vec!["n3".into()], ..Change::default() };
-    let refused = asked(&rig, vec![gone]).await.answer(&Still, &Watch::default()).unwrap_err();
+    let gone = ReplayChange { remove: vec!["n3".into()], ..ReplayChange::default() };
+    let refused = asked(&rig, vec![gone]).await.answer(&Still, &ReplayWatch::default()).unwrap_err();
     assert!(refused.to_string().contains("there are: n1, n2"), "{refused}");
 }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::store::Store;
-use crate::what_if::{Question, WhatIf, view};
+use crate::what_if::{WhatIf, WhatIfQuestion, view};
 
 impl Rig {
-    async fn what_if(&self, request: JobRequest) -> Result<Question, Refusal> {
+    async fn what_if(&self, request: JobRequest) -> Result<WhatIfQuestion, Refusal> {
         self.asked(WhatIf { job: Some(request), ..WhatIf::default() }).await
     }
 
-    async fn asked(&self, asked: WhatIf) -> Result<Question, Refusal> {
+    async fn asked(&self, asked: WhatIf) -> Result<WhatIfQuestion, Refusal> {
         let (who, asked) = (who("ann"), Box::new(asked));
         self.handle.ask(|reply| Ask::WhatIf { who, asked, reply }).await
     }
@@ -45,7 +45,7 @@ async fn a_question_is_checked_like_a_submission() {
     let placer: crate::MakePlacer = Arc::new(|| yard_policies::placers::placer("pack").unwrap());
     let rig = Rig::with(|config| config.estimates = Some(crate::Estimating { every: Span(1_000), placer }));
     let _agent = Agent::join(&rig.handle, "n1", &[("a100", 1)]).await;
-    let field = |refused: Result<Question, Refusal>| match refused {
+    let field = |refused: Result<WhatIfQuestion, Refusal>| match refused {
         Err(Refusal::Invalid { field, .. }) => field,
         other => panic!("{other:?}"),
     };

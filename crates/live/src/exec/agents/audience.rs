@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::exec::{HostId, SurvivedHost};
-    use crate::wire::{Abilities, WIRE_VERSION};
+    use crate::wire::{WIRE_VERSION, WireAbilities};
 
     fn one(name: &str) -> Option<OnlyUser> {
         Some(OnlyUser { name: name.into(), why: "its agent does not run as root".into() })
@@ -107,7 +107,7 @@ mod tests {
             groups: vec![],
             parts: vec![],
             paused: vec![],
-            abilities: Abilities { only_user, ..Abilities::default() },
+            abilities: WireAbilities { only_user, ..WireAbilities::default() },
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
         }

@@ -15,7 +15,7 @@ use super::{Agents, agent, audience};
 use crate::exec::notice::shortened;
 use crate::exec::{Audience, HostAbilities, HostId, HostOffer, Notice};
 use crate::handle::{Refusal, Reply};
-use crate::wire::{Device, Group, Hello, ToAgent, WIRE_VERSION, WIRE_VERSIONS};
+use crate::wire::{Device, GroupOnWire, Hello, ToAgent, WIRE_VERSION, WIRE_VERSIONS};
 
 /// Longest name of a node.
 const NAME_MAX: usize = 128;
@@ -130,7 +130,7 @@ fn check(hello: &Hello) -> Result<(), String> {
         return Err("a node's name has letters, digits, '-', '_' and '.' only; name it with --name".into());
     }
     let mut seen = BTreeSet::new();
-    if let Some(Group { kind, .. }) =
+    if let Some(GroupOnWire { kind, .. }) =
         hello.groups.iter().find(|group| !word(&group.kind) || !seen.insert(&group.kind))
     {
         return Err(format!("the kind {kind:?} of its devices is not a plain word, or is given twice"));
@@ -179,7 +179,7 @@ fn check_lengths(hello: &Hello) -> Result<(), String> {
     hello.groups.iter().try_for_each(check_devices)
 }
 
-fn check_devices(group: &Group) -> Result<(), String> {
+fn check_devices(group: &GroupOnWire) -> Result<(), String> {
     let is_long = |device: &Device| {
         let uuid = device.uuid.as_ref().map_or(0, String::len);
         device.name.len().max(uuid) > WORDS_MAX
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::exec::host::groups;
-    use crate::wire::{Abilities, OnlyUser, WIRE_VERSION};
+    use crate::wire::{OnlyUser, WIRE_VERSION, WireAbilities};
 
     fn hello() -> Hello {
         Hello {
@@ -246,7 +246,7 @@ mod tests {
             groups: groups(&[("a100", 2), ("cpu", 1)]),
             parts: vec![],
             paused: vec![],
-            abilities: Abilities::default(),
+            abilities: WireAbilities::default(),
             host: "boot-1".into(),
             resources: std::collections::BTreeMap::new(),
         }

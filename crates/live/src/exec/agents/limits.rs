@@ -7,14 +7,14 @@ use yard_core::part::{Pause, Start};
 use super::CardSharing;
 use crate::request::JobRequest;
 use crate::translate::CPU;
-use crate::wire::{Abilities, Limits};
+use crate::wire::{Limits, WireAbilities};
 
 /// What a part may take of its card through MPS; none: it runs without.
 pub(super) fn limits(
     request: &JobRequest,
     start: &Start,
     kind: &str,
-    node: &Abilities,
+    node: &WireAbilities,
     sharing: CardSharing,
 ) -> Option<Limits> {
     let limits = Limits { compute: request.card_limit(), memory_mib: request.gpu_memory_mib };
@@ -38,7 +38,7 @@ mod tests {
     fn of(sharing: CardSharing, change: impl Fn(&mut JobRequest, &mut Start)) -> Option<Limits> {
         let (mut request, mut start) = (JobRequest::default(), start(1, 1));
         change(&mut request, &mut start);
-        limits(&request, &start, "a100", &Abilities::default(), sharing)
+        limits(&request, &start, "a100", &WireAbilities::default(), sharing)
     }
 
     const WHOLE: Limits = Limits { compute: 1.0, memory_mib: None };
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(mps(|_, s| s.devices[0].mask = 0b11), None, "two cards");
         assert_eq!(mps(|_, s| s.ranks.world = 2), None, "a gang");
         let (request, start) = (JobRequest::default(), start(1, 1));
-        let without = Abilities { no_limits: Some("no MPS".into()), ..Abilities::default() };
+        let without = WireAbilities { no_limits: Some("no MPS".into()), ..WireAbilities::default() };
         assert_eq!(limits(&request, &start, "a100", &without, CardSharing::Mps), None);
-        assert_eq!(limits(&request, &start, CPU, &Abilities::default(), CardSharing::Mps), None);
+        assert_eq!(limits(&request, &start, CPU, &WireAbilities::default(), CardSharing::Mps), None);
     }
 }

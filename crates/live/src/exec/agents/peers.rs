@@ -11,7 +11,7 @@ use yard_core::units::Span;
 use super::older::for_version;
 use crate::exec::SurvivedHost;
 use crate::handle::Reply;
-use crate::wire::{Abilities, Audience, Group, Hello, ToAgent, WIRE_VERSION};
+use crate::wire::{Audience, GroupOnWire, Hello, ToAgent, WIRE_VERSION, WireAbilities};
 
 /// An agent on record.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub(super) struct AgentPeer {
     /// The kinds of its devices, and whether they are cards, which processes keep to themselves.
     pub(super) groups: Vec<(String, bool)>,
     /// What it can do, as it said when it last came.
-    pub(super) abilities: Abilities,
+    pub(super) abilities: WireAbilities,
     /// Who it runs jobs for; none: nothing is on record.
     pub(super) audience: Option<Audience>,
     /// The machine that is connected, as it told itself apart.
     pub(super) machine: String,
     /// The version of the protocol that it speaks.
     version: u32,
-    pub(super) link: Option<Link>,
+    pub(super) link: Option<AgentLink>,
     /// When a beat of it was last answered.
     pub(super) heard: Span,
     /// Whether it has said nothing for too many beats.
@@ -41,7 +41,7 @@ pub(super) struct AgentPeer {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct AgentLink {
     pub(super) connection: u64,
     sender: mpsc::Sender<ToAgent>,
     /// Whether something did not fit. Nothing is sent after that: what follows a gap would be misunderstood.
@@ -57,13 +57,13 @@ pub(super) struct Newcomer {
 }
 
 impl AgentPeer {
-    pub(super) fn new(name: String, address: String, groups: &[Group], now: Span) -> AgentPeer {
-        let is_cards = |group: &Group| group.devices.iter().any(|device| device.uuid.is_some());
+    pub(super) fn new(name: String, address: String, groups: &[GroupOnWire], now: Span) -> AgentPeer {
+        let is_cards = |group: &GroupOnWire| group.devices.iter().any(|device| device.uuid.is_some());
         AgentPeer {
             name,
             address,
             groups: groups.iter().map(|group| (group.kind.clone(), is_cards(group))).collect(),
-            abilities: Abilities::default(),
+            abilities: WireAbilities::default(),
             audience: None,
             machine: String::new(),
             version: WIRE_VERSION,
@@ -155,7 +155,7 @@ impl Peers {
             audience: Some(Audience::of(hello)),
             machine: hello.host.clone(),
             version: hello.version,
-            link: Some(Link { connection, sender, full: Cell::new(false) }),
+            link: Some(AgentLink { connection, sender, full: Cell::new(false) }),
             removing,
             ..peer
         };

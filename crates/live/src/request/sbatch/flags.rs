@@ -7,7 +7,7 @@ use super::super::{amounts, check, times, yaml};
 use super::wanted::Wanted;
 
 /// A flag.
-pub(super) struct Flag {
+pub(super) struct SbatchFlag {
     /// Its long name.
     pub(super) long: &'static str,
     /// Its letter.
@@ -32,12 +32,12 @@ pub(super) enum Takes {
 
 use Takes::{Nothing, Value};
 
-const fn flag(long: &'static str, short: Option<char>, takes: Takes, set: Set) -> Flag {
-    Flag { long, short, takes, set }
+const fn flag(long: &'static str, short: Option<char>, takes: Takes, set: Set) -> SbatchFlag {
+    SbatchFlag { long, short, takes, set }
 }
 
 /// All flags that have an effect, and those that are refused with a word of their own.
-pub(super) const FLAGS: &[Flag] = &[
+pub(super) const FLAGS: &[SbatchFlag] = &[
     flag("nodes", Some('N'), Value, |w, v, _| number(v).map(|n| w.nodes = Some(n))),
     flag("ntasks", Some('n'), Value, |w, v, _| number(v).map(|n| w.tasks = Some(n))),
     flag("ntasks-per-node", None, Value, |w, v, _| number(v).map(|n| w.tasks_per_node = Some(n))),

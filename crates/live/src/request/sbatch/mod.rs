@@ -9,7 +9,7 @@ use std::path::Path;
 use jiff::Zoned;
 
 use super::{JobRequest, Mistake};
-use flags::{FLAGS, Flag, Takes};
+use flags::{FLAGS, SbatchFlag, Takes};
 use wanted::Wanted;
 
 /// What a script asks for.
@@ -102,7 +102,7 @@ fn read_line(wanted: &mut Wanted, rest: &str, now: &Zoned) -> Result<(), String>
 }
 
 /// The flag that a word names, and the value that is in the same word.
-fn find(word: &str) -> Result<(&'static Flag, Option<String>), String> {
+fn find(word: &str) -> Result<(&'static SbatchFlag, Option<String>), String> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let flag =

@@ -121,7 +121,7 @@ fn every_flag_has_its_effect() {
     for (lines, expected) in table {
         assert_eq!(job(lines), *expected, "{lines}");
     }
-    let tried = |flag: &Flag| {
+    let tried = |flag: &SbatchFlag| {
         let long = format!("--{}", flag.long);
         table.iter().any(|(lines, _)| {
             lines.contains(&long) || flag.short.is_some_and(|c| lines.contains(&format!("-{c}")))

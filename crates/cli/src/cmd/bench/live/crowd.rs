@@ -29,7 +29,7 @@ impl Crowd {
     /// So many nodes of these kinds in turn, all of them connected.
     pub(super) fn join(dial: &Dial, folder: &Path, nodes: usize, kinds: &[&str]) -> anyhow::Result<Crowd> {
         // Each has a connection; asking for the limits raises what this process may open.
-        listen::Limits::for_process();
+        listen::ListenLimits::for_process();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.context("cannot start threads")?;
         let (sees, seen) = mpsc::unbounded_channel();

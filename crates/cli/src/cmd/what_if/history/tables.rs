@@ -152,8 +152,8 @@ fn printed(table: &comfy_table::Table) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use yard_live::replay::Change;
-    use yard_live::replay::view::RunView;
+    use yard_live::replay::ReplayChange;
+    use yard_live::replay::view::ReplayedRun;
 
     use super::*;
 
@@ -183,8 +183,8 @@ mod tests {
         let team = TeamView { team: "vision".into(), figures: figures.clone(), against_baseline: by.clone() };
         ReplayRow {
             label: label.into(),
-            change: Change::default(),
-            run: RunView {
+            change: ReplayChange::default(),
+            run: ReplayedRun {
                 policy: "market".into(),
                 round_s: 60.0,
                 cluster: "h100:1x8".into(),

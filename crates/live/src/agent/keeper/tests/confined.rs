@@ -116,7 +116,7 @@ async fn a_job_that_hides_in_its_group_is_ended_with_it() {
     assert_eq!(bench.exit().await, (1, 0, code(0)));
     let hidden: i32 = bench.read("hidden").await.parse().unwrap();
     assert!(!lives(hidden));
-    bench.ask(&Ask::Kill { part: part(2) });
+    bench.ask(&KeeperAsk::Kill { part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, killed(Signal::SIGKILL)));
 }
 
@@ -154,7 +154,7 @@ async fn a_part_fails_where_another_parts_device_is_open_to_it() {
     bench.start_confined(1, vec![bench.rank(0, &["sh", "-c", "echo > ran"])], None, confine);
     let Say::Failed { code: None, message, .. } = bench.hear().await else { panic!("it started") };
     assert!(message.contains("/dev/full"), "{message}");
-    assert_eq!(bench.exit().await, (1, 0, Exit::default()));
+    assert_eq!(bench.exit().await, (1, 0, ProcessExit::default()));
     assert!(!bench.folder.path().join("ran").exists());
 }
 
@@ -200,7 +200,7 @@ async fn secrets_in_a_folder_go_with_the_part_also_under_another_name() {
     rank.env.insert("D".into(), folder.to_string_lossy().into_owned());
     bench.start_confined(1, vec![rank], None, Confine { secrets, ..Confine::default() });
     bench.read("up").await;
-    bench.ask(&Ask::Thaw { part: part(1), as_part: part(2) });
+    bench.ask(&KeeperAsk::Thaw { part: part(1), as_part: part(2) });
     std::fs::write(bench.folder.path().join("go"), "").unwrap();
     assert_eq!(bench.exit().await, (2, 0, code(0)));
     assert!(!folder.exists());
@@ -218,10 +218,10 @@ async fn all_processes_in_a_jobs_group_are_its_own_whatever_their_mark() {
     bench.start_confined(1, vec![bench.rank(0, &["sh", "-c", script])], None, confine(&groups, 1, 1));
     assert_eq!(bench.hear().await, Say::Started { part: part(1) });
     let hidden: i32 = bench.read("hidden").await.parse().unwrap();
-    bench.ask(&Ask::Pids { part: part(1) });
+    bench.ask(&KeeperAsk::Pids { part: part(1) });
     let Say::Pids { pids, .. } = bench.hear().await else { unreachable!() };
     assert!(pids.contains(&hidden), "{pids:?} has no {hidden}");
-    bench.ask(&Ask::Kill { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
 }
 
@@ -253,8 +253,8 @@ async fn a_frozen_job_stays_frozen_whatever_its_user_sends() {
     bench.start_confined(1, vec![rank], None, held);
     let frozen = || std::fs::read_to_string(group.join("cgroup.events")).unwrap().contains("frozen 1");
     for freeze in [
-        [Ask::Freeze { part: part(1) }, Ask::Thaw { part: part(1), as_part: part(1) }],
-        [Ask::Hush { part: part(1), hushed: true }, Ask::Hush { part: part(1), hushed: false }],
+        [KeeperAsk::Freeze { part: part(1) }, KeeperAsk::Thaw { part: part(1), as_part: part(1) }],
+        [KeeperAsk::Hush { part: part(1), hushed: true }, KeeperAsk::Hush { part: part(1), hushed: false }],
     ] {
         goes_on(&bench).await;
         bench.ask(&freeze[0]);
@@ -272,8 +272,8 @@ async fn a_frozen_job_stays_frozen_whatever_its_user_sends() {
         bench.ask(&freeze[1]);
     }
     goes_on(&bench).await;
-    bench.ask(&Ask::Freeze { part: part(1) });
-    bench.ask(&Ask::Kill { part: part(1) });
+    bench.ask(&KeeperAsk::Freeze { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
     assert!(!group.exists());
 }

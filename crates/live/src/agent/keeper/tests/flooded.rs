@@ -45,7 +45,7 @@ async fn a_child_that_keeps_the_output_open_does_not_hold_up_the_end() {
     bench.start(1, &[&["sh", "-c", script]]);
     assert_eq!(bench.exit().await, (1, 0, code(4)));
     assert!(bench.read("0.out").await.contains("last words"));
-    bench.ask(&Ask::Kill { part: part(2) });
+    bench.ask(&KeeperAsk::Kill { part: part(2) });
     assert_eq!(bench.exit().await, (2, 0, killed(Signal::SIGKILL)));
 }
 
@@ -59,12 +59,12 @@ async fn an_agent_that_does_not_listen_is_cut_off_and_the_next_hears_everything(
             .unwrap();
     deaf.set_write_timeout(Some(PATIENCE)).unwrap();
     // It asks and never reads, until the keeper has had enough.
-    let question = super::super::line(&Ask::List).repeat(100);
+    let question = super::super::line(&KeeperAsk::List).repeat(100);
     let cut_off = (0..100_000).any(|_| deaf.write_all(&question).is_err());
     assert!(cut_off);
     bench.reconnect().await;
     let Say::Parts { alive, .. } = bench.list().await else { unreachable!() };
     assert_eq!(alive, [(part(1), 0)]);
-    bench.ask(&Ask::Kill { part: part(1) });
+    bench.ask(&KeeperAsk::Kill { part: part(1) });
     assert_eq!(bench.exit().await, (1, 0, killed(Signal::SIGKILL)));
 }
