@@ -134,7 +134,7 @@ def share(jobs: list[tuple[str, str, float, int]], expected: dict[str, float], r
         held = view["executed_s"]
         rows.append([name, model, gib, stops, round(lost, 1), f"{100 * lost / max(held, 1):.1f} %", view["starts"], "the same" if same else f"{result} instead of {expected[name]}"])
     say(f"### Rounds of {round_s} s{', server and agent killed once each' if kills else ''}\n")
-    table(["job", "model", "memory held, GiB", "stops", "switching, s", "of its time on the card", "starts", "last loss and memory, against alone"], rows)
+    table(["job", "model", "memory held, GiB", "stops", "switching, s", "of its time on the GPU", "starts", "last loss and memory, against alone"], rows)
     say(f"All done after {wall:.0f} s. Stopped processes held at most {watch.most_mib} MiB of the card (seen {watch.seen} times).\n")
     cluster.end()
 
