@@ -151,7 +151,7 @@ test('what a node that fails would cost is the same as the command says, and not
   await ask.click();
   await hit.getByText('would not finish').first().waitFor();
   const told = server.run('what-if', '--fail', 'bench');
-  expect(told).toMatch(/^bench fails: 1 job stopped, 1 job would not end/);
+  expect(told).toMatch(/^bench fails: 1 job stopped, 1 job would not finish/);
   expect(await hit.locator('.numbers').textContent()).toMatch(/stopped1 job.*would not finish1 job/);
   expect(await hit.getByRole('listitem').textContent()).toMatch(new RegExp(`on-the-node \\(${holder}\\).*would not finish`));
   expect(await server.state(holder)).toBe('running');
@@ -166,7 +166,7 @@ test('the past under another policy and cluster has the same figures as the comm
   }
   const page = await enter(server.admin);
   await go(page, '#/what-if?about=history');
-  await page.getByLabel('The last').fill('1h');
+  await page.getByLabel('Last', { exact: true }).fill('1h');
   await page.getByLabel('Policy').fill('srtf');
   await page.getByLabel('More nodes').fill('h100:1x2');
   const [answered] = await Promise.all([page.waitForResponse((one) => one.url().endsWith('/v1/what-if/history')), page.getByRole('button', { name: 'Ask' }).click()]);

@@ -61,7 +61,7 @@ test('the map of a small cluster uses its room', async () => {
 test('a form submits a job and writes the command and the file that say the same', async () => {
   const page = await enter(own);
   await go(page, '#/submit');
-  await page.getByText('Command: what the job runs').waitFor();
+  await page.getByText('Command: such as python train.py.').waitFor();
   await page.getByLabel('Command', { exact: true }).fill('echo "made by a form"');
   await page.getByLabel('Name').fill('from-a-form');
   await page.getByLabel('Devices', { exact: true }).fill('0');

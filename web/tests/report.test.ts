@@ -58,7 +58,7 @@ test('the window of who held what is chosen, and its click sets the time', async
   const chart = fifo.getByLabel(/^Devices in use from 0 s/);
   await chart.focus();
   await page.keyboard.press('+');
-  await fifo.getByLabel(/^Who held which devices from 2 min/).waitFor();
+  await fifo.getByLabel(/^Devices in use from 2 min/).waitFor();
   await page.keyboard.press('0');
   await chart.waitFor();
   const box = (await chart.boundingBox())!;
