@@ -62,8 +62,8 @@ Figures of commit $commit against published ones, printed by \`yard validate\` a
   starts under \`max-min\` hold too seldom. *Long tails, known lengths, score*: nearly all estimates are exact, the naive
   interval of such a past is a point, and ours is not where runs differ. *Bursts, known lengths*: a point that holds nine times
   in ten is missed by far the tenth time, and the score counts 20 times the distance; under \`las\` it holds less often than that.
-  *Steady, exact ones*: before a busy hour all runs may agree about what nobody could know. *Steady under \`las\`, wrong lengths*: half of the intervals are a little longer than
-  three times the time left.
+  *Steady, exact ones*: before a busy hour all runs may agree about what nobody could know. *Steady under \`las\`, wrong
+  lengths*: half of the intervals are a little longer than three times the time left.
 - **what-if**: a job is asked about just before it is submitted, while 100 jobs and more wait or run; starts that are exact
   to the microsecond where nobody comes after it (50 states for each of five policies), by what part of the time from start
   to end nine ends in ten are off at most (rounds grow after the start; the bound was set after it was seen), and the figures
