@@ -31,6 +31,7 @@ const FORMATS: &[&str] = &[
     "live/src/views/",
     "live/src/wire.rs",
     "planner/src/accelerator.rs",
+    "sim/src/cluster/group.rs",
     "sim/src/record.rs::JobRecord",
     "sim/src/summary.rs",
     "sim/src/trace/",

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::belief::Belief;
 use crate::cluster::{Nodes, Placement};
 use crate::ids::{JobIdx, LeaseId, NodeId};
-use crate::job::{JobRun, JobSpec, JobState, Length, lying};
+use crate::job::{JobRun, JobSpec, JobState, Length};
 use crate::leases::own_way;
 use crate::promise::{Ground, Spot, spot_of};
 use crate::units::{Span, Time};
@@ -31,6 +31,7 @@ impl Outlook {
     /// When a job of a group is done: in the company of all of it, at the latest from when others gave its devices back.
     pub(crate) fn end(
         &self,
+        nodes: &Nodes,
         jobs: &[JobIdx],
         job: JobIdx,
         (shape, placement): (u16, &Placement),
@@ -38,7 +39,7 @@ impl Outlook {
     ) -> Time {
         let (spec, run) = (&self.specs[job.index()], &self.runs[job.index()]);
         let shape = own_way(&self.specs, jobs[0], job, shape);
-        let at = lying(&spec.shapes, shape, placement) as usize;
+        let at = nodes.lying(&spec.shapes, shape, placement) as usize;
         let others = jobs.iter().filter(|other| **other != job);
         let company = others.map(|other| self.specs[other.index()].profile);
         // Company that makes it faster may leave.
@@ -94,7 +95,7 @@ impl Gate {
         }
         let mut until = Time::ZERO;
         for job in jobs {
-            let end = outlook.end(jobs, *job, (shape, placement), None);
+            let end = outlook.end(nodes, jobs, *job, (shape, placement), None);
             // In a slow shape it would break its own promise.
             if self.planned.get(job).is_some_and(|by| end > *by) {
                 return Err(SmallVec::new());

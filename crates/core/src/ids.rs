@@ -42,6 +42,10 @@ id!(
     AgentId(u32)
 );
 id!(
+    /// A domain's number, in the order in which nodes first were in domains.
+    DomainId(u32)
+);
+id!(
     /// An accelerator kind, in the order in which kinds were first named.
     KindId(u16)
 );

@@ -244,8 +244,7 @@ pub(crate) fn head_runs(
     }
     let class = state.book.class(state.book.entry(first).class);
     let empty = emptied(state);
-    let place = |shape: &Shape| empty.furnish(placer.place(&empty, shape)?, shape);
-    let feasible = |shape: &Shape| place(shape).is_some();
+    let feasible = |shape: &Shape| placer.lay(&empty, shape).is_some();
     let fits = class.options.iter().any(|option| feasible(&class.shapes[*option as usize]));
     assert!(!fits, "share {first:?} is first, feasible, and was passed over");
 }

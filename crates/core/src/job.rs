@@ -1,10 +1,12 @@
 //! What a job is, the ways in which it may run, and the states of its life.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::amounts::HostNeed;
+use crate::domains::Level;
 use crate::ids::{JobId, KindId, LeaseId, ProfileId};
 use crate::placement::Placement;
 use crate::training::{Batch, Losses, Regime, Training};
@@ -19,16 +21,66 @@ pub struct Need {
     pub devices: u32,
 }
 
-/// How far apart the devices of one gang may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Spread {
-    /// Anywhere in the cluster.
-    #[default]
-    Any,
-    /// Under one rack's switch.
-    Rack,
-    /// On one node.
-    Node,
+/// How close together the devices of one gang lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SavedClose", into = "SavedClose")]
+pub struct Close {
+    /// They must lie in one domain of this level.
+    pub required: Level,
+    /// They should lie in one of this level, which is no wider; that keeps no gang waiting.
+    pub preferred: Level,
+}
+
+impl Close {
+    /// As close as this, and it does not matter how much closer.
+    pub const fn at(level: Level) -> Close {
+        Close { required: level, preferred: level }
+    }
+
+    /// The levels to try, best first.
+    pub fn levels(self) -> impl Iterator<Item = Level> {
+        Level::ALL.into_iter().filter(move |level| (self.preferred..=self.required).contains(level))
+    }
+}
+
+/// The wider ones first.
+impl Ord for Close {
+    fn cmp(&self, other: &Close) -> Ordering {
+        (other.required, other.preferred).cmp(&(self.required, self.preferred))
+    }
+}
+
+impl PartialOrd for Close {
+    fn partial_cmp(&self, other: &Close) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What was saved: mostly a level, and before version 10 nothing else.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum SavedClose {
+    Level(Level),
+    Both { required: Level, preferred: Level },
+}
+
+impl From<SavedClose> for Close {
+    fn from(saved: SavedClose) -> Close {
+        match saved {
+            SavedClose::Level(level) => Close::at(level),
+            SavedClose::Both { required, preferred } => Close { required, preferred },
+        }
+    }
+}
+
+impl From<Close> for SavedClose {
+    fn from(Close { required, preferred }: Close) -> SavedClose {
+        if required == preferred {
+            SavedClose::Level(required)
+        } else {
+            SavedClose::Both { required, preferred }
+        }
+    }
 }
 
 /// One way in which a job may run. Several needs make a gang that spans kinds.
@@ -36,46 +88,75 @@ pub enum Spread {
 pub struct Shape {
     /// The devices it takes, all of them or none.
     pub needs: Vec<Need>,
-    /// How far apart they may be.
-    pub spread: Spread,
+    /// How close together they lie.
+    #[serde(alias = "spread")]
+    pub close: Close,
     /// The batch size it trains with there, where that is the scheduler's choice.
     pub batch_size: Option<u32>,
     /// What it asks of the hosts of its devices; nothing: what belongs to those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Arc<HostNeed>>,
+    /// On exactly so many nodes, with as many devices on each; nothing: on as many as it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// So many of those at a time are a segment: each by itself lies as close as `close` says, and not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u32>,
 }
 
 impl Shape {
     /// `devices` of one kind, anywhere.
     pub fn of(kind: KindId, devices: u32) -> Shape {
-        Shape::of_needs(vec![Need { kind, devices }], Spread::Any)
+        Shape::of_needs(vec![Need { kind, devices }], Level::Any)
     }
 
-    /// Devices of one or more kinds.
-    pub fn of_needs(needs: Vec<Need>, spread: Spread) -> Shape {
-        Shape { needs, spread, batch_size: None, host: None }
+    /// Devices of one or more kinds, in one domain of this level.
+    pub fn of_needs(needs: Vec<Need>, level: Level) -> Shape {
+        Shape { needs, close: Close::at(level), batch_size: None, host: None, nodes: None, segment: None }
+    }
+
+    /// The same in one domain of this level.
+    pub fn within(self, level: Level) -> Shape {
+        Shape { close: Close::at(level), ..self }
+    }
+
+    /// The level of which one domain must hold it, or each of its segments.
+    pub fn level(&self) -> Level {
+        self.close.required
+    }
+
+    /// The same on exactly so many nodes.
+    pub fn on_nodes(self, nodes: u32) -> Shape {
+        Shape { nodes: Some(nodes), ..self }
+    }
+
+    /// The same in segments of so many nodes.
+    pub fn in_segments(self, nodes: u32) -> Shape {
+        Shape { segment: Some(nodes), ..self }
+    }
+
+    /// The devices on each of its nodes, where it says on how many it is; none where they cannot be divided so.
+    pub fn each_node(&self) -> Option<u32> {
+        let nodes = self.nodes.filter(|_| self.needs.len() == 1)?;
+        (self.devices().checked_rem(nodes) == Some(0)).then(|| self.devices() / nodes)
+    }
+
+    /// How many of its nodes lie together.
+    pub fn segment_nodes(&self) -> Option<u32> {
+        self.segment.or(self.nodes)
     }
 
     /// Whether it takes the same devices; what a job does on them may differ.
     pub fn takes_same(&self, other: &Shape) -> bool {
-        self.needs == other.needs && self.spread == other.spread && self.host == other.host
+        self.needs == other.needs
+            && (self.close, self.nodes, self.segment) == (other.close, other.nodes, other.segment)
+            && self.host == other.host
     }
 
     /// Devices of all kinds together.
     pub fn devices(&self) -> u32 {
         self.needs.iter().fold(0, |sum, need| sum.saturating_add(need.devices))
     }
-}
-
-/// The shape by whose speed a gang goes that holds `shape` and lies on these devices: one that may lie anywhere
-/// and happens to lie on one node is as fast as one that must.
-pub fn lying(shapes: &[Shape], shape: u16, placement: &Placement) -> u16 {
-    let held = &shapes[shape as usize];
-    if held.spread == Spread::Node || placement.spans_nodes() {
-        return shape;
-    }
-    let on_one = |other: &Shape| other.spread == Spread::Node && other.needs == held.needs;
-    shapes.iter().position(on_one).map_or(shape, |at| at as u16)
 }
 
 /// What stopping and starting a job costs.

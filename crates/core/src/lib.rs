@@ -9,6 +9,7 @@ pub mod belief;
 mod bits;
 mod book;
 pub mod cluster;
+pub mod domains;
 pub mod engine;
 pub mod explain;
 pub mod forecast;

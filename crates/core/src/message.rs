@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 
 use crate::allocation::{Allocation, Certificate};
 use crate::belief::Belief;
-use crate::cluster::{Amounts, Mask, NodeSpec, Placement};
+use crate::cluster::{Amounts, DomainPath, Mask, NodeSpec, Placement};
 use crate::ids::{JobId, LeaseId, NodeId, PlanId};
 pub use crate::job::Why;
-use crate::job::{Costs, JobSpec, JobState, Length, Usage};
+use crate::job::{Costs, JobSpec, JobState, Length, Shape, Usage};
 use crate::settings::Settings;
 use crate::training::{Batch, Noise, Timing};
 use crate::units::Time;
@@ -39,6 +39,8 @@ pub enum Input {
     Requeue(JobId),
     /// What is asked of a job that waits is something else from now on.
     Edit(Box<Edit>),
+    /// A job that waits may run in more ways than it said.
+    Widen(Box<Widen>),
     /// A node comes, goes or changes.
     Node(NodeChange),
     /// The holder of a lease says how a job is doing.
@@ -73,6 +75,17 @@ pub struct Edit {
     pub steps: Option<(f64, Length)>,
 }
 
+/// More ways in which a job may run, behind those that it has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Widen {
+    /// The job.
+    pub job: JobId,
+    /// The ways.
+    pub shapes: Vec<Shape>,
+    /// Believed steps per second, one for each.
+    pub speeds: Vec<f64>,
+}
+
 /// What happens to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum NodeChange {
@@ -103,6 +116,13 @@ pub enum NodeChange {
         host: Amounts,
         /// The parts, pool by pool.
         parts: SmallVec<[Amounts; 1]>,
+    },
+    /// It is in these domains from now on. What runs there runs on.
+    Moved {
+        /// The node.
+        node: NodeId,
+        /// The domains.
+        domains: DomainPath,
     },
     /// Which of its devices are out of service now, in place of those that were. They take nothing new, and jobs
     /// on them go elsewhere.
@@ -269,6 +289,8 @@ pub enum NodeNews {
     Health,
     /// What its host has is counted differently now.
     Counted,
+    /// It is in other domains than it was.
+    Moved,
 }
 
 /// A fact, derived from inputs; losing one loses nothing.

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::allocation::Allocation;
 use crate::cluster::{Nodes, Placement};
-use crate::job::Shape;
+use crate::job::{Close, Shape};
 use crate::view::View;
 
 /// Decides who should hold what.
@@ -110,4 +110,21 @@ pub struct PolicyError(pub String);
 pub trait Placer: Send {
     /// Free devices for the whole shape, or `None` where they cannot be had now.
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement>;
+
+    /// The same with their part of the hosts, and as close as the shape should lie, where that can be had.
+    fn lay(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
+        let place = |shape: &Shape| {
+            let placement = self.place(nodes, shape)?;
+            assert!(
+                nodes.lies(&placement, shape),
+                "a placer put {shape:?} where it must not lie: {placement:?}"
+            );
+            nodes.furnish(placement, shape)
+        };
+        let Close { required, preferred } = shape.close;
+        if preferred == required {
+            return place(shape);
+        }
+        shape.close.levels().find_map(|level| place(&shape.clone().within(level)))
+    }
 }

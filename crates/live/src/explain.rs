@@ -6,8 +6,8 @@ mod ways;
 use std::collections::BTreeMap;
 
 use yard_core::Time;
-use yard_core::cluster::ResourceId;
-use yard_core::explain::{Explained, KindCount, Reason, Remedy};
+use yard_core::cluster::{Level, ResourceId};
+use yard_core::explain::{Apart, Explained, KindCount, Reason, Remedy};
 use yard_core::ids::{JobId, KindId, NodeId};
 
 use crate::views::Explanation;
@@ -94,9 +94,7 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
         Reason::Stopping => "The job was told to stop and is saving its work.".into(),
         Reason::Capacity => format!("Not enough devices are free: {kinds}."),
         Reason::Gang => format!("Too large for the nodes that are up, even when they are empty: {kinds}."),
-        Reason::Topology => {
-            format!("Enough devices are free, but not close enough together: {kinds}.")
-        }
+        Reason::Topology => apart(told, &kinds),
         Reason::Host => host(told, &kinds, names),
         Reason::Priority => {
             let ahead = told.n_ahead;
@@ -124,6 +122,27 @@ fn sentence(told: &Explained, now: Time, names: &Names<'_>) -> String {
                 .into()
         }
         Reason::Policy => "The policy has not planned it yet; the next round will.".into(),
+    }
+}
+
+/// What is not free close enough together.
+fn apart(told: &Explained, kinds: &str) -> String {
+    let Some(Apart { level, nodes, devices, most }) = told.apart else {
+        return format!("Enough devices are free, but not close enough together: {kinds}.");
+    };
+    let within = match level {
+        Level::Any => String::new(),
+        level => format!(" in one {}", level.name()),
+    };
+    match nodes {
+        Some(nodes) => format!(
+            "Enough devices are free, but the job needs {nodes} nodes with {devices} free devices each{within}, and there are \
+             {most}: {kinds}."
+        ),
+        None => format!(
+            "Enough devices are free, but the job needs {devices}{within}, and no {} has more than {most} free: {kinds}.",
+            level.name()
+        ),
     }
 }
 
@@ -246,6 +265,7 @@ mod tests {
             until: Some(Time::from_secs(130.0)),
             awaits: if reason == Reason::Dependency { vec![JobId(4), JobId(5)] } else { Vec::new() },
             short: Some(Shortage { resource: ResourceId::CORES, needed: 8_000, free: 2_500 }),
+            apart: Some(Apart { level: Level::Rack, nodes: None, devices: 8, most: 6 }),
             share: 0.25,
             kinds: vec![count(0, 4, Some(1.5)), count(1, 6, None)],
             ahead: vec![Ahead { job: JobId(3), devices: 12, urgent: false }],
@@ -293,7 +313,7 @@ mod tests {
             Jobs take turns here; it is another job's turn. This job gets 25 % of the time.
             The job may start in 30 s: it has a begin time, or waits after a failure.
             Too large for the nodes that are up, even when they are empty: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
-            Enough devices are free, but not close enough together: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
+            Enough devices are free, but the job needs 8 in one rack, and no rack has more than 6 free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             Enough devices are free, but the job needs 8 cores on a node, and nodes with free devices have at most 2.5 cores free: h100 needs 8, free 4 of 16 (2 on one node); a100 needs 8, free 6 of 16 (2 on one node).
             The job depends on other jobs and starts once jobs 4, 5 succeed.
             The job runs on 4 devices of kind h100; 8 devices of kind h100 would be 1.5 times as fast, for 2.0 times the price.

@@ -34,6 +34,7 @@ mod scratch;
 pub mod secrets;
 pub mod store;
 pub mod tls;
+pub mod topology;
 pub mod translate;
 pub mod views;
 pub mod warnings;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use yard_core::belief::Belief;
 use yard_core::cluster::Kinds;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Length, Shape, Sharing, Spread};
+use yard_core::job::{Costs, JobSpec, Length, Shape, Sharing};
 use yard_core::part::Pause;
 use yard_core::units::Time;
 
 use crate::handle::Refusal;
 use crate::likeness::likeness;
 use crate::offers::Offers;
-use crate::request::{JobRequest, regimes, rewards};
+use crate::request::{JobRequest, closeness, regimes, rewards};
 
 /// The kind of processor slots, for jobs that want no accelerator.
 pub const CPU: &str = "cpu";
@@ -60,6 +60,7 @@ pub fn translate(
     offers: &Offers,
 ) -> Result<JobSpec, Refusal> {
     let sizes = Sizes::of(request)?;
+    closeness::check(request).map_err(|wrong| invalid(wrong.field, &wrong.message))?;
     let allowed = offers.serving(request, allowed(request, kinds)?, kinds)?;
     let (mut shapes, speeds) = ways(request, &sizes, &allowed, kinds, catalog);
     let host = offers.host(request)?;
@@ -70,7 +71,8 @@ pub fn translate(
     let duration = seconds(request.duration_s, "duration_s", true)?;
     let steps = request.training.as_ref().map(|training| training.steps as f64);
     let said = steps.or(duration).or(limit);
-    if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > sizes.most.max(1)) {
+    let nodes_max = if sizes.most == 0 { GPUS_MAX } else { sizes.most };
+    if request.nodes.is_some_and(|nodes| nodes == 0 || nodes > nodes_max) {
         return Err(invalid("nodes", "nodes is at least 1, and at most the devices of the job"));
     }
     let weight = seconds(request.weight, "weight", true)?.unwrap_or(1.0);
@@ -207,11 +209,12 @@ fn ways(
         Some(fastest) => known(kind, gpus).map(|speed| speed / fastest),
         None => Some(gpus.max(1) as f64 / sizes.asked.max(1) as f64),
     };
-    let spread = if request.nodes == Some(1) { Spread::Node } else { Spread::Any };
     let mut ways = Vec::new();
-    for gpus in sizes.list() {
+    for gpus in sizes.list().into_iter().filter(|gpus| closeness::allows(request, *gpus)) {
+        // A job without devices has a slot on each of its nodes.
+        let devices = if gpus == 0 { request.nodes.unwrap_or(1) } else { gpus };
         let here = allowed.iter().filter_map(|kind| Some((*kind, speed(*kind, gpus)?)));
-        let shape = |kind| Shape { spread, ..Shape::of(kind, gpus.max(1)) };
+        let shape = |kind| closeness::laid(request, Shape::of(kind, devices));
         let mut here: Vec<_> = here.map(|(kind, speed)| (shape(kind), speed)).collect();
         if request.kinds.is_empty() {
             here.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -277,6 +280,7 @@ fn invalid(field: &str, message: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use yard_core::cluster::Level;
     use yard_core::job::Claim;
 
     use super::*;
@@ -457,7 +461,7 @@ mod tests {
             (job.gpus, job.nodes, job.pause, job.begin) = (Some(4), Some(1), Pause::Never, Some(10.0));
         });
         let job = job.unwrap();
-        assert_eq!((job.shapes[0].spread, job.pausable), (Spread::Node, false));
+        assert_eq!((job.shapes[0].level(), job.pausable), (Level::Node, false));
         assert_eq!(job.not_before, Some(Time::from_secs(10.0)));
     }
 }

@@ -40,13 +40,7 @@ pub(crate) fn of_job(config: &Config, request: &JobRequest, spec: &JobSpec) -> V
     let policy = &config.policy;
     let lacks = |need: &&Knowledge| lacks(**need, config, request, spec);
     let told = config.needs.iter().filter(lacks).map(|need| format!("policy {policy} {}", remedy(*need)));
-    told.chain(spread(request)).collect()
-}
-
-/// A number of nodes that nobody sees to.
-fn spread(request: &JobRequest) -> Option<String> {
-    let nodes = request.nodes.filter(|nodes| *nodes > 1)?;
-    Some(format!("nodes: {nodes} is not enforced (only 1 is): the job gets as few nodes as possible"))
+    told.collect()
 }
 
 fn lacks(need: Knowledge, config: &Config, request: &JobRequest, spec: &JobSpec) -> bool {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use yard_core::cluster::DomainPath;
 use yard_core::ids::JobId;
 use yard_core::part::{Order, PartId, Told};
 use yard_core::training::Batch;
@@ -137,6 +138,9 @@ pub struct Hello {
     /// is counted of an agent that does not say.
     #[serde(default)]
     pub resources: BTreeMap<String, u32>,
+    /// Where it is, as whoever started it says.
+    #[serde(default)]
+    pub domains: DomainPath,
 }
 
 /// What a node can do beyond starting and stopping jobs.

@@ -5,8 +5,9 @@
 
 use smallvec::SmallVec;
 use yard_core::allocation::{Allocation, Certificate, Shares};
+use yard_core::cluster::Level;
 use yard_core::ids::JobIdx;
-use yard_core::job::{JobState, Shape, Spread};
+use yard_core::job::{JobState, Shape};
 use yard_core::policy::PolicyError;
 use yard_core::view::View;
 use yard_solver::SolveError;
@@ -52,7 +53,7 @@ pub(crate) fn kept(view: &View, job: JobIdx) -> f64 {
 
 /// Whether nodes that are up could hold a shape.
 fn fits(view: &View, shape: &Shape) -> bool {
-    let together = shape.spread == Spread::Node;
+    let together = shape.level() == Level::Node;
     shape.needs.iter().all(|need| {
         let there = if together { view.nodes.largest(need.kind) } else { view.capacity(need.kind) };
         need.devices <= there

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use yard_core::Time;
 use yard_core::allocation::Share;
+use yard_core::cluster::Level;
 use yard_core::ids::{JobIdx, LeaseId};
-use yard_core::job::{Need, Rank, Shape, Spread};
+use yard_core::job::{Need, Rank, Shape};
 use yard_core::reach::Reach;
 use yard_core::view::View;
 
@@ -174,7 +175,7 @@ impl<'v> Seats<'v> {
 
 /// Whether the nodes in service could hold a shape if they were empty.
 pub(crate) fn fits_nodes(view: &View, shape: &Shape) -> bool {
-    let apart = shape.spread != Spread::Node;
+    let apart = shape.level() != Level::Node;
     let enough = |need: &Need| need.devices <= view.capacity(need.kind);
     shape.needs.iter().all(|need| enough(need) && (apart || need.devices <= view.nodes.largest(need.kind)))
 }

@@ -6,9 +6,11 @@ use thiserror::Error;
 use yard_core::cluster::{Kinds, NODE_DEVICES_MAX, NodeSpec, Resources};
 
 use self::group::{ClusterFile, NodeGroup};
+use self::places::DomainNumbers;
 use crate::{memory, trace};
 
 mod group;
+mod places;
 
 /// Most nodes a specification may make; beyond it is a typing error.
 const NODES_MAX: usize = 10_000_000;
@@ -68,7 +70,7 @@ impl ClusterSpec {
     }
 
     fn made(text: &str, parsed: Result<ClusterParts, String>) -> Result<ClusterSpec, ClusterError> {
-        let spec = parsed.and_then(|ClusterParts { kinds, resources, nodes, prices }| {
+        let spec = parsed.and_then(|ClusterParts { kinds, resources, nodes, prices, .. }| {
             let spec = ClusterSpec { text: text.to_owned(), kinds, resources, nodes, prices };
             if spec.nodes.is_empty() { Err("it has no nodes".to_owned()) } else { Ok(spec) }
         });
@@ -83,6 +85,7 @@ struct ClusterParts {
     resources: Resources,
     nodes: Vec<NodeSpec>,
     prices: Vec<f64>,
+    numbers: DomainNumbers,
 }
 
 fn from_text(text: &str, nodes_max: usize) -> Result<ClusterParts, String> {
@@ -138,13 +141,19 @@ fn from_node_list(path: &Path) -> Result<ClusterParts, String> {
 
 #[cfg(test)]
 mod tests {
-    use yard_core::cluster::ResourceId;
+    use yard_core::cluster::{Level, ResourceId};
 
     use super::*;
 
     fn pools(spec: &ClusterSpec) -> Vec<(&str, u32)> {
         let pools = spec.nodes.iter().flat_map(|node| &node.pools);
         pools.map(|pool| (spec.kinds.name(pool.kind), pool.devices)).collect()
+    }
+
+    fn domains(spec: &ClusterSpec) -> Vec<String> {
+        let one = |(level, name): (Level, &str)| format!("{} {name}", level.name());
+        let path = |node: &NodeSpec| node.domains.iter().map(one).collect::<Vec<_>>().join(", ");
+        spec.nodes.iter().map(path).collect()
     }
 
     fn parsed(text: &str) -> Result<ClusterSpec, String> {
@@ -194,7 +203,7 @@ mod tests {
         let text =
             "[[nodes]]\nkind = 'a100'\nnodes = 4\ngpus = 8\nnodes_per_rack = 2\nprice_per_hour = 2.5\n";
         let spec = parsed(text).unwrap();
-        assert_eq!(spec.nodes.iter().map(|node| node.rack).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        assert_eq!(domains(&spec), ["rack 0", "rack 0", "rack 1", "rack 1"]);
         assert_eq!(spec.prices, [2.5]);
         assert_eq!(spec.nodes[0].pools[0].memory_mib, Some(40 * 1024), "as its name says");
         let spec = parsed("[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 80\n").unwrap();
@@ -202,6 +211,49 @@ mod tests {
         let error = parsed("[[nodes]]\nkind = 'a100'\ngpus = 8\nmemory_gib = 0\n").unwrap_err();
         assert!(error.contains("memory_gib = 0"), "{error}");
         assert!(parsed("[[nodes]]\nkind = 'a100'\ngpu = 8\n").unwrap_err().contains("gpu"));
+    }
+
+    #[test]
+    fn nodes_are_in_domains_that_are_named_or_numbered() {
+        let text = "
+            [[nodes]]
+            kind = 'gb200'
+            gpus = 4
+            nodes = 4
+            nodes_per_clique = 2
+            rack = 'r1'
+            block = 'b1'
+            [[nodes]]
+            kind = 'h100'
+            gpus = 8
+            nodes = 2
+            nodes_per_clique = 1
+            rack = 7
+            [[nodes]]
+            kind = 'h100'
+            gpus = 8
+            nodes_per_rack = 1
+            zone = 'hall-2'";
+        let expected = [
+            "clique 0, rack r1, block b1",
+            "clique 0, rack r1, block b1",
+            "clique 1, rack r1, block b1",
+            "clique 1, rack r1, block b1",
+            "clique 2, rack 7",
+            "clique 3, rack 7",
+            "rack 8, zone hall-2",
+        ];
+        assert_eq!(domains(&parsed(text).unwrap()), expected);
+        for (line, part) in [
+            ("rack = 'a b'", "no name for a rack"),
+            ("block = ''", "no name for a block"),
+            ("rack = 1\nnodes_per_rack = 2", "cannot both be given"),
+            ("nodes_per_clique = 0", "at least one node"),
+            ("row = 'x'", "unknown field `row`"),
+        ] {
+            let error = parsed(&format!("[[nodes]]\nkind = 'a'\ngpus = 1\n{line}\n")).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
     }
 
     #[test]

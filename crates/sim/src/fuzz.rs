@@ -9,6 +9,7 @@ mod holding;
 mod idle;
 mod machines;
 mod parts;
+mod places;
 mod priorities;
 mod promises;
 mod rumours;
@@ -21,9 +22,9 @@ mod upsets;
 use std::sync::Arc;
 
 use yard_core::belief::Belief;
-use yard_core::cluster::NodeSpec;
+use yard_core::cluster::{Level, NodeSpec};
 use yard_core::ids::{JobId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, JobState, Length, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Length, Need, Shape};
 use yard_core::message::{Input, NodeChange};
 use yard_core::policy::{Cadence, Placer, Policy};
 use yard_core::turns::{GavelTurns, Turns};
@@ -113,10 +114,13 @@ impl Scenario {
         let mut random = Random::new(seed ^ 0x5917_c4ac);
         let mut cluster = cluster(&mut random);
         machines::make(seed, &mut cluster);
+        places::make(seed, &mut cluster);
         let costly = random.chance(0.5);
         let mut jobs = jobs(&mut random, &cluster, costly);
         machines::ask(seed, &cluster, &mut jobs);
+        places::ask(seed, &cluster, &mut jobs);
         let mut script = script(&mut random, &cluster, jobs.len() as u64);
+        script.extend(places::moves(seed, &cluster));
         let pairs = pairs(&mut Random::new(seed ^ 0xbe51de), &cluster);
         let seconds =
             |random: &mut Random, low: f64, high: f64| Span::from_secs(low + random.unit() * (high - low));
@@ -306,7 +310,8 @@ fn cluster(random: &mut Random) -> ClusterSpec {
         for at in 0..1 + random.below(5) {
             let devices = *random.pick(&[1, 2, 4, 8]);
             let name = format!("node{}-{at}", kind.0);
-            spec.nodes.push(NodeSpec::of(name, kind, devices).in_rack(random.below(2) as u32));
+            spec.nodes
+                .push(NodeSpec::of(name, kind, devices).within(Level::Rack, &random.below(2).to_string()));
         }
     }
     spec
@@ -386,14 +391,14 @@ fn shapes(random: &mut Random, cluster: &ClusterSpec) -> Arc<[Shape]> {
     for _ in 0..1 + random.below(3) {
         let kind = *random.pick(&kinds);
         let of_kind = || cluster.nodes.iter().filter_map(|node| Some(node.pool(kind)?.0.devices));
-        let spread = *random.pick(&[Spread::Any, Spread::Any, Spread::Node]);
-        let most = if spread == Spread::Node { of_kind().max() } else { Some(of_kind().sum()) };
+        let level = *random.pick(&[Level::Any, Level::Any, Level::Node]);
+        let most = if level == Level::Node { of_kind().max() } else { Some(of_kind().sum()) };
         let devices = 1 + random.below(most.unwrap_or(1).min(9) as u64) as u32;
-        shapes.push(Shape { spread, ..Shape::of(kind, devices) });
+        shapes.push(Shape::of(kind, devices).within(level));
     }
     if kinds.len() > 1 && random.chance(0.2) {
         let needs = kinds[..2].iter().map(|kind| Need { kind: *kind, devices: 1 }).collect();
-        shapes.push(Shape::of_needs(needs, Spread::Any));
+        shapes.push(Shape::of_needs(needs, Level::Any));
     }
     shapes.dedup();
     shapes.into()

@@ -10,8 +10,9 @@
 use std::sync::Arc;
 
 use yard_core::belief::Belief;
+use yard_core::cluster::Level;
 use yard_core::ids::ProfileId;
-use yard_core::job::{JobSpec, Shape, Spread};
+use yard_core::job::{JobSpec, Shape};
 
 use crate::cluster::ClusterSpec;
 use crate::random::Random;
@@ -146,7 +147,7 @@ impl LearnedSpeeds<'_> {
             return self.table.speed(&mix, model, *batch_size, *gpus);
         };
         let spread = || self.table.speed_spread(name(need), model, *batch_size, *gpus);
-        let apart = if shape.spread == Spread::Any && *gpus > 1 { spread() } else { None };
+        let apart = if shape.level() == Level::Any && *gpus > 1 { spread() } else { None };
         apart.or_else(|| self.table.speed(name(need), model, *batch_size, *gpus))
     }
 

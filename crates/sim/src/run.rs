@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use yard_core::belief::Belief;
-use yard_core::cluster::Kinds;
+use yard_core::cluster::{Kinds, Nodes};
 use yard_core::ids::JobId;
 use yard_core::job::{Costs, JobSpec, JobState, Length};
 use yard_core::message::{Effect, Event, Input, News, NodeChange, Report};
@@ -186,11 +186,14 @@ impl<'a> Run<'a> {
         let Simulation {
             jobs, speeds, cluster, settings, policy, placer, quirks, faults, seed, keep, ..
         } = simulation;
-        let joining =
-            simulation.script.iter().filter(|(_, input)| matches!(input, Input::Node(NodeChange::Join(_))));
-        let n_nodes = cluster.nodes.len() + joining.count();
+        let joining = simulation.script.iter().filter_map(|(_, input)| match input {
+            Input::Node(NodeChange::Join(spec)) => Some(spec),
+            _ => None,
+        });
+        let mut nodes = Nodes::default();
+        cluster.nodes.iter().chain(joining).for_each(|spec| _ = nodes.add(spec.clone()));
         let mut world =
-            World::new(n_nodes, simulation.checkpoint_every, quirks, faults, speeds.pairs.clone(), seed);
+            World::new(nodes, simulation.checkpoint_every, quirks, faults, speeds.pairs.clone(), seed);
         for (time, input) in simulation.script {
             world.coming.push(time, Coming::Planned(Box::new(input)));
         }

@@ -6,6 +6,7 @@
 //! has shapes of several sizes (`sizes`); one whose steps train better or worse has a course beside (`trained`), as
 //! has one that goes through regimes (`regimes`).
 
+mod close;
 mod error;
 mod hosts;
 mod regimes;
@@ -16,8 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use yard_core::belief::Belief;
+use yard_core::cluster::Level;
 use yard_core::ids::{JobId, KindId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Length, Need, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Length, Need, Shape};
 use yard_core::training::{Regime, Training};
 
 pub use error::WorkloadError;
@@ -156,6 +158,7 @@ impl Workload {
         let (mut specs, mut courses) = (Vec::with_capacity(trace.jobs.len()), Vec::new());
         for job in &trace.jobs {
             let mut made = site.make(job, &mut trainings)?;
+            close::ask(&mut made.ways, job);
             hosts::ask(&mut made.ways.0, job, &site)?;
             let profile = if made.profiled { profiles.number(job) } else { ProfileId::default() };
             courses.push(made.course.clone());
@@ -300,7 +303,7 @@ impl<'a> WorkloadSite<'a> {
             if let Some(speed) =
                 self.speed(job, job.gpus, name).filter(|_| matches!(job.work, Work::Steps(_)))
             {
-                ways.push((Shape::of_needs(needs.clone(), Spread::Any), speed));
+                ways.push((Shape::of_needs(needs.clone(), Level::Any), speed));
             }
         }
         if ways.is_empty() {
@@ -315,15 +318,15 @@ impl<'a> WorkloadSite<'a> {
     fn add_kind(&self, job: &TraceJob, gpus: u32, kind: KindId, ways: &mut Vec<(Shape, f64)>) -> bool {
         let name = self.cluster.kinds.name(kind);
         let (together, spread) = (self.speed(job, gpus, name), self.spread_speed(job, gpus, name));
-        let mut add = |spread, speed| ways.push((Shape { spread, ..Shape::of(kind, gpus) }, speed));
+        let mut add = |level, speed| ways.push((Shape::of(kind, gpus).within(level), speed));
         if self.totals[kind.index()] >= gpus {
             match (together, spread) {
-                (Some(speed), None) => add(Spread::Any, speed),
-                (Some(speed), Some(_)) if gpus <= self.largest[kind.index()] => add(Spread::Node, speed),
+                (Some(speed), None) => add(Level::Any, speed),
+                (Some(speed), Some(_)) if gpus <= self.largest[kind.index()] => add(Level::Node, speed),
                 _ => {}
             }
             if let Some(speed) = spread.filter(|speed| *speed > 0.0) {
-                add(Spread::Any, speed);
+                add(Level::Any, speed);
             }
         }
         together.is_some() || spread.is_some()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use yard_core::belief::Belief;
-use yard_core::cluster::Placement;
+use yard_core::cluster::{Nodes, Placement};
 use yard_core::ids::{JobId, LeaseId, NodeId, ProfileId};
-use yard_core::job::{Costs, JobSpec, Shape, lying};
+use yard_core::job::{Costs, JobSpec, Shape};
 use yard_core::message::{Command, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::table::Table;
 use yard_core::training::{Batch, Timing};
@@ -160,6 +160,8 @@ impl Truth {
 #[derive(Debug)]
 pub(crate) struct World {
     jobs: Vec<Truth>,
+    /// Where nodes are.
+    nodes: Nodes,
     node_speeds: Vec<f64>,
     down: Vec<bool>,
     checkpoint_every: Span,
@@ -178,7 +180,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(
-        nodes: usize,
+        nodes: Nodes,
         checkpoint_every: Span,
         quirks: Quirks,
         faults: Faults,
@@ -186,16 +188,17 @@ impl World {
         seed: u64,
     ) -> World {
         let mut random = Random::new(seed);
-        let node_speeds = faults.speeds(nodes, &mut random);
+        let node_speeds = faults.speeds(nodes.len(), &mut random);
         let mut coming = Queue::new();
-        for node in 0..nodes as u32 {
+        for node in 0..nodes.len() as u32 {
             if let Some(after) = faults.next_failure(&mut random) {
                 coming.push(Time::ZERO + after, Coming::Fail(NodeId(node)));
             }
         }
-        let (down, running) = (vec![false; nodes], Vec::new());
+        let (down, running) = (vec![false; nodes.len()], Vec::new());
         World {
             jobs: Vec::new(),
+            nodes,
             node_speeds,
             down,
             checkpoint_every,
@@ -280,7 +283,7 @@ impl World {
         // Muri's simulator takes the start-up time at the next decision instead.
         let delay = if self.quirks.toll { Span::ZERO } else { job.costs.start + load };
         (job.lease, job.turn, job.shape) = (lease, job.turn + 1, shape);
-        job.alone = job.speeds[lying(&job.shapes, shape, placement) as usize] * pace;
+        job.alone = job.speeds[self.nodes.lying(&job.shapes, shape, placement) as usize] * pace;
         (job.batch, job.node_pace) = (batch, pace);
         if job.course.is_some() {
             job.spot = CourseSpot {

@@ -1,8 +1,8 @@
 //! A policy that lets a job wait on an idle cluster is found out, even where every job ends at last.
 
 use yard_core::allocation::{Allocation, Share, Shares};
-use yard_core::cluster::{Nodes, Placement, Slice};
-use yard_core::job::{Rank, Shape, Spread};
+use yard_core::cluster::{Level, Nodes, Placement, Slice};
+use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Span, Time};
@@ -18,7 +18,7 @@ impl Placer for First {
             let mut left = need.devices;
             for (node, of) in nodes.iter() {
                 let free = of.free_count(need.kind);
-                let near = shape.spread == Spread::Any || free >= need.devices;
+                let near = shape.level() == Level::Any || free >= need.devices;
                 let count = if near { left.min(free) } else { 0 };
                 if count > 0 {
                     placement.0.push(Slice::of(node, of.take(need.kind, count)));

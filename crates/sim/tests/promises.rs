@@ -1,9 +1,9 @@
 //! What was promised is kept, whatever the policy does and whatever is submitted later.
 
 use yard_core::allocation::{Allocation, Share, Shares};
-use yard_core::cluster::{Nodes, Placement, Slice};
+use yard_core::cluster::{Level, Nodes, Placement, Slice};
 use yard_core::ids::JobIdx;
-use yard_core::job::{Rank, Shape, Spread};
+use yard_core::job::{Rank, Shape};
 use yard_core::policy::{Cadence, Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_sim::chaos::Chaos;
@@ -21,7 +21,7 @@ impl Placer for Plain {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let mut placement = Placement::default();
         for need in &shape.needs {
-            let least = if shape.spread == Spread::Node { need.devices } else { 1 };
+            let least = if shape.level() == Level::Node { need.devices } else { 1 };
             let able = nodes.iter().filter(|(_, node)| node.free_count(need.kind) >= least);
             let mut able: Vec<_> = able.collect();
             if self.last {

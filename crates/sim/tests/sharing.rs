@@ -5,9 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
 use yard_core::belief::Belief;
-use yard_core::cluster::{Nodes, Placement, Slice};
+use yard_core::cluster::{Level, Nodes, Placement, Slice};
 use yard_core::ids::{KindId, ProfileId};
-use yard_core::job::{Claim, Costs, JobSpec, Rank, Shape, Sharing, Spread, Usage};
+use yard_core::job::{Claim, Costs, JobSpec, Rank, Shape, Sharing, Usage};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::view::View;
 use yard_core::{Settings, Span, Time};
@@ -48,10 +48,10 @@ impl Placer for First {
     }
 }
 
-fn job(steps: f64, profile: u32, ways: &[(Spread, f64)], devices: u32, start: f64) -> JobSpec {
-    let shape = |spread| Shape { spread, ..Shape::of(KindId(0), devices) };
+fn job(steps: f64, profile: u32, ways: &[(Level, f64)], devices: u32, start: f64) -> JobSpec {
+    let shape = |level| Shape::of(KindId(0), devices).within(level);
     let (shapes, speeds): (Vec<_>, Vec<_>) =
-        ways.iter().map(|(spread, speed)| (shape(*spread), *speed)).unzip();
+        ways.iter().map(|(level, speed)| (shape(*level), *speed)).unzip();
     JobSpec {
         profile: ProfileId(profile),
         costs: Costs { start: Span::from_secs(start), ..Costs::default() },
@@ -96,7 +96,7 @@ fn packed_jobs_go_at_their_pair_speeds_until_one_ends() {
     let mut pairs = Belief::default();
     pairs.set_beside(ProfileId(1), ProfileId(2), KindId(0), 0.5);
     pairs.set_beside(ProfileId(2), ProfileId(1), KindId(0), 0.8);
-    let any = [(Spread::Any, 2.0)];
+    let any = [(Level::Any, 2.0)];
     // The second comes up at 10 s: the first has 20 of its 60 steps by then and goes on with 1 a second. The
     // second makes 1.6 a second, is done with 32 steps at 30 s, and the first makes its last 20 steps at 2 a second.
     let outcome = run("gpu:1", &[job(60.0, 1, &any, 1, 0.0), job(32.0, 2, &any, 1, 10.0)], pairs);
@@ -110,14 +110,14 @@ fn packed_jobs_go_at_their_pair_speeds_until_one_ends() {
 
 #[test]
 fn of_a_pair_that_nobody_knows_each_goes_at_half_speed() {
-    let any = [(Spread::Any, 1.0)];
+    let any = [(Level::Any, 1.0)];
     let outcome = run("gpu:1", &[job(10.0, 1, &any, 1, 0.0), job(30.0, 2, &any, 1, 0.0)], Belief::default());
     assert_eq!(ends(&outcome), [20.0, 40.0]);
 }
 
 #[test]
 fn a_job_that_joins_another_counts_from_then_on() {
-    let any = [(Spread::Any, 1.0)];
+    let any = [(Level::Any, 1.0)];
     let (first, second) = (job(30.0, 1, &any, 1, 0.0), job(10.0, 2, &any, 1, 0.0));
     let jobs = [(Time::ZERO, &first), (Time::from_secs(10.0), &second)];
     let outcome = run_as_they_come("gpu:1", &jobs, Belief::default());
@@ -135,7 +135,7 @@ fn where_no_pair_was_measured_speeds_follow_from_what_jobs_ask_for() {
     let busy = |busy, claim| {
         let usage = Some(Usage { busy, memory_mib: 0 });
         let sharing = Some(Arc::new(Sharing { claim, usage, ..Sharing::PLAIN }));
-        JobSpec { sharing, ..job(30.0, 1, &[(Spread::Any, 1.0)], 1, 0.0) }
+        JobSpec { sharing, ..job(30.0, 1, &[(Level::Any, 1.0)], 1, 0.0) }
     };
     let ends = |jobs: &[JobSpec]| ends(&run("gpu:1", jobs, Belief::default()));
     use Claim::{Guaranteed, Opportunistic, Ordinary};
@@ -154,14 +154,14 @@ fn a_job_that_its_neighbour_leaves_nothing_goes_on_when_that_ends() {
     let mut pairs = Belief::default();
     pairs.set_beside(ProfileId(1), ProfileId(2), KindId(0), 0.0);
     pairs.set_beside(ProfileId(2), ProfileId(1), KindId(0), 1.0);
-    let any = [(Spread::Any, 1.0)];
+    let any = [(Level::Any, 1.0)];
     let outcome = run("gpu:1", &[job(10.0, 1, &any, 1, 0.0), job(30.0, 2, &any, 1, 0.0)], pairs);
     assert_eq!(ends(&outcome), [40.0, 30.0]);
 }
 
 #[test]
 fn a_gang_goes_at_the_speed_of_where_it_lies() {
-    let ways = [(Spread::Any, 1.0), (Spread::Node, 3.0)];
+    let ways = [(Level::Any, 1.0), (Level::Node, 3.0)];
     let gang = job(30.0, 1, &ways, 2, 0.0);
     let end = |cluster| ends(&run(cluster, std::slice::from_ref(&gang), Belief::default()))[0];
     // It may lie anywhere; on one node it is as fast as if it had to.

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 
 use yard_core::allocation::{Allocation, Share, Shares};
-use yard_core::cluster::{Nodes, Placement, Slice};
+use yard_core::cluster::{Level, Nodes, Placement, Slice};
 use yard_core::ids::JobId;
-use yard_core::job::{JobSpec, Rank, Shape, Spread};
+use yard_core::job::{JobSpec, Rank, Shape};
 use yard_core::message::{Input, News, Report};
 use yard_core::policy::{Placer, Policy, PolicyError};
 use yard_core::training::{Noise, Timing};
@@ -56,7 +56,7 @@ impl Placer for Emptiest {
             }
         }
         let fits = placement.devices() == need.devices;
-        (fits && (shape.spread == Spread::Any || placement.0.len() == 1)).then_some(placement)
+        (fits && (shape.level() == Level::Any || placement.0.len() == 1)).then_some(placement)
     }
 }
 
@@ -162,15 +162,15 @@ fn shapes_are_those_of_sia() {
     let Some(setup) = Setup::new("t4:6x4,rtx:3x8,a100:2x8", None) else { return };
     let (_, workload) = setup.workload(&format!("{HEADER}a,0,cifar10,16,4096\nb,0,bert,6,384\n")).unwrap();
     let spec = &workload.specs[0];
-    let mut sizes: Vec<(u16, u32, Spread)> =
-        spec.shapes.iter().map(|shape| (shape.needs[0].kind.0, shape.devices(), shape.spread)).collect();
+    let mut sizes: Vec<(u16, u32, Level)> =
+        spec.shapes.iter().map(|shape| (shape.needs[0].kind.0, shape.devices(), shape.level())).collect();
     assert_eq!(sizes[0].1, 16);
     sizes.sort_unstable();
-    use Spread::{Any, Node};
+    use Level::{Any, Node};
     let t4 = [(1, Node), (2, Node), (4, Node), (8, Any), (12, Any), (16, Any), (20, Any), (24, Any)];
     let rtx = [(1, Node), (2, Node), (4, Node), (8, Node), (16, Any), (24, Any)];
     let a100 = [(1, Node), (2, Node), (4, Node), (8, Node), (16, Any)];
-    let kinds: [&[(u32, Spread)]; 3] = [&t4, &rtx, &a100];
+    let kinds: [&[(u32, Level)]; 3] = [&t4, &rtx, &a100];
     let all =
         (0..).zip(kinds).flat_map(|(kind, sizes)| sizes.iter().map(move |(n, spread)| (kind, *n, *spread)));
     assert_eq!(sizes, all.collect::<Vec<_>>());

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use yard_core::cluster::Level;
 use yard_live::agent::{JobMemory, JobVariable, MIN_UID};
 use yard_live::request::amounts::{memory, resource};
+use yard_live::topology::domain;
 
 const AGENT_EXAMPLES: &str = "Examples:
   yard agent --server https://head:7411 --join-token join-token
@@ -51,6 +53,10 @@ pub(crate) struct DeviceOptions {
     /// what was detected (repeatable)
     #[arg(long, value_name = "NAME=N", value_parser = resource, help_heading = "Devices")]
     pub(crate) resource: Vec<(String, u32)>,
+    /// Where this machine is, as rack=r1,block=b2: names for its clique (machines that NVLink connects), rack, block and
+    /// zone. A topology file of the server comes first
+    #[arg(long, value_name = "LEVEL=NAME[,…]", value_delimiter = ',', value_parser = domain, help_heading = "Devices")]
+    pub(crate) domain: Vec<(Level, String)>,
     /// Slots for jobs that need no GPU [default: one per core on machines without GPUs, else none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024), help_heading = "Devices")]
     pub(crate) cpu_slots: Option<u32>,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use yard_core::cluster::Level;
 use yard_live::views::{DeviceView, NodeList, NodeView, ResourceView};
 
 use crate::client::{self, Client, ServerArgs};
@@ -69,6 +70,9 @@ const COLUMNS: [&str; 8] = ["node", "state", "devices", "held", "busy", "jobs", 
 /// Where the column about hosts stands, if there is any.
 const HOST_COLUMN: usize = 4;
 
+/// The same of the column about where nodes are.
+const PLACE_COLUMN: usize = 1;
+
 const DEVICE_COLUMNS: [&str; 9] =
     ["node", "state", "device", "what", "busy", "memory", "heat", "jobs", "why"];
 
@@ -111,9 +115,13 @@ fn list(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let by_device = args.devices || args.output == Listing::Wide;
     let counted = !by_device && list.nodes.iter().any(|node| !node.resources.is_empty());
+    let placed = !by_device && list.nodes.iter().any(|node| !node.domains.is_empty());
     let mut header = if by_device { DEVICE_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
     if counted {
         header.insert(HOST_COLUMN, "host");
+    }
+    if placed {
+        header.insert(PLACE_COLUMN, "place");
     }
     let mut table = output::table(if args.no_header { &[] } else { &header }, header.len());
     for node in &list.nodes {
@@ -123,6 +131,9 @@ fn list(args: &NodesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             let mut row = row(node);
             if counted {
                 row.insert(HOST_COLUMN, output::plain(&host(node)));
+            }
+            if placed {
+                row.insert(PLACE_COLUMN, output::plain(&place(node)));
             }
             table.add_row(row);
         }
@@ -158,6 +169,12 @@ fn host(node: &NodeView) -> String {
         name => format!("{name} {}/{}", resource.reserved, resource.total),
     };
     node.resources.iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// `rack r1, block b2`: the domains it is in, innermost first.
+fn place(node: &NodeView) -> String {
+    let names = Level::DOMAINS.into_iter().filter_map(|level| node.domains.get_key_value(level.name()));
+    names.map(|(level, name)| format!("{level} {name}")).collect::<Vec<_>>().join(", ")
 }
 
 fn device_row(node: &NodeView, device: &DeviceView) -> Vec<String> {

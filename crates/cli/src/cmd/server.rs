@@ -41,6 +41,9 @@ pub(crate) struct ServerOptions {
     /// Placement of jobs on devices (see yard policies)
     #[arg(long, value_name = "NAME", default_value = "pack")]
     pub(crate) placer: String,
+    /// Which nodes are in which rack, block and zone; comes before what agents say (docs/live.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
     /// Table of steps per second by kind, model and GPUs, as for yard sim
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,

@@ -4,6 +4,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use yard_core::cluster::{DomainPath, Level};
 use yard_live::agent::{
     AgentCommands, AgentConfig, AgentGuests, Confinement, DeviceOffer, Dial, FakeDevices, LOOK, LinkServer,
     resources,
@@ -37,6 +38,7 @@ pub(super) fn config(
         address,
         cpu_slots: devices.cpu_slots,
         resources: resources(&offer, &devices.resource),
+        domains: devices.domain.iter().fold(DomainPath::default(), domain),
         offer,
         server,
         commands: AgentCommands { keeper, launcher, freezer },
@@ -59,6 +61,10 @@ fn confinement(options: &ConfinementOptions) -> Confinement {
         job_memory: options.job_memory_default.unwrap_or_default(),
         devices_required: options.devices_enforced == Enforced::Required,
     }
+}
+
+fn domain(path: DomainPath, (level, name): &(Level, String)) -> DomainPath {
+    path.with(*level, name.as_str())
 }
 
 fn offer(devices: &DeviceOptions) -> DeviceOffer {

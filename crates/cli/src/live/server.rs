@@ -24,6 +24,7 @@ use yard_live::metrics::Metrics;
 use yard_live::quota::{Quota, QuotaLimits};
 use yard_live::secrets::Secrets;
 use yard_live::store::certificates::BarredCertificate;
+use yard_live::topology::Topology;
 use yard_live::{Estimating, MakePlacer, MakePolicy};
 use yard_live::{listen, tls};
 
@@ -176,6 +177,11 @@ fn config(options: &ServerOptions, metrics: &Metrics) -> anyhow::Result<Config> 
         usize::try_from(options.user_bytes_max.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
     config.meter = Arc::new(metrics.clone());
     config.estimates = Some(Estimating { every: ESTIMATES_EVERY, placer: placer(&options.placer) });
+    if let Some(path) = &options.topology {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        config.topology = Topology::parse(&text).with_context(|| path.display().to_string())?;
+    }
     if let Some(path) = &options.throughputs {
         config.catalog = Arc::new(CatalogTable::open(path)?);
     }

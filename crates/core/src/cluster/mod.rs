@@ -13,4 +13,5 @@ pub use self::node::{NODE_DEVICES_MAX, Node, NodeSpec, NodeState, Pool, kind_of}
 pub use self::nodes::Nodes;
 pub use self::piece::Piece;
 pub use crate::amounts::{AMOUNTS_MAX, Amounts, HostNeed, ResourceId, Resources, Shortage};
+pub use crate::domains::{DomainPath, Level};
 pub use crate::placement::{Mask, Placement, Slice};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::amounts::{Amounts, HostNeed, ResourceId};
+use crate::domains::{DomainPath, Level, Located};
 use crate::ids::KindId;
 use crate::placement::Mask;
 
@@ -46,20 +47,26 @@ pub struct NodeSpec {
     /// What there is of the host; nothing where nobody counts it.
     #[serde(skip_serializing_if = "Amounts::is_none")]
     pub host: Amounts,
-    /// Its rack or switch.
-    pub rack: u32,
+    /// Where it is.
+    #[serde(skip_serializing_if = "DomainPath::is_empty")]
+    pub domains: DomainPath,
 }
 
 impl NodeSpec {
     /// A node with devices of one kind, of whose host nothing is known.
     pub fn of(name: impl Into<String>, kind: KindId, devices: u32) -> NodeSpec {
         let pool = Pool { kind, devices, memory_mib: None, part: Amounts::NONE };
-        NodeSpec { name: name.into(), pools: SmallVec::from_iter([pool]), host: Amounts::NONE, rack: 0 }
+        NodeSpec::of_pools(name, SmallVec::from_iter([pool]))
     }
 
-    /// The same in another rack.
-    pub fn in_rack(self, rack: u32) -> NodeSpec {
-        NodeSpec { rack, ..self }
+    /// A node with these devices, of which nothing else is known.
+    pub fn of_pools(name: impl Into<String>, pools: SmallVec<[Pool; 1]>) -> NodeSpec {
+        NodeSpec { name: name.into(), pools, host: Amounts::NONE, domains: DomainPath::default() }
+    }
+
+    /// The same in a domain of this level.
+    pub fn within(self, level: Level, name: &str) -> NodeSpec {
+        NodeSpec { domains: self.domains.with(level, name), ..self }
     }
 
     /// The same with so much memory on each device.
@@ -122,7 +129,8 @@ pub fn kind_of(pools: &[Pool], device: u32) -> Option<KindId> {
     pool.map(|pool| pool.kind)
 }
 
-/// What was saved: nodes as they are, or as they were when they had one kind.
+/// What was saved: nodes as they are, or as they were when they had one kind. Their racks had numbers then, and 0 was that
+/// of all whose rack nobody knew.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
@@ -131,6 +139,9 @@ enum Read {
         pools: SmallVec<[Pool; 1]>,
         #[serde(default)]
         host: Amounts,
+        #[serde(default)]
+        domains: DomainPath,
+        #[serde(default)]
         rack: u32,
     },
     OneKind {
@@ -145,12 +156,19 @@ enum Read {
 impl From<Read> for NodeSpec {
     fn from(read: Read) -> NodeSpec {
         match read {
-            Read::Now { name, pools, host, rack } => NodeSpec { name, pools, host, rack },
+            Read::Now { name, pools, host, domains, rack } => {
+                in_rack(NodeSpec { name, pools, host, domains }, rack)
+            }
             Read::OneKind { name, kind, devices, rack, memory_mib } => {
-                NodeSpec::of(name, kind, devices).in_rack(rack).with_memory(memory_mib)
+                in_rack(NodeSpec::of(name, kind, devices).with_memory(memory_mib), rack)
             }
         }
     }
+}
+
+/// A node of which a rack's number was saved.
+fn in_rack(spec: NodeSpec, rack: u32) -> NodeSpec {
+    if rack == 0 { spec } else { spec.within(Level::Rack, &rack.to_string()) }
 }
 
 /// A node.
@@ -171,13 +189,16 @@ pub struct Node {
     pub(super) promised: Amounts,
     #[serde(default, skip_serializing_if = "Amounts::is_none")]
     pub(super) held: Amounts,
+    /// The domains it is in.
+    #[serde(default)]
+    pub(super) located: Located,
 }
 
 impl Node {
-    pub(super) fn new(spec: NodeSpec) -> Node {
+    pub(super) fn new(spec: NodeSpec, located: Located) -> Node {
         let all = low_bits(spec.devices());
         let (promised, held) = (Amounts::NONE, Amounts::NONE);
-        Node { spec, state: NodeState::Down, free: all, idle: all, bad: 0, promised, held }
+        Node { spec, state: NodeState::Down, free: all, idle: all, bad: 0, promised, held, located }
     }
 
     /// All its devices.

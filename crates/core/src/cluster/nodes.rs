@@ -9,21 +9,46 @@ use super::node::{Node, NodeSpec, NodeState};
 use super::piece::Piece;
 use crate::amounts::{Amounts, HostNeed, Shortage};
 use crate::bits::Bits;
-use crate::ids::{KindId, NodeId};
-use crate::job::{Need, Shape, Spread};
+use crate::domains::{DomainPath, Domains, Level, domain_of};
+use crate::ids::{DomainId, KindId, NodeId};
+use crate::job::{Need, Shape};
 use crate::placement::{Mask, Placement, Slice};
 
 /// All nodes, indexed so that a placement costs a few look-ups whatever the size of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "SavedNodes")]
 pub struct Nodes {
     list: Vec<Node>,
     kinds: Vec<KindNodes>,
     /// How many of them have a host whose amounts are counted.
-    #[serde(default)]
     counted: u32,
     /// How many are short of amounts for all of their free devices.
+    strained: u32,
+    domains: Domains,
+}
+
+/// What was saved; before version 10 no domains were.
+#[derive(Deserialize)]
+struct SavedNodes {
+    list: Vec<Node>,
+    kinds: Vec<KindNodes>,
+    #[serde(default)]
+    counted: u32,
     #[serde(default)]
     strained: u32,
+    domains: Option<Domains>,
+}
+
+impl From<SavedNodes> for Nodes {
+    fn from(saved: SavedNodes) -> Nodes {
+        let SavedNodes { list, kinds, counted, strained, domains } = saved;
+        let locates = domains.is_none();
+        let mut nodes = Nodes { list, kinds, counted, strained, domains: domains.unwrap_or_default() };
+        for (at, node) in nodes.list.iter_mut().enumerate().filter(|_| locates) {
+            node.located = nodes.domains.locate(NodeId(at as u32), &node.spec.domains);
+        }
+        nodes
+    }
 }
 
 /// The nodes of one kind by how many devices they have free; only nodes that are up.
@@ -69,7 +94,8 @@ impl Nodes {
             kind.total += pool.devices;
         }
         self.counted += u32::from(!spec.host.is_none());
-        self.list.push(Node::new(spec));
+        let located = self.domains.locate(id, &spec.domains);
+        self.list.push(Node::new(spec, located));
         self.set_state(id, NodeState::Up);
         id
     }
@@ -129,45 +155,120 @@ impl Nodes {
         self.kinds.get(kind.index()).map_or(0, |nodes| nodes.by_free.len().saturating_sub(1) as u32)
     }
 
+    /// The domain of a level that a node is in. Each node is one, and so are all together.
+    pub fn domain(&self, id: NodeId, level: Level) -> DomainId {
+        domain_of(id, &self.get(id).located, level)
+    }
+
+    /// The nodes of each domain of a level, in order.
+    pub fn by_domain(&self, level: Level) -> BTreeMap<DomainId, Vec<NodeId>> {
+        let mut domains: BTreeMap<DomainId, Vec<NodeId>> = BTreeMap::new();
+        self.iter().for_each(|(id, _)| domains.entry(self.domain(id, level)).or_default().push(id));
+        domains
+    }
+
+    /// The closest level at which a placement lies in one domain.
+    pub fn level_of(&self, placement: &Placement) -> Level {
+        self.level_of_slices(&placement.0)
+    }
+
+    fn level_of_slices(&self, slices: &[Slice]) -> Level {
+        let one = |level: &Level| {
+            let mut domains = slices.iter().map(|slice| self.domain(slice.node, *level));
+            let first = domains.next();
+            domains.all(|domain| Some(domain) == first)
+        };
+        Level::ALL.into_iter().find(one).unwrap_or_default()
+    }
+
+    /// Whether a placement lies as a shape must: on as many nodes, and as close.
+    pub fn lies(&self, placement: &Placement, shape: &Shape) -> bool {
+        let close = |slices: &[Slice]| self.level_of_slices(slices) <= shape.level();
+        let (Some(nodes), Some(segment)) = (shape.nodes, shape.segment_nodes()) else {
+            return shape.level() == Level::Any || close(&placement.0);
+        };
+        let alone = |at: usize| placement.0[..at].iter().all(|other| other.node != placement.0[at].node);
+        let even = |slice: &Slice| Some(slice.devices()) == shape.each_node();
+        placement.0.len() == nodes as usize
+            && placement.0.iter().all(even)
+            && (0..placement.0.len()).all(alone)
+            && placement.0.chunks(segment.max(1) as usize).all(close)
+    }
+
+    /// The most that one domain of its level has free for a shape of one kind: devices, or nodes with devices for its part.
+    pub(crate) fn most_free(&self, shape: &Shape) -> u32 {
+        let [need] = shape.needs[..] else { return 0 };
+        let room = |node: &Node| node.room(need.kind, shape.host.as_deref());
+        if shape.nodes.is_some() {
+            return self.most_nodes(shape, room);
+        }
+        let mut domains: BTreeMap<DomainId, u32> = BTreeMap::new();
+        for (id, node) in self.iter() {
+            *domains.entry(self.domain(id, shape.level())).or_default() += room(node);
+        }
+        domains.into_values().max().unwrap_or(0)
+    }
+
+    /// The shape by whose speed a gang goes that holds `shape` and lies on these devices: one that may lie anywhere and
+    /// happens to lie on one node, or in one rack, is as fast as one that must.
+    pub fn lying(&self, shapes: &[Shape], shape: u16, placement: &Placement) -> u16 {
+        let held = &shapes[shape as usize];
+        let closer = |other: &Shape| other.level() < held.level() && other.needs == held.needs;
+        if !shapes.iter().any(closer) {
+            return shape;
+        }
+        let level = self.level_of(placement);
+        let lies = (0..).zip(shapes).filter(|(_, other)| closer(other) && level <= other.level());
+        lies.min_by_key(|(_, other)| other.level()).map_or(shape, |(at, _)| at)
+    }
+
+    /// The most nodes that a shape which names a number of them could have as it must, each with so much room for it.
+    pub(crate) fn most_nodes(&self, shape: &Shape, room: impl Fn(&Node) -> u32) -> u32 {
+        let Some(each) = shape.each_node().filter(|each| *each > 0) else { return 0 };
+        let mut domains: BTreeMap<DomainId, u32> = BTreeMap::new();
+        for (id, _) in self.iter().filter(|(_, node)| room(node) >= each) {
+            *domains.entry(self.domain(id, shape.level())).or_default() += 1;
+        }
+        match shape.segment {
+            None => domains.into_values().max().unwrap_or(0),
+            Some(segment) => domains.into_values().map(|nodes| nodes - nodes % segment.max(1)).sum(),
+        }
+    }
+
     /// Whether there is enough for a shape, as close together as it must be, if all were free and in service.
     pub fn could_hold(&self, shape: &Shape) -> bool {
         let enough = |need: &Need| self.most(shape, need.kind) >= need.devices;
         shape.devices() > 0
             && shape.needs.iter().all(enough)
-            && (shape.needs.len() == 1 || shape.spread == Spread::Any || self.could_hold_together(shape))
+            && (shape.needs.len() == 1 || shape.level() == Level::Any || self.could_hold_together(shape))
     }
 
     /// The same for one that needs several kinds in one place.
     fn could_hold_together(&self, shape: &Shape) -> bool {
         let host = shape.host.as_deref();
-        let holds = |nodes: &[&Node]| {
-            let most = |need: &Need| nodes.iter().map(|node| node.room_empty(need.kind, host)).sum::<u32>();
-            shape.needs.iter().all(|need| most(need) >= need.devices)
-        };
-        match shape.spread {
-            Spread::Any => true,
-            Spread::Node => self.list.iter().any(|node| holds(&[node])),
-            Spread::Rack => {
-                let mut racks: BTreeMap<u32, Vec<&Node>> = BTreeMap::new();
-                self.list.iter().for_each(|node| racks.entry(node.spec.rack).or_default().push(node));
-                racks.values().any(|nodes| holds(nodes))
-            }
-        }
+        let room = |need: &Need, id: &NodeId| self.get(*id).room_empty(need.kind, host);
+        let most = |need: &Need, nodes: &[NodeId]| nodes.iter().map(|id| room(need, id)).sum::<u32>();
+        let holds = |nodes: &Vec<NodeId>| shape.needs.iter().all(|need| most(need, nodes) >= need.devices);
+        self.by_domain(shape.level()).values().any(holds)
     }
 
     /// The most devices of a kind that a shape could have in one place if all were free.
     pub fn most(&self, shape: &Shape, kind: KindId) -> u32 {
         let host = shape.host.as_deref().filter(|_| self.counted > 0);
-        let rooms = || self.list.iter().map(move |node| (node.spec.rack, node.room_empty(kind, host)));
-        match (shape.spread, host) {
-            (Spread::Node, None) => self.largest(kind),
-            (Spread::Any, None) => self.total(kind),
-            (Spread::Node, _) => rooms().map(|(_, room)| room).max().unwrap_or(0),
-            (Spread::Any, _) => rooms().map(|(_, room)| room).sum(),
-            (Spread::Rack, _) => {
-                let mut racks: BTreeMap<u32, u32> = BTreeMap::new();
-                rooms().for_each(|(rack, room)| *racks.entry(rack).or_default() += room);
-                racks.into_values().max().unwrap_or(0)
+        if shape.nodes.is_some() {
+            let nodes = self.most_nodes(shape, |node| node.room_empty(kind, host));
+            return nodes.saturating_mul(shape.each_node().unwrap_or(0));
+        }
+        let rooms = || self.iter().map(move |(id, node)| (id, node.room_empty(kind, host)));
+        match (shape.level(), host) {
+            (Level::Node, None) => self.largest(kind),
+            (Level::Any, None) => self.total(kind),
+            (Level::Node, _) => rooms().map(|(_, room)| room).max().unwrap_or(0),
+            (Level::Any, _) => rooms().map(|(_, room)| room).sum(),
+            (level, _) => {
+                let mut domains: BTreeMap<DomainId, u32> = BTreeMap::new();
+                rooms().for_each(|(id, room)| *domains.entry(self.domain(id, level)).or_default() += room);
+                domains.into_values().max().unwrap_or(0)
             }
         }
     }
@@ -200,7 +301,7 @@ impl Nodes {
         let need =
             shape.needs.first().filter(|need| self.without_hosts().most(shape, need.kind) >= need.devices)?;
         let short = |node: &Node| {
-            let whole = shape.spread == Spread::Node;
+            let whole = shape.level() == Level::Node;
             let count = if whole { need.devices } else { need.devices.min(1) };
             let needed = node.charge(need.kind, count, shape.host.as_deref(), true);
             let resource = node.spec.host.short_of(&needed)?;
@@ -277,6 +378,13 @@ impl Nodes {
         self.counted = self.counted - u32::from(was_counted) + u32::from(is_counted);
     }
 
+    /// A node is in these domains from now on.
+    pub(crate) fn set_domains(&mut self, id: NodeId, domains: DomainPath) {
+        let located = self.domains.locate(id, &domains);
+        let node = &mut self.list[id.index()];
+        (node.spec.domains, node.located) = (domains, located);
+    }
+
     /// The same nodes as if nobody counted what their hosts have.
     pub(crate) fn without_hosts(&self) -> Nodes {
         let mut nodes = self.clone();
@@ -287,7 +395,7 @@ impl Nodes {
 
     /// The same nodes with nothing promised to anybody.
     pub(crate) fn emptied(&self) -> Nodes {
-        let mut empty = Nodes::default();
+        let mut empty = Nodes { domains: self.domains.clone(), ..Nodes::default() };
         for node in &self.list {
             let id = empty.add(node.spec.clone());
             empty.set_state(id, node.state);
@@ -497,16 +605,17 @@ mod tests {
         let mut nodes = Nodes::default();
         nodes.add(mixed());
         nodes.add(mixed());
-        nodes.add(mixed().in_rack(1));
+        nodes.add(mixed().within(Level::Rack, "r1"));
         let holds = |shape: &Shape| nodes.could_hold(shape);
-        let spread = |spread, shape: Shape| Shape { spread, ..shape };
         assert!(holds(&asking(1, 24)) && !holds(&asking(1, 25)));
         assert!(holds(&Shape::of(KindId(0), 12)) && !holds(&Shape::of(KindId(0), 13)));
-        assert!(holds(&spread(Spread::Rack, Shape::of(KindId(0), 8))));
-        assert!(!holds(&spread(Spread::Rack, Shape::of(KindId(0), 9))), "no rack has as many");
+        assert!(holds(&Shape::of(KindId(0), 8).within(Level::Rack)));
+        assert!(!holds(&Shape::of(KindId(0), 9).within(Level::Rack)), "no rack has as many");
+        assert!(holds(&Shape::of(KindId(0), 9).within(Level::Block)));
+        assert!(!holds(&Shape::of(KindId(0), 5).within(Level::Clique)), "NVLink ends at the node");
         let both = |a, b| {
             let need = |kind, devices| Need { kind: KindId(kind), devices };
-            Shape::of_needs(vec![need(0, a), need(1, b)], Spread::Node)
+            Shape::of_needs(vec![need(0, a), need(1, b)], Level::Node)
         };
         assert!(holds(&both(4, 2)) && !holds(&both(5, 1)) && !holds(&both(1, 3)));
     }
@@ -515,7 +624,7 @@ mod tests {
     fn nodes_saved_when_they_had_one_kind_can_be_read() {
         let old = r#"{"name": "a", "kind": 0, "devices": 4, "rack": 2, "memory_mib": 80}"#;
         let spec: NodeSpec = serde_json::from_str(old).unwrap();
-        assert_eq!(spec, NodeSpec::of("a", KindId(0), 4).in_rack(2).with_memory(Some(80)));
+        assert_eq!(spec, NodeSpec::of("a", KindId(0), 4).within(Level::Rack, "2").with_memory(Some(80)));
         let text = serde_json::to_string(&mixed()).unwrap();
         assert_eq!(serde_json::from_str::<NodeSpec>(&text).unwrap(), mixed());
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::belief::Belief;
 use crate::ids::{JobIdx, LeaseId, ProfileId};
-use crate::job::{JobSpec, JobState, Length, Shape, Usage, lying};
+use crate::job::{JobSpec, JobState, Length, Shape, Usage};
 use crate::state::{State, Stint};
 use crate::units::Span;
 
@@ -75,7 +75,7 @@ impl State {
     fn way(&self, job: JobIdx) -> usize {
         let (run, shapes) = (self.run(job), &self.specs[job.index()].shapes);
         let lease = run.lease.and_then(|lease| self.leases.get(lease));
-        lease.map_or(run.shape, |lease| lying(shapes, run.shape, &lease.placement)) as usize
+        lease.map_or(run.shape, |lease| self.nodes.lying(shapes, run.shape, &lease.placement)) as usize
     }
 
     /// Goes on measuring a job where it is in the same company, or where it was just heard of. Else the next

@@ -3,9 +3,11 @@
 //! be promised to it, so that what it was promised is given up once it has no devices.
 
 use super::Engine;
+use super::jobs::is_sound_shape;
+use crate::cluster::Kinds;
 use crate::ids::{JobId, JobIdx};
-use crate::job::{JobSpec, Length};
-use crate::message::{Edit, Effect, Event, Why};
+use crate::job::{JobSpec, Length, Shape};
+use crate::message::{Edit, Effect, Event, Why, Widen};
 use crate::state::State;
 use crate::units::Time;
 
@@ -72,6 +74,43 @@ impl Engine {
         state.changed.touched.push(row);
         out.push(Effect::Publish(Event::Edited { job }));
     }
+
+    /// A job that waits may run in more ways from now on. Not one that was promised a time, which is planned in those it had,
+    /// that lies frozen, or whose speeds follow from how it trains.
+    pub(super) fn widen(&mut self, widen: Widen) {
+        let state = &mut self.state;
+        let Some(row) = state.rows.get(&widen.job).copied() else { return };
+        let (run, spec) = (state.run(row), &state.specs[row.index()]);
+        let open = run.state.is_waiting() && run.promise.is_none() && run.home.is_none();
+        let more = more_ways(spec, widen, &state.kinds);
+        if !open || spec.training.is_some() || more.is_empty() {
+            return;
+        }
+        let asks = run.held_until.is_none();
+        if asks {
+            state.withdraw(row);
+        }
+        state.change_spec(row, |spec| {
+            spec.shapes = spec.shapes.iter().chain(more.iter().map(|(shape, _)| shape)).cloned().collect();
+            spec.speeds = spec.speeds.iter().copied().chain(more.iter().map(|(_, speed)| *speed)).collect();
+        });
+        if asks {
+            state.newcomers.retain(|other| *other != row);
+            state.enter(row);
+        }
+        state.changed.touched.push(row);
+    }
+}
+
+/// Those of the ways that a job does not have, and can have.
+fn more_ways(spec: &JobSpec, widen: Widen, kinds: &Kinds) -> Vec<(Shape, f64)> {
+    let known = |shape: &Shape| shape.needs.iter().all(|need| kinds.get(need.kind).is_some());
+    let sound = |(shape, speed): &(Shape, f64)| {
+        let fits = spec.way(shape).is_none() && is_sound_shape(shape) && known(shape);
+        fits && *speed >= 0.0 && speed.is_finite()
+    };
+    let room = usize::from(u16::MAX).saturating_sub(spec.shapes.len());
+    widen.shapes.into_iter().zip(widen.speeds).filter(sound).take(room).collect()
 }
 
 impl State {

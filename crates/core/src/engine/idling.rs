@@ -41,7 +41,7 @@ impl Engine {
     }
 
     fn could_place(&self, nodes: &Nodes, shape: &Shape) -> bool {
-        self.placer.place(nodes, shape).and_then(|placed| nodes.furnish(placed, shape)).is_some()
+        self.placer.lay(nodes, shape).is_some()
     }
 
     /// Whether somebody waits who could not be stopped in time for a promise. No policy knows of that, so others may

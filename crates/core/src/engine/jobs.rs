@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use super::promises::Answer;
-use crate::cluster::{ResourceId, Resources, Shortage};
+use crate::cluster::{Kinds, Level, Nodes, ResourceId, Resources, Shortage};
 use crate::goodput::checks;
 use crate::ids::{JobId, JobIdx, LeaseId};
-use crate::job::{JobRun, JobSpec, JobState, Length, Shape, Spread};
+use crate::job::{JobRun, JobSpec, JobState, Length, Shape};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, Why};
 use crate::state::State;
@@ -137,7 +137,7 @@ fn admit(spec: &JobSpec, state: &State) -> Result<(), String> {
     if spec.speeds.iter().any(|speed| !(*speed >= 0.0 && speed.is_finite())) {
         return Err("a job's speeds must be finite numbers, none below 0".into());
     }
-    if !spec.shapes.iter().all(is_sound) {
+    if !spec.shapes.iter().all(names_kinds_once) {
         return Err(
             "each shape needs devices, at least one of each kind it names, and names a kind once".into()
         );
@@ -147,6 +147,11 @@ fn admit(spec: &JobSpec, state: &State) -> Result<(), String> {
             "a shape of several kinds has what belongs to its devices, and cannot ask for amounts of hosts"
                 .into(),
         );
+    }
+    if !spec.shapes.iter().all(is_even) {
+        return Err("a shape that names a number of nodes has devices of one kind, as many on each, and nodes in whole \
+                    segments"
+            .into());
     }
     if spec.shapes.iter().flat_map(|shape| &shape.needs).any(|need| kinds.get(need.kind).is_none()) {
         return Err("a job's shapes must name kinds that are known here".into());
@@ -162,10 +167,16 @@ fn admit(spec: &JobSpec, state: &State) -> Result<(), String> {
     if let Some(short) = nodes.never_enough(smallest) {
         return Err(too_little(short, resources));
     }
+    if let Some(refusal) = too_few_nodes(smallest, nodes, kinds) {
+        return Err(refusal);
+    }
     Err(smallest.needs.first().map_or("it asks for no device".into(), |need| {
         let (kind, have) =
             (kinds.get(need.kind).unwrap_or("an unknown kind"), nodes.most(smallest, need.kind));
-        let place = if smallest.spread == Spread::Node { "no node has more than" } else { "the cluster has" };
+        let place = match smallest.level() {
+            Level::Any => "the cluster has".to_owned(),
+            level => format!("no {} has more than", level.name()),
+        };
         format!("it asks for {} devices of {kind}, and {place} {have}", need.devices)
     }))
 }
@@ -184,7 +195,38 @@ fn too_little(short: Shortage, resources: &Resources) -> String {
     )
 }
 
-fn is_sound(shape: &Shape) -> bool {
+/// Why a number of nodes is too large, in the words of people.
+fn too_few_nodes(shape: &Shape, nodes: &Nodes, kinds: &Kinds) -> Option<String> {
+    let (asked, each) = (shape.nodes?, shape.each_node()?);
+    let kind = shape.needs[0].kind;
+    let together = match (shape.segment, shape.level()) {
+        (_, Level::Any) => String::new(),
+        (None, level) => format!(" in one {}", level.name()),
+        (Some(segment), level) => format!(", in segments of {segment} in one {}", level.name()),
+    };
+    let (most, name) = (nodes.most(shape, kind) / each.max(1), kinds.name(kind));
+    Some(format!(
+        "it asks for {asked} nodes with {each} devices of {name} each{together}, and there are {most}"
+    ))
+}
+
+/// Whether its devices can be shared evenly among the nodes that it names, and those among its segments.
+fn is_even(shape: &Shape) -> bool {
+    match (shape.nodes, shape.segment) {
+        (None, segment) => segment.is_none(),
+        (Some(nodes), segment) => {
+            let whole = segment.is_none_or(|segment| nodes.checked_rem(segment) == Some(0));
+            shape.each_node().is_some_and(|each| each > 0) && whole
+        }
+    }
+}
+
+/// Whether a shape can be asked for at all.
+pub(super) fn is_sound_shape(shape: &Shape) -> bool {
+    names_kinds_once(shape) && is_even(shape) && (shape.needs.len() == 1 || shape.host.is_none())
+}
+
+fn names_kinds_once(shape: &Shape) -> bool {
     let once = |at: usize| shape.needs[..at].iter().all(|need| need.kind != shape.needs[at].kind);
     !shape.needs.is_empty() && (0..shape.needs.len()).all(|at| shape.needs[at].devices > 0 && once(at))
 }

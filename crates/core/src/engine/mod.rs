@@ -164,6 +164,7 @@ impl Engine {
             Input::Release(job) => self.release_held(job, out),
             Input::Requeue(job) => self.requeue(job, out),
             Input::Edit(edit) => self.edit(*edit, out),
+            Input::Widen(widen) => self.widen(*widen),
             Input::Node(change) => self.node(change, out),
             Input::Report(report) => self.report(report, out),
             Input::Planned { plan, answer } => self.planned(plan, answer, out),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Engine;
-use crate::cluster::{Mask, NodeSpec, NodeState, Placement, Slice};
+use crate::cluster::{Level, Mask, NodeSpec, NodeState, Placement, Slice};
 use crate::ids::{JobIdx, NodeId};
-use crate::job::{Need, Shape, Spread};
+use crate::job::{Need, Shape};
 use crate::leases::LeaseState;
 use crate::message::{Effect, Event, NodeChange, NodeNews, Why};
 use crate::reclaim::{self, Servers};
@@ -36,9 +36,13 @@ impl Engine {
                 self.state.nodes_mut().set_host(node, host, &parts);
                 (node, NodeNews::Counted)
             }
+            NodeChange::Moved { node, domains } => {
+                self.state.nodes_mut().set_domains(node, domains);
+                (node, NodeNews::Moved)
+            }
         };
         match news {
-            NodeNews::Joined | NodeNews::Health | NodeNews::Counted => {}
+            NodeNews::Joined | NodeNews::Health | NodeNews::Counted | NodeNews::Moved => {}
             NodeNews::Resumed => self.state.nodes_mut().set_state(node, NodeState::Up),
             NodeNews::Draining => self.state.nodes_mut().set_state(node, NodeState::Draining),
             NodeNews::Left => self.clear_node(node, Why::Drained, out),
@@ -75,6 +79,9 @@ impl Engine {
                         && spec.pools.iter().map(|pool| pool.part).eq(parts.iter().copied());
                     spec.pools.len() == parts.len() && !same
                 })
+            }
+            NodeChange::Moved { node, domains } => {
+                node.index() < nodes.len() && nodes.get(*node).spec.domains != *domains
             }
             NodeChange::Health { node, bad } => {
                 node.index() < nodes.len() && nodes.get(*node).bad != bad & nodes.get(*node).all()
@@ -138,7 +145,7 @@ impl Engine {
         };
         let enough = |shape: &Shape, need: &Need| {
             let devices = own.iter().map(|slice| of_kind(slice, need)).filter(|devices| *devices > 0);
-            let most = if shape.spread == Spread::Node { devices.max() } else { Some(devices.sum()) };
+            let most = if shape.level() == Level::Node { devices.max() } else { Some(devices.sum()) };
             most.is_some_and(|most| most >= need.devices)
         };
         let mut shapes = spec.usable().map(|shape| &spec.shapes[shape as usize]);

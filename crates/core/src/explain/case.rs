@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Ahead, Held, KindCount, NODES_TRIED_MAX, Reason, Remedy, Standing};
+use super::{Ahead, Apart, Held, KindCount, NODES_TRIED_MAX, Reason, Remedy, Standing};
 use crate::allocation::Mode;
 use crate::cluster::{Node, NodeState, Nodes, Placement, Shortage};
 use crate::ids::{JobId, JobIdx, KindId, NodeId};
@@ -124,6 +124,16 @@ impl<'a> Case<'a> {
         self.shapes.iter().find_map(|shape| self.view.nodes.short_of(shape))
     }
 
+    /// What is free close enough together for the first of its shapes that would fit if it could lie anywhere.
+    pub(super) fn apart(&self) -> Option<Apart> {
+        let nodes = &self.view.nodes;
+        let free =
+            |shape: &&&Shape| shape.needs.len() == 1 && nodes.free(shape.needs[0].kind) >= shape.devices();
+        let shape = self.shapes.iter().find(free)?;
+        let devices = shape.each_node().unwrap_or(shape.devices());
+        Some(Apart { level: shape.level(), nodes: shape.nodes, devices, most: nodes.most_free(shape) })
+    }
+
     /// Whether a plan that has prices left it out.
     fn is_priced_out(&self) -> bool {
         self.share(self.row) == 0.0
@@ -133,7 +143,7 @@ impl<'a> Case<'a> {
 
     /// Where a shape could lie on what is free there.
     fn lay(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
-        nodes.furnish(self.standing.placer.place(nodes, shape)?, shape)
+        self.standing.placer.lay(nodes, shape)
     }
 
     /// Whether it could be placed on what is free there.

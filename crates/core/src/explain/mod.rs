@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use self::case::Case;
 pub use self::ways::Way;
 use crate::allocation::Mode;
-use crate::cluster::{Placement, Shortage};
+use crate::cluster::{Level, Placement, Shortage};
 use crate::engine::Engine;
 use crate::ids::{JobId, JobIdx, KindId, LeaseId, NodeId};
 use crate::leases::{Lease, LeaseState};
@@ -69,6 +69,8 @@ pub struct Explained {
     pub awaits: Vec<JobId>,
     /// What hosts are short of, where that is the reason.
     pub short: Option<Shortage>,
+    /// How close together it must lie and what is free there, where that is the reason.
+    pub apart: Option<Apart>,
     /// The part of the time that it should have devices; 0: no plan names it.
     pub share: f64,
     /// The kinds that it may use.
@@ -83,6 +85,19 @@ pub struct Explained {
     pub remedies: Vec<Remedy>,
     /// The ways in which it may run, the fastest first.
     pub ways: Vec<Way>,
+}
+
+/// A gang for which enough is free, and nowhere close enough together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Apart {
+    /// In one domain of this level it must lie, or each of its segments.
+    pub level: Level,
+    /// So many nodes it must have, where it names a number, and so many devices on each, or in all.
+    pub nodes: Option<u32>,
+    /// Devices.
+    pub devices: u32,
+    /// The most that are free so: nodes where it names a number of them, else devices.
+    pub most: u32,
 }
 
 /// Most jobs that an explanation names.
@@ -237,6 +252,7 @@ pub fn explain(view: &View, standing: Standing<'_>, job: JobId) -> Option<Explai
         share,
         kinds: case.kinds(),
         short: case.short().filter(|_| reason == Reason::Host),
+        apart: case.apart().filter(|_| reason == Reason::Topology),
         ahead,
         n_ahead,
         n_urgent,

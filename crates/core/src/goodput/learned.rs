@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::choice::{Choice, Limits};
 use super::model::Model;
 use super::points::Points;
-use crate::cluster::Nodes;
+use crate::cluster::{Level, Nodes};
 use crate::ids::KindId;
-use crate::job::{Need, Shape, Spread};
+use crate::job::{Need, Shape};
 use crate::training::{Batch, Noise, Timing, Training};
 
 /// A change of efficiency that is not worth new speeds.
@@ -215,9 +215,10 @@ fn fewest(training: &Training, shapes: &[Shape], cluster: &Nodes) -> Vec<u32> {
 /// The nodes that a shape takes where it lies well.
 fn nodes_of(shape: &Shape, cluster: &Nodes) -> u32 {
     let nodes = |need: &Need| nodes_for(need.devices, need.kind, cluster);
-    match shape.spread {
-        Spread::Node => 1,
-        Spread::Rack | Spread::Any => shape.needs.iter().map(nodes).sum(),
+    match shape.nodes {
+        Some(nodes) => nodes,
+        None if shape.level() == Level::Node => 1,
+        None => shape.needs.iter().map(nodes).sum(),
     }
 }
 
@@ -270,9 +271,8 @@ mod tests {
     /// 1, 2, 4, 8 on one node, 16 on two, of each kind.
     fn shapes() -> Vec<Shape> {
         let of = |kind| {
-            [1, 2, 4, 8, 16].map(|devices| Shape {
-                spread: if devices <= 8 { Spread::Node } else { Spread::Any },
-                ..Shape::of(kind, devices)
+            [1, 2, 4, 8, 16].map(|devices| {
+                Shape::of(kind, devices).within(if devices <= 8 { Level::Node } else { Level::Any })
             })
         };
         [A, B, C].into_iter().flat_map(of).collect()
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn what_the_cluster_has_no_room_for_is_not_waited_for() {
         let training = training();
-        let shapes = [Shape { spread: Spread::Node, ..Shape::of(A, 9) }, Shape::of(A, 12), Shape::of(A, 16)];
+        let shapes = [Shape::of(A, 9).within(Level::Node), Shape::of(A, 12), Shape::of(A, 16)];
         let speeds = Goodput::new(&training).speeds(&training, &shapes, &[1.0; 3], &eights());
         assert!(speeds[1] > 0.0 && speeds[0] == 0.0 && speeds[2] == 0.0, "{speeds:?}");
     }

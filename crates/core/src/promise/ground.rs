@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::{Ask, Grid, Stretch, Timeline, Way, satisfy};
-use crate::cluster::{Amounts, HostNeed, Node, NodeState, Nodes, Piece, Placement};
-use crate::ids::{JobIdx, KindId, NodeId};
-use crate::job::{JobSpec, Need, Shape, Spread};
+use crate::cluster::{Amounts, HostNeed, Level, Node, NodeState, Nodes, Piece, Placement};
+use crate::ids::{DomainId, JobIdx, KindId, NodeId};
+use crate::job::{JobSpec, Need, Shape};
 use crate::units::Time;
 
 /// Where a job is, or will be: which devices of a node does not matter, only how many.
@@ -182,7 +182,7 @@ impl Ground {
 
     /// A place for a shape from one instant to another; what is left over is as little as may be.
     pub fn find(&self, nodes: &Nodes, shape: &Shape, from: Time, until: Time) -> Option<Spot> {
-        if shape.spread != Spread::Any && shape.needs.len() > 1 {
+        if shape.nodes.is_some() || (shape.level() != Level::Any && shape.needs.len() > 1) {
             return None;
         }
         let mut spot = Spot::new();
@@ -206,14 +206,14 @@ impl Ground {
             return Some(Spot::from_iter([piece(need.devices, *id)]));
         }
         free.sort_unstable_by(|a, b| b.cmp(a));
-        let taken = match shape.spread {
-            Spread::Node => None,
-            Spread::Any => gather(&free, need.devices),
-            Spread::Rack => {
-                let rack = |id: NodeId| nodes.get(id).spec.rack;
-                let racks: BTreeSet<u32> = free.iter().map(|(_, id)| rack(*id)).collect();
-                racks.into_iter().find_map(|one| {
-                    let within: Vec<_> = free.iter().copied().filter(|(_, id)| rack(*id) == one).collect();
+        let taken = match shape.level() {
+            Level::Node => None,
+            Level::Any => gather(&free, need.devices),
+            level => {
+                let domain = |id: NodeId| nodes.domain(id, level);
+                let domains: BTreeSet<DomainId> = free.iter().map(|(_, id)| domain(*id)).collect();
+                domains.into_iter().find_map(|one| {
+                    let within: Vec<_> = free.iter().copied().filter(|(_, id)| domain(*id) == one).collect();
                     gather(&within, need.devices)
                 })
             }
@@ -336,8 +336,7 @@ mod tests {
             let mut ground = Ground::default();
             let mut used = [[0u32; 40]; 3];
             for (devices, from, long, anywhere) in asked {
-                let spread = if anywhere { Spread::Any } else { Spread::Node };
-                let shape = Shape { spread, ..Shape::of(KindId(0), devices) };
+                let shape = Shape::of(KindId(0), devices).within(if anywhere { Level::Any } else { Level::Node });
                 let span = from as usize..(from + long) as usize;
                 let free = |at: usize| [4, 2, 4][at] - span.clone().map(|second| used[at][second]).max().unwrap_or(0);
                 let found = ground.find(&nodes, &shape, Time(from), Time(from + long));

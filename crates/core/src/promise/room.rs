@@ -10,9 +10,9 @@
 use smallvec::SmallVec;
 
 use super::{Way, spot_of};
-use crate::cluster::{NodeState, Nodes, Placement};
+use crate::cluster::{Level, NodeState, Nodes, Placement};
 use crate::ids::{KindId, NodeId};
-use crate::job::{JobSpec, Shape, Spread};
+use crate::job::{JobSpec, Shape};
 
 /// Blocks up to 2⁷ = 128: the most devices of a node.
 const TIERS: usize = 8;
@@ -21,7 +21,8 @@ const TIERS: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Room {
     free: Vec<u32>,
-    one_rack: bool,
+    /// The closest level of which one domain has all of it.
+    all_within: Level,
 }
 
 fn column(kind: KindId, tier: usize) -> usize {
@@ -38,16 +39,13 @@ impl Room {
     pub fn of(nodes: &Nodes, n_kinds: usize) -> Room {
         let kinds = n_kinds.max(nodes.kinds().count());
         let mut free = vec![0; kinds * TIERS];
-        let mut racks: Vec<u32> = Vec::new();
         for (_, node) in nodes.iter().filter(|(_, node)| node.state == NodeState::Up) {
             for kind in node.spec.pools.iter().map(|pool| pool.kind) {
                 let up = node.up_count(kind);
                 (0..TIERS).for_each(|tier| free[column(kind, tier)] += in_blocks(up, tier));
             }
-            racks.push(node.spec.rack);
         }
-        racks.dedup();
-        Room { free, one_rack: racks.len() <= 1 }
+        Room { free, all_within: all_within(nodes) }
     }
 
     /// All of it, for a timeline.
@@ -83,12 +81,9 @@ impl Room {
     pub fn way(&self, spec: &JobSpec, shape: u16) -> Option<Way> {
         let own = &spec.shapes[shape as usize];
         // One that may lie anywhere may come to lie on one node, and goes at the speed known for that.
-        let twin = |other: &u16| {
-            let other = &spec.shapes[*other as usize];
-            own.spread == Spread::Any && other.spread == Spread::Node && other.needs == own.needs
-        };
-        let together = (0..spec.shapes.len() as u16).find(twin).map(|twin| spec.speeds[twin as usize]);
-        let speed = spec.speeds[shape as usize].min(together.unwrap_or(f64::INFINITY));
+        let closer = |other: &Shape| other.level() < own.level() && other.needs == own.needs;
+        let twins = spec.shapes.iter().zip(&*spec.speeds).filter(|(other, _)| closer(other));
+        let speed = twins.fold(spec.speeds[shape as usize], |speed, (_, twin)| speed.min(*twin));
         let takes = self.takes(own)?;
         let family = own.needs.iter().fold(0, |sum, need| sum * 64 + need.kind.index() as u64 + 1);
         let fits = takes.iter().all(|(column, count)| self.free[*column as usize] >= *count);
@@ -97,17 +92,20 @@ impl Room {
 
     fn takes(&self, shape: &Shape) -> Option<SmallVec<[(u16, u32); 4]>> {
         let mut takes = SmallVec::new();
+        // Blocks may lie side by side on a node: they say nothing of how many nodes there are.
+        if shape.nodes.is_some() {
+            return None;
+        }
         for need in &shape.needs {
             // Of devices one by one, whatever is left will do.
-            let anywhere = match shape.spread {
-                Spread::Any => true,
-                Spread::Rack => self.one_rack,
-                Spread::Node => need.devices == 1 && shape.needs.len() == 1,
+            let anywhere = match shape.level() {
+                Level::Node => need.devices == 1 && shape.needs.len() == 1,
+                level => level >= self.all_within,
             };
             let block = if anywhere { 1 } else { need.devices.next_power_of_two() };
             let tiers = block.trailing_zeros() as usize;
             let known = column(need.kind, TIERS) <= self.free.len();
-            if !known || tiers >= TIERS || (!anywhere && shape.spread == Spread::Rack) {
+            if !known || tiers >= TIERS || (!anywhere && shape.level() != Level::Node) {
                 return None;
             }
             let count = if anywhere { need.devices } else { block };
@@ -118,9 +116,9 @@ impl Room {
 
     /// What a gang takes that lies nobody knows where and stays there: each of its devices may spoil a block.
     pub fn worst(&self, shape: &Shape) -> SmallVec<[(u16, u32); 4]> {
-        let spoiled = |devices: u32, tier: usize| match shape.spread {
-            Spread::Node => devices.next_power_of_two().div_ceil(1 << tier) << tier,
-            Spread::Any | Spread::Rack => devices.saturating_mul(1 << tier),
+        let spoiled = |devices: u32, tier: usize| match shape.level() {
+            Level::Node => devices.next_power_of_two().div_ceil(1 << tier) << tier,
+            _ => devices.saturating_mul(1 << tier),
         };
         let tiers = |kind: KindId, devices: u32| {
             (0..TIERS).map(move |tier| (column(kind, tier) as u16, spoiled(devices, tier)))
@@ -130,4 +128,15 @@ impl Room {
         let known = all.filter(|(column, _)| (*column as usize) < self.free.len());
         known.map(|take| there(&take)).filter(|(_, count)| *count > 0).collect()
     }
+}
+
+/// The closest level of which one domain has all nodes that take jobs.
+fn all_within(nodes: &Nodes) -> Level {
+    let up = || nodes.iter().filter(|(_, node)| node.state == NodeState::Up).map(|(id, _)| id);
+    let one = |level: &Level| {
+        let mut domains = up().map(|id| nodes.domain(id, *level));
+        let first = domains.next();
+        domains.all(|domain| Some(domain) == first)
+    };
+    Level::DOMAINS.into_iter().find(one).unwrap_or_default()
 }

@@ -10,20 +10,15 @@ use crate::job::Shape;
 impl Round<'_> {
     /// Devices for a shape.
     pub(super) fn lay(&mut self, shape: &Shape) -> Option<Placement> {
-        let first = self.find(shape)?;
+        let first = self.placer.lay(self.nodes, shape)?;
         if !self.crosses(&first) {
             return Some(first);
         }
         let closed = self.closed();
         self.nodes.promise(&closed);
-        let found = self.find(shape);
+        let found = self.placer.lay(self.nodes, shape);
         self.nodes.release(&closed);
         found
-    }
-
-    /// What the placer finds, with its part of the hosts.
-    fn find(&self, shape: &Shape) -> Option<Placement> {
-        self.nodes.furnish(self.placer.place(self.nodes, shape)?, shape)
     }
 
     /// Whether a placement spans nodes and meets another that does.

@@ -26,10 +26,13 @@ use crate::units::{Span, Time};
 use crate::view::Changed;
 
 /// The version of the serialised form. A change to any type below means the next number.
-pub const STATE_VERSION: u32 = 9;
+pub const STATE_VERSION: u32 = 10;
 
-/// The versions that can be read: this one and the one before it.
-pub const STATE_VERSIONS: RangeInclusive<u32> = STATE_VERSION - 1..=STATE_VERSION;
+/// The versions that can be read: this one and two before it.
+pub const STATE_VERSIONS: RangeInclusive<u32> = STATE_VERSION - 2..=STATE_VERSION;
+
+/// The first version in which a node may have devices of several kinds.
+const SEVERAL_KINDS: u32 = 9;
 
 /// Sums that must agree, see `invariants`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -141,7 +144,7 @@ pub struct State {
 pub enum RestoreError {
     /// It was written by another version.
     #[error(
-        "the saved state has version {found}, this program reads versions {} and {}",
+        "the saved state has version {found}, this program reads versions {} to {}",
         STATE_VERSIONS.start(),
         STATE_VERSIONS.end()
     )]
@@ -201,7 +204,7 @@ impl State {
         }
         let nodes = self.nodes.clone();
         let spots = self.promises.kept.values_mut().flat_map(|promise| &mut promise.plan.spots);
-        for piece in spots.flatten().filter(|_| self.version < STATE_VERSION) {
+        for piece in spots.flatten().filter(|_| self.version < SEVERAL_KINDS) {
             piece.kind = nodes.get(piece.node).spec.pools[0].kind;
         }
         self.version = STATE_VERSION;

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
-use yard_core::cluster::{Kinds, NodeSpec, Nodes, Placement, Slice};
+use yard_core::cluster::{Kinds, Level, NodeSpec, Nodes, Placement, Slice};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, JobState, Need, Rank, Shape};
 use yard_core::message::{Command, Effect, Event, Input, News, NodeChange, Outcome, Report, Why};
 use yard_core::policy::Placer;
 use yard_core::view::View;
@@ -32,16 +32,16 @@ impl Placer for FirstFit {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let mut placement = Placement::default();
         for need in &shape.needs {
-            match shape.spread {
-                Spread::Any => fill(nodes, *need, |_| true, &mut placement)?,
-                Spread::Node => {
+            match shape.level() {
+                Level::Any => fill(nodes, *need, |_| true, &mut placement)?,
+                Level::Node => {
                     let able = |node: NodeId| nodes.get(node).free_count(need.kind) >= need.devices;
                     fill(nodes, *need, able, &mut placement)?;
                 }
-                Spread::Rack => {
-                    let racks: BTreeSet<u32> = nodes.iter().map(|(_, node)| node.spec.rack).collect();
-                    let in_rack = |rack: u32| move |node: NodeId| nodes.get(node).spec.rack == rack;
-                    racks.into_iter().find_map(|rack| fill(nodes, *need, in_rack(rack), &mut placement))?;
+                level => {
+                    let domains: BTreeSet<_> = nodes.by_domain(level).into_keys().collect();
+                    let within = |one| move |node: NodeId| nodes.domain(node, level) == one;
+                    domains.into_iter().find_map(|one| fill(nodes, *need, within(one), &mut placement))?;
                 }
             }
         }
@@ -565,14 +565,10 @@ fn parse_cluster(text: &str) -> (Kinds, Vec<NodeSpec>) {
 }
 
 fn parse_shape(text: &str, kinds: &Kinds) -> Shape {
-    let (what, spread) = match text.split_once('@') {
-        None => (text, Spread::Any),
-        Some((what, "node")) => (what, Spread::Node),
-        Some((what, "rack")) => (what, Spread::Rack),
-        Some((_, spread)) => panic!("there is no spread `{spread}`"),
-    };
+    let (what, level) = text.split_once('@').unwrap_or((text, "any"));
+    let level = Level::named(level).unwrap_or_else(|| panic!("there is no level `{level}`"));
     let digits = what.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(what.len());
     let (devices, kind) = what.split_at(digits);
     let kind = if kind.is_empty() { KindId(0) } else { kinds.find(kind).expect("a kind of the cluster") };
-    Shape { spread, ..Shape::of(kind, number(devices) as u32) }
+    Shape::of(kind, number(devices) as u32).within(level)
 }

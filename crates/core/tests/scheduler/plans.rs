@@ -239,7 +239,7 @@ fn a_state_of_another_version_is_refused() {
     let state = serde_json::from_value(saved).expect("the form is the same");
     let refused = Engine::restore(state, Box::new(FirstFit)).err().expect("another version is not read");
     assert_eq!(refused, RestoreError::Version { found: 0 });
-    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads versions 8 and 9");
+    assert_eq!(refused.to_string(), "the saved state has version 0, this program reads versions 8 to 10");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What once went wrong, each in a few lines.
 
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
-use yard_core::cluster::NodeSpec;
+use yard_core::cluster::{Level, NodeSpec};
 use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::{JobSpec, Need, Rank, Shape, Spread};
+use yard_core::job::{JobSpec, Need, Rank, Shape};
 use yard_core::message::{Input, NodeChange, Outcome};
 use yard_core::{Settings, Span, State};
 
@@ -124,7 +124,7 @@ fn a_shape_without_devices_is_rejected_though_no_node_has_joined() {
 fn a_shape_that_names_a_kind_twice_is_rejected_or_counted_right() {
     let mut world = World::new("a:4");
     let need = Need { kind: KindId(0), devices: 2 };
-    let shape = Shape::of_needs(vec![need, need], Spread::Any);
+    let shape = Shape::of_needs(vec![need, need], Level::Any);
     let spec = JobSpec { shapes: [shape].into(), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
     world.settle();
@@ -195,7 +195,7 @@ fn a_node_of_too_many_devices_does_not_stop_the_engine() {
 fn counts_do_not_overflow() {
     let mut world = World::new("a:1");
     let need = |devices| Need { kind: KindId(0), devices };
-    let shape = Shape::of_needs(vec![need(u32::MAX), need(2)], Spread::Any);
+    let shape = Shape::of_needs(vec![need(u32::MAX), need(2)], Level::Any);
     let spec = JobSpec { shapes: [shape].into(), ..world.spec("1") };
     world.step(Input::Submit(Box::new(spec)));
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use yard_core::allocation::{Allocation, Mode, Share, Shares};
-use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::cluster::{Kinds, Level, NodeSpec};
 use yard_core::ids::{JobId, JobIdx, KindId, LeaseId, NodeId, PlanId};
-use yard_core::job::{Costs, JobSpec, JobState, Late, Length, Need, Rank, Shape, Spread, Usage};
+use yard_core::job::{Costs, JobSpec, JobState, Late, Length, Need, Rank, Shape, Usage};
 use yard_core::message::{Effect, Input, News, NodeChange, Outcome, Report};
 use yard_core::training::Regime;
 use yard_core::turns::{GavelTurns, Turns};
@@ -55,19 +55,19 @@ struct Answer {
     replan_s: Option<u8>,
 }
 
-fn spread() -> impl Strategy<Value = Spread> {
-    prop_oneof![3 => Just(Spread::Any), 1 => Just(Spread::Node), 1 => Just(Spread::Rack)]
+fn level() -> impl Strategy<Value = Level> {
+    prop_oneof![3 => Just(Level::Any), 1 => Just(Level::Node), 1 => Just(Level::Rack)]
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let one = (0u16..2, 1u32..5, spread())
-        .prop_map(|(kind, devices, spread)| Shape { spread, ..Shape::of(KindId(kind), devices) });
+    let one = (0u16..2, 1u32..5, level())
+        .prop_map(|(kind, devices, level)| Shape::of(KindId(kind), devices).within(level));
     let two = (1u32..3, 1u32..3).prop_map(|(one, other)| {
         let need = |kind, devices| Need { kind: KindId(kind), devices };
-        Shape::of_needs(vec![need(0, one), need(1, other)], Spread::Any)
+        Shape::of_needs(vec![need(0, one), need(1, other)], Level::Any)
     });
     // Many jobs alike, so that groups come about.
-    prop_oneof![5 => Just(Shape::of(KindId(0), 1)), 5 => one, 1 => two, 1 => (0u16..4,0u32..2,0u16..2,0u32..2).prop_map(|(k,d,k2,d2)| Shape::of_needs(vec![Need{kind:KindId(k),devices:d},Need{kind:KindId(k2),devices:d2}],Spread::Any))]
+    prop_oneof![5 => Just(Shape::of(KindId(0), 1)), 5 => one, 1 => two, 1 => (0u16..4,0u32..2,0u16..2,0u32..2).prop_map(|(k,d,k2,d2)| Shape::of_needs(vec![Need{kind:KindId(k),devices:d},Need{kind:KindId(k2),devices:d2}],Level::Any))]
 }
 
 fn spec() -> impl Strategy<Value = JobSpec> {
@@ -232,7 +232,7 @@ impl Run {
                 if force { Input::Kill(wanted) } else { Input::Cancel(wanted) }
             }
             Raw::Join { devices, rack, kind } => {
-                let spec = NodeSpec::of("n", KindId(kind), devices).in_rack(rack);
+                let spec = NodeSpec::of("n", KindId(kind), devices).within(Level::Rack, &rack.to_string());
                 Input::Node(NodeChange::Join(spec))
             }
             Raw::Node(change, node) => Input::Node(change_of(change, NodeId(node))),

@@ -50,6 +50,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use yard_core::cluster::DomainPath;
 
 pub use self::admit::own_name;
 pub use self::confinement::{Confinement, JobMemory};
@@ -76,6 +77,8 @@ pub struct AgentConfig {
     pub cpu_slots: Option<u32>,
     /// What there is of the host, as its hello says it.
     pub resources: BTreeMap<String, u32>,
+    /// The domains it is in.
+    pub domains: DomainPath,
     /// Where the server is.
     pub server: LinkServer,
     /// What it starts beside itself.

@@ -174,5 +174,6 @@ fn hello(name: &str, kind: &str, devices: u32) -> Hello {
         abilities: WireAbilities::default(),
         host: String::new(),
         resources: BTreeMap::new(),
+        domains: yard_core::cluster::DomainPath::default(),
     }
 }

@@ -352,6 +352,7 @@ impl Agent {
             },
             host: host_id(self.spawner.layout.data()),
             resources: self.config.resources.clone(),
+            domains: self.config.domains.clone(),
         };
         self.link.up = true;
         self.cards.tell_again();

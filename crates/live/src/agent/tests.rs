@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use yard_core::Span;
+use yard_core::cluster::DomainPath;
 use yard_core::ids::{JobId, LeaseId};
 use yard_core::message::Why;
 use yard_core::part::{Ending, How, Order, PartId, Pause, Start, Told};
@@ -59,6 +60,7 @@ impl Stage {
             offer: DeviceOffer::Fake(offer.parse().unwrap()),
             cpu_slots: None,
             resources: BTreeMap::new(),
+            domains: DomainPath::default(),
             server: LinkServer::Local(self.handle.clone()),
             commands: AgentCommands {
                 keeper: vec![program(), "keeper".into()],

@@ -10,6 +10,7 @@ use yard_core::units::Span;
 
 use crate::exec;
 use crate::forecaster::Estimating;
+use crate::topology::Topology;
 use crate::translate::{Blank, Catalog};
 
 /// What the driver is run with.
@@ -31,6 +32,8 @@ pub struct Config {
     pub terms: exec::Terms,
     /// The most time that a job has to save and stop, whatever it asks for or says of its checkpoints.
     pub grace_max: Span,
+    /// Where nodes are, whatever their agents say.
+    pub topology: Topology,
     /// What is known of speeds beforehand.
     pub catalog: Arc<dyn Catalog>,
     /// Whether what jobs report changes what is believed of their speeds, alone and beside others.
@@ -133,6 +136,7 @@ impl Config {
             backend: &exec::BACKENDS[0],
             terms: exec::Terms::default(),
             grace_max: seconds(600),
+            topology: Topology::default(),
             catalog: Arc::new(Blank),
             learn: false,
             limits: DriverLimits::default(),

@@ -194,6 +194,7 @@ impl Host {
             address: self.address.clone(),
             devices: devices.collect(),
             resources: Vec::new(),
+            domains: BTreeMap::new(),
             heard_s: None,
         }
     }

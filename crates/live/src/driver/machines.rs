@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
-use yard_core::cluster::{AMOUNTS_MAX, Amounts, Kinds, NodeSpec, Nodes, Placement, Pool, ResourceId, Slice};
+use yard_core::cluster::{
+    AMOUNTS_MAX, Amounts, DomainPath, Kinds, NodeSpec, Nodes, Placement, Pool, ResourceId, Slice,
+};
 use yard_core::cluster::{Mask, Resources};
 use yard_core::ids::NodeId;
 use yard_core::message::{Input, NodeChange};
@@ -36,13 +38,34 @@ impl Driver {
         let known = self.kinds().len();
         let host = self.amounts(&offer.resources);
         let pools = offer.groups.iter().map(|group| self.pool(group)).collect();
-        let plain = NodeSpec { name: offer.name.clone(), pools, host: Amounts::NONE, rack: 0 };
+        let plain = NodeSpec { domains: self.domains(offer), ..NodeSpec::of_pools(&offer.name, pools) };
         let spec = with_parts(plain, host, self.kinds());
         let node = self.join(spec);
         if self.kinds().len() > known {
             self.believe();
+            self.offer_new_kinds();
         }
         vec![node]
+    }
+
+    /// Where a host is: as the topology file says, else as it does itself.
+    fn domains(&self, offer: &HostOffer) -> DomainPath {
+        self.config.topology.of(&offer.name).unwrap_or(&offer.domains).clone()
+    }
+
+    /// Tells the engine where a host is now.
+    pub(super) fn tell_domains(&mut self, nodes: &[NodeId], offer: &HostOffer) {
+        let domains = self.domains(offer);
+        for node in nodes {
+            self.staged.keep(Input::Node(NodeChange::Moved { node: *node, domains: domains.clone() }));
+        }
+    }
+
+    /// The domains that these nodes are in, by level.
+    pub(super) fn domains_of(&self, nodes: &[NodeId]) -> BTreeMap<String, String> {
+        let first = nodes.first().map(|node| &self.engine.nodes().get(*node).spec.domains);
+        let named = first.into_iter().flat_map(DomainPath::iter);
+        named.map(|(level, name)| (level.name().to_owned(), name.to_owned())).collect()
     }
 
     /// Tells the engine what there is of a host now. Of one that is still several nodes nothing is counted.
@@ -50,7 +73,7 @@ impl Driver {
         let [node] = *nodes else { return };
         let host = self.amounts(&offer.resources);
         let pools = offer.groups.iter().map(|group| self.pool(group)).collect();
-        let plain = NodeSpec { name: offer.name.clone(), pools, host: Amounts::NONE, rack: 0 };
+        let plain = NodeSpec::of_pools(&offer.name, pools);
         let parts: SmallVec<[Amounts; 1]> =
             with_parts(plain, host, self.kinds()).pools.iter().map(|pool| pool.part).collect();
         self.staged.keep(Input::Node(NodeChange::Counted { node, host, parts }));

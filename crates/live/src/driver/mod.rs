@@ -32,6 +32,7 @@ mod training;
 mod turn;
 mod waiting;
 mod what_if;
+mod widen;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

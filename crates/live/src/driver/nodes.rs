@@ -76,6 +76,7 @@ impl Driver {
         (known.address, known.groups) = (offer.address.clone(), offer.groups.clone());
         let nodes = known.nodes.clone();
         self.tell_resources(&nodes, offer);
+        self.tell_domains(&nodes, offer);
     }
 
     /// Whether a host that joined when nodes had one kind can be one node from now on: nothing runs there.

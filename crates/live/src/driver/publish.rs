@@ -28,6 +28,7 @@ impl Driver {
         let nodes = hosts.iter().filter(|host| !self.hosts.get(**host).is_gone());
         let view = |host: &HostId| NodeView {
             resources: self.counted(&self.hosts.get(*host).nodes),
+            domains: self.domains_of(&self.hosts.get(*host).nodes),
             heard_s: self.heard_s(*host, elapsed),
             ..self.hosts.get(*host).view(elapsed, idle)
         };

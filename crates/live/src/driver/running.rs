@@ -73,6 +73,7 @@ impl Driver {
         let (run, spec) = (self.engine.job(job)?, self.engine.job_spec(job)?);
         let shape = spec.shapes.get(run.shape as usize);
         let (request, sharing) = (record.request.clone(), spec.sharing());
+        let each = request.tasks_per_node.or((request.ranks == request::Ranks::Node).then_some(1));
         let launch = JobLaunch {
             job,
             instance: run.starts,
@@ -84,7 +85,7 @@ impl Driver {
             loss_max: sharing.loss_max,
             batch_size: shape.and_then(|shape| shape.batch_size).or(request.batch_size),
             batch: run.batch,
-            places: self.launch_places(placement, request.ranks == request::Ranks::Device),
+            places: self.launch_places(placement, each),
             request,
         };
         let ran = launch.places.iter().map(|place| Ran {
@@ -98,8 +99,8 @@ impl Driver {
         Some(launch)
     }
 
-    /// What each host has of a placement, in its order.
-    fn launch_places(&self, placement: &Placement, per_device: bool) -> Vec<LaunchPlace> {
+    /// What each host has of a placement, in its order: `each` processes, or one for each device.
+    fn launch_places(&self, placement: &Placement, each: Option<u32>) -> Vec<LaunchPlace> {
         let mut hosts: Vec<(HostId, SmallVec<[GroupMask; 1]>)> = Vec::new();
         for slice in &placement.0 {
             let (host, held) = self.hosts.holder_of(slice).expect("a node that joined is some host's");
@@ -109,7 +110,7 @@ impl Driver {
             }
         }
         let count = |devices: &[GroupMask]| devices.iter().map(|held| held.mask.count_ones()).sum();
-        let counts = hosts.iter().map(|(_, devices)| if per_device { count(devices) } else { 1 });
+        let counts = hosts.iter().map(|(_, devices)| each.unwrap_or_else(|| count(devices)));
         let ranks = Ranks::split(&counts.collect::<Vec<_>>());
         let place = |((host, devices), ranks): ((HostId, SmallVec<[GroupMask; 1]>), Ranks)| {
             let node = self.hosts.get(host).nodes.first();

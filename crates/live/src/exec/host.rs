@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use yard_core::cluster::DomainPath;
+
 use super::abilities::HostAbilities;
 pub use crate::wire::{Audience, Device, GroupOnWire};
 
@@ -27,6 +29,8 @@ pub struct HostOffer {
     pub groups: Vec<GroupOnWire>,
     /// What else is counted there, by name.
     pub resources: BTreeMap<String, u32>,
+    /// Where it is, as it says itself.
+    pub domains: DomainPath,
     /// What can be done there.
     pub abilities: HostAbilities,
     /// Whose jobs it runs.

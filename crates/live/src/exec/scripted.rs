@@ -78,6 +78,7 @@ fn offer(line: &str) -> HostOffer {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [name, kind, count] = words[..] else { panic!("a line of the script: {line:?}") };
     HostOffer {
+        domains: Default::default(),
         name: name.into(),
         address: name.into(),
         groups: groups(&[(kind, count.parse().expect("a number of devices"))]),

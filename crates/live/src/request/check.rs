@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{JobRequest, TrainingRequest, regimes, rewards, secrets, sharing};
+use super::{JobRequest, TrainingRequest, closeness, regimes, rewards, secrets, sharing};
 
 /// Devices that one job may ask for.
 pub const GPUS_MAX: u32 = 1_000_000;
@@ -44,6 +44,7 @@ pub fn check(request: &JobRequest) -> Result<(), Problem> {
     secrets::check(request)?;
     names(request)?;
     sizes(request)?;
+    closeness::check(request)?;
     numbers(request)?;
     request.training.as_ref().map_or(Ok(()), TrainingRequest::check)?;
     sharing::check(request)?;
@@ -135,7 +136,8 @@ fn sizes(request: &JobRequest) -> Result<(), Problem> {
     if min_gpus == Some(0) || max_gpus == Some(0) || nodes == Some(0) {
         return problem(if nodes == Some(0) { "nodes" } else { "min_gpus" }, "0 is too few; use 1 or more");
     }
-    let most = max_gpus.or(gpus).unwrap_or(1);
+    // Without devices it has a slot on each of its nodes.
+    let most = max_gpus.or(gpus).map_or(1, |most| if most == 0 { nodes.unwrap_or(1) } else { most });
     if min_gpus.is_some_and(|least| least > most || gpus.is_some_and(|gpus| least > gpus)) {
         return problem("min_gpus", "it is larger than max_gpus");
     }

@@ -3,6 +3,7 @@
 
 pub mod amounts;
 pub mod check;
+pub(crate) mod closeness;
 pub mod edit;
 pub(crate) mod regimes;
 pub mod rewards;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
+use yard_core::cluster::Level;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
@@ -54,8 +56,23 @@ pub struct JobRequest {
     pub max_gpus: Option<u32>,
     /// The kinds it may run on, best liked first; empty: any.
     pub kinds: Vec<String>,
-    /// 1: all of it on one node. Else it is spread over as few nodes as there can be, whatever number is given.
+    /// On exactly so many nodes, with as many devices on each; on as few as there can be where nothing is said.
     pub nodes: Option<u32>,
+    /// So many of its nodes at a time are a segment: each segment lies in one domain of the level that `close` or `prefer`
+    /// names, and not all of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u32>,
+    /// How close together it must lie: `node`, `clique`, `rack`, `block`, `zone` or `any`.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close: Option<Level>,
+    /// How close together it should lie. It does not wait for that.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefer: Option<Level>,
+    /// Processes on each node, in place of `ranks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_per_node: Option<u32>,
     /// One process on each node, or one for each device.
     pub ranks: Ranks,
     /// The team it counts for.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use jiff::Zoned;
 use serde::Deserialize;
+use yard_core::cluster::Level;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
@@ -36,6 +37,10 @@ struct JobFile {
     kind: Option<String>,
     kinds: Vec<String>,
     nodes: Option<u32>,
+    segment: Option<u32>,
+    close: Option<Level>,
+    prefer: Option<Level>,
+    tasks_per_node: Option<u32>,
     ranks: Ranks,
     tenant: Option<String>,
     weight: Option<f64>,
@@ -152,6 +157,10 @@ impl JobFile {
             min_gpus: self.min_gpus,
             max_gpus: self.max_gpus,
             nodes: self.nodes,
+            segment: self.segment,
+            close: self.close,
+            prefer: self.prefer,
+            tasks_per_node: self.tasks_per_node,
             ranks: self.ranks,
             tenant: self.tenant,
             weight: self.weight,
@@ -249,6 +258,10 @@ min_gpus: 2
 max_gpus: 8
 kind: a100|h100
 nodes: 2
+segment: 1
+close: block
+prefer: rack
+tasks_per_node: 3
 ranks: device
 tenant: vision
 weight: 2
@@ -300,6 +313,10 @@ exclusion: vision
             max_gpus: Some(8),
             kinds: vec!["a100".into(), "h100".into()],
             nodes: Some(2),
+            segment: Some(1),
+            close: Some(Level::Block),
+            prefer: Some(Level::Rack),
+            tasks_per_node: Some(3),
             ranks: Ranks::Device,
             tenant: Some("vision".into()),
             weight: Some(2.0),

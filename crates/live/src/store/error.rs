@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use yard_core::state::STATE_VERSIONS;
 
 use crate::secrets::SecretsError;
 
@@ -76,7 +77,7 @@ impl StoreError {
 
 /// What to do about a folder of another version, which depends on which of the two is newer.
 fn other_scheduler(found: u32, known: u32) -> String {
-    let reads = format!("this yard reads versions {} and {known}", known - 1);
+    let reads = format!("this yard reads versions {} to {known}", STATE_VERSIONS.start());
     if found > known {
         return format!(
             "a newer version of yard wrote this data folder (jobs of version {found}; {reads}). Nothing was changed. Start the newer version again, or restore the backup from before the upgrade"

@@ -1,5 +1,7 @@
 //! Nodes, devices, and the whole at a glance.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,6 +23,9 @@ pub struct NodeView {
     /// What there is of its host beside them, where that is counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceView>,
+    /// The domains it is in, by level: `clique`, `rack`, `block`, `zone`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub domains: BTreeMap<String, String>,
     /// Seconds since it was last heard of.
     pub heard_s: Option<f64>,
 }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use yard_core::cluster::Level;
 use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::{JobState, Shape, Spread};
+use yard_core::job::{JobState, Shape};
 use yard_core::view::View;
 
 use super::{GandivaGroup, ways};
@@ -93,7 +94,7 @@ fn growth(view: &View, job: JobIdx, spare: &[i64]) -> Option<(u16, KindId, u32)>
 /// Whether a shape will surely find its devices in one place, where it must lie there.
 fn lies_together(view: &View, shape: &Shape, extra: u32) -> bool {
     let [need] = shape.needs[..] else { return false };
-    if shape.spread == Spread::Any {
+    if shape.level() == Level::Any {
         return true;
     }
     let free: Vec<u32> = view

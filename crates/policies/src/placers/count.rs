@@ -2,7 +2,7 @@
 //! aside (scheme `count` in the artifact of Gu et al., "Tiresias", NSDI 2019).
 //!
 //! Objective: none beyond Σ devices = need. Reads free devices by node.
-//! Cost: O(nodes used × devices per node), whatever the size of the cluster; a rack reads all nodes.
+//! Cost: O(nodes used × devices per node), whatever the size of the cluster; a domain reads all nodes.
 //! Not to be used on real machines: gangs lie scattered.
 
 use std::iter::Peekable;

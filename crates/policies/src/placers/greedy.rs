@@ -1,19 +1,21 @@
-//! What `count`, `pack` and `spread` have in common: kinds are placed one by one; a gang bound to one node or one rack gets the one that the strategy likes best.
+//! What `count`, `pack` and `spread` have in common: kinds are placed one by one; a gang bound to one
+//! node or one domain gets the one that the strategy likes best.
 
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
-use yard_core::cluster::{Nodes, Placement};
-use yard_core::ids::NodeId;
-use yard_core::job::{Need, Shape, Spread};
+use yard_core::cluster::{Level, Nodes, Placement};
+use yard_core::ids::{DomainId, NodeId};
+use yard_core::job::{Need, Shape};
 
+use super::evenly;
 use super::pool::{PlacerPool, Slices};
 
 /// What a placer prefers.
 pub(crate) trait Strategy {
     /// A node with at least `need` devices free.
     fn node(&self, pool: &PlacerPool, need: u32) -> Option<NodeId>;
-    /// How bad a rack with so many free devices is; the first of the least is taken.
+    /// How bad a domain with so many free devices is; the first of the least is taken.
     fn badness(&self, free: u32) -> u32;
     /// Takes `need` devices from a pool that has as many free.
     fn fill(&self, pool: &PlacerPool, need: u32, out: &mut Slices);
@@ -22,21 +24,26 @@ pub(crate) trait Strategy {
 /// Free devices for the whole shape.
 pub(crate) fn place(strategy: &impl Strategy, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
     let needs = merged(shape);
+    if let (Some(_), [need]) = (shape.nodes, &needs[..]) {
+        let (choose, badness) =
+            (|pool: &PlacerPool, need| strategy.node(pool, need), |free| strategy.badness(free));
+        return evenly::place(nodes, shape, need, choose, badness);
+    }
     let mut out = Slices::new();
-    match (shape.spread, &needs[..]) {
+    match (shape.level(), &needs[..]) {
         (_, []) => {}
-        (Spread::Node, [need]) => {
+        (Level::Node, [need]) => {
             let pool = PlacerPool::all(nodes, need.kind, shape);
             out.push(pool.slice(strategy.node(&pool, need.devices)?, need.devices));
         }
-        (Spread::Node, _) => {
+        (Level::Node, _) => {
             on_one_node(nodes, shape, &needs, |pool, need| strategy.node(pool, need), &mut out)?;
         }
-        (Spread::Any, _) => {
+        (Level::Any, _) => {
             let pools = needs.iter().map(|need| PlacerPool::all(nodes, need.kind, shape)).collect();
             fill(strategy, &pools, &needs, &mut out)?;
         }
-        (Spread::Rack, _) => fill(strategy, &best_rack(strategy, nodes, shape, &needs)?, &needs, &mut out)?,
+        (..) => fill(strategy, &best_domain(strategy, nodes, shape, &needs)?, &needs, &mut out)?,
     }
     Some(Placement(out))
 }
@@ -86,24 +93,30 @@ pub(crate) fn on_one_node(
     Some(())
 }
 
-/// The racks that have free devices of every kind that is needed, in order.
-pub(crate) fn racks<'a>(nodes: &'a Nodes, shape: &Shape, needs: &[Need]) -> BTreeMap<u32, Pools<'a>> {
-    let mut racks: BTreeMap<u32, Pools> = BTreeMap::new();
+/// The domains of a level that have free devices of every kind that is needed, in order.
+pub(crate) fn domains<'a>(
+    nodes: &'a Nodes,
+    shape: &Shape,
+    needs: &[Need],
+    level: Level,
+) -> BTreeMap<DomainId, Pools<'a>> {
+    let mut domains: BTreeMap<DomainId, Pools> = BTreeMap::new();
     for need in needs {
-        for (rack, pool) in PlacerPool::by_rack(nodes, need.kind, shape) {
-            racks.entry(rack).or_default().push(pool);
+        for (domain, pool) in PlacerPool::by_domain(nodes, need.kind, shape, level) {
+            domains.entry(domain).or_default().push(pool);
         }
     }
-    racks.retain(|_, pools| pools.len() == needs.len());
-    racks
+    domains.retain(|_, pools| pools.len() == needs.len());
+    domains
 }
 
-fn best_rack<'a>(
+fn best_domain<'a>(
     strategy: &impl Strategy,
     nodes: &'a Nodes,
     shape: &Shape,
     needs: &[Need],
 ) -> Option<Pools<'a>> {
-    let able = racks(nodes, shape, needs).into_values().filter(|pools| enough(pools, needs));
+    let all = domains(nodes, shape, needs, shape.level());
+    let able = all.into_values().filter(|pools| enough(pools, needs));
     able.min_by_key(|pools| strategy.badness(pools.iter().map(PlacerPool::free).sum()))
 }

@@ -1,6 +1,7 @@
 //! Which devices exactly. A placer takes a shape and answers with free devices for all of it, or `None`.
 
 mod count;
+mod evenly;
 mod greedy;
 mod pack;
 mod pool;

@@ -3,7 +3,7 @@
 //!
 //! Objective: min number of nodes, then min free devices left on the last of them.
 //! Reads free devices by node. Cost: O(nodes used + devices per node), whatever the size of the cluster;
-//! a rack reads all nodes.
+//! a domain reads all nodes.
 //! Not to be used where neighbours on a node disturb each other: see `spread`.
 
 use yard_core::cluster::{Nodes, Placement};

@@ -1,12 +1,12 @@
 //! The nodes of one kind among which devices are chosen, by how many a job can have on each: all of them, read
-//! from the cluster's own index, or those of one rack. Where a job asks for amounts of its hosts, or hosts are short of them,
+//! from the cluster's own index, or those of one domain. Where a job asks for amounts of its hosts, or hosts are short of them,
 //! a node counts for as many devices as it has amounts for; the index knows devices only, so each node is then looked at.
 
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
-use yard_core::cluster::{Nodes, Slice};
-use yard_core::ids::{KindId, NodeId};
+use yard_core::cluster::{Level, Nodes, Slice};
+use yard_core::ids::{DomainId, KindId, NodeId};
 use yard_core::job::Shape;
 
 /// Slices as a placement collects them.
@@ -33,16 +33,21 @@ impl<'a> PlacerPool<'a> {
         PlacerPool { listed: Some(listed), ..indexed }
     }
 
-    /// The nodes of a kind that have devices for a shape, rack by rack. Reads each of them once.
-    pub(crate) fn by_rack(nodes: &'a Nodes, kind: KindId, shape: &Shape) -> BTreeMap<u32, PlacerPool<'a>> {
+    /// The nodes of a kind that have devices for a shape, domain by domain of a level. Reads each of them once.
+    pub(crate) fn by_domain(
+        nodes: &'a Nodes,
+        kind: KindId,
+        shape: &Shape,
+        level: Level,
+    ) -> BTreeMap<DomainId, PlacerPool<'a>> {
         let largest = nodes.largest(kind) as usize;
-        let mut racks = BTreeMap::new();
+        let mut domains = BTreeMap::new();
         for (room, node) in PlacerPool::all(nodes, kind, shape).emptiest_first() {
             let empty = || PlacerPool { nodes, kind, listed: Some(vec![Vec::new(); largest + 1]) };
-            let pool: &mut PlacerPool = racks.entry(nodes.get(node).spec.rack).or_insert_with(empty);
+            let pool: &mut PlacerPool = domains.entry(nodes.domain(node, level)).or_insert_with(empty);
             pool.listed.iter_mut().for_each(|listed| listed[room as usize].push(node));
         }
-        racks
+        domains
     }
 
     /// Nodes with devices free, each with how many of them a shape can have.
@@ -101,6 +106,22 @@ impl<'a> PlacerPool<'a> {
         let chosen = self.emptiest_first().filter(|(_, node)| holds(*node));
         chosen.for_each(|(free, node)| listed[free as usize].push(node));
         PlacerPool { nodes: self.nodes, kind: self.kind, listed: Some(listed) }
+    }
+
+    /// The same pool, with those nodes only where so many devices can be had.
+    pub(crate) fn of_at_least(mut self, devices: u32) -> PlacerPool<'a> {
+        self.listed.iter_mut().flatten().take(devices as usize).for_each(Vec::clear);
+        self
+    }
+
+    /// How many nodes there are with devices to be had, of a pool that is listed.
+    pub(crate) fn len(&self) -> u32 {
+        self.listed.iter().flatten().map(|nodes| nodes.len() as u32).sum()
+    }
+
+    /// Takes a node out of a pool that is listed.
+    pub(crate) fn remove(&mut self, node: NodeId) {
+        self.listed.iter_mut().flatten().for_each(|nodes| nodes.retain(|other| *other != node));
     }
 
     /// The first `count` free devices of a node.

@@ -1,9 +1,9 @@
 //! What holds for every placer, on random small clusters, against brute force.
 
 use proptest::prelude::*;
-use yard_core::cluster::{NodeState, Nodes, Placement, Slice};
+use yard_core::cluster::{Level, NodeState, Nodes, Placement, Slice};
 use yard_core::ids::{KindId, NodeId};
-use yard_core::job::{Need, Shape, Spread};
+use yard_core::job::{Need, Shape};
 
 use super::{PLACERS, placer};
 use crate::testing::{TestNode, nodes};
@@ -26,8 +26,8 @@ fn shape() -> impl Strategy<Value = Shape> {
         1 => (need(0), need(1)).prop_map(|(left, right)| vec![left, right]),
         1 => (need(1), need(1)).prop_map(|(left, right)| vec![left, right]),
     ];
-    let spread = prop_oneof![Just(Spread::Any), Just(Spread::Rack), Just(Spread::Node)];
-    (needs, spread).prop_map(|(needs, spread)| Shape::of_needs(needs, spread))
+    let level = prop_oneof![Just(Level::Any), Just(Level::Rack), Just(Level::Node)];
+    (needs, level).prop_map(|(needs, level)| Shape::of_needs(needs, level))
 }
 
 fn asked(shape: &Shape, kind: KindId) -> u32 {
@@ -45,12 +45,7 @@ fn valid(nodes: &Nodes, shape: &Shape, placement: &Placement) -> bool {
     };
     let up = |node: NodeId| nodes.get(node).state == NodeState::Up;
     let distinct = (1..slices.len()).all(|at| slices[..at].iter().all(|other| other.node != slices[at].node));
-    let rack = |at: usize| nodes.get(slices[at].node).spec.rack;
-    let close = match shape.spread {
-        Spread::Any => true,
-        Spread::Rack => (0..slices.len()).all(|at| rack(at) == rack(0)),
-        Spread::Node => slices.len() == 1,
-    };
+    let close = nodes.level_of(placement) <= shape.level();
     let whole = KINDS.iter().all(|kind| given(*kind) == asked(shape, *kind));
     let real = slices.iter().all(|slice| slice.mask != 0 && up(slice.node));
     let free = slices.iter().all(|slice| nodes.get(slice.node).free & slice.mask == slice.mask);
@@ -66,11 +61,9 @@ fn enough(nodes: &Nodes, shape: &Shape, within: impl Fn(NodeId) -> bool) -> bool
 }
 
 fn possible(nodes: &Nodes, shape: &Shape) -> bool {
-    match shape.spread {
-        Spread::Any => enough(nodes, shape, |_| true),
-        Spread::Rack => (0..3).any(|rack| enough(nodes, shape, |id| nodes.get(id).spec.rack == rack)),
-        Spread::Node => nodes.iter().any(|(one, _)| enough(nodes, shape, |id| id == one)),
-    }
+    let level = shape.level();
+    let beside = |one: NodeId, id: NodeId| nodes.domain(one, level) == nodes.domain(id, level);
+    nodes.iter().any(|(one, _)| enough(nodes, shape, |id| beside(one, id)))
 }
 
 /// The fewest nodes that could hold a shape anywhere, trying all sets.
@@ -105,7 +98,7 @@ proptest! {
     #[test]
     fn pack_takes_the_fewest_nodes_and_spread_the_most(
         cluster in prop::collection::vec(node(), 1..9),
-        shape in shape().prop_map(|shape| Shape { spread: Spread::Any, ..shape }),
+        shape in shape().prop_map(|shape| shape.within(Level::Any)),
     ) {
         let nodes = nodes(&cluster);
         let place = |name: &str| placer(name).unwrap().place(&nodes, &shape);
@@ -121,7 +114,7 @@ proptest! {
         let largest = nodes.largest(KindId(0));
         let placement = placer("yarn").unwrap().place(&nodes, &shape);
         if devices <= largest {
-            let on_one = Shape { spread: Spread::Node, ..shape };
+            let on_one = shape.within(Level::Node);
             prop_assert_eq!(placement.is_some(), possible(&nodes, &on_one));
         } else if let Some(placement) = placement {
             let whole = placement.0.iter().filter(|slice| slice.mask.count_ones() == largest).count() as u32;

@@ -2,7 +2,7 @@
 //! other end is `pack`): for gangs that compete for a node's host memory, disks or network ports.
 //!
 //! Objective: max number of nodes, then min of the most devices on one node.
-//! Reads free devices by node. Cost: O(devices needed) nodes are looked at; a rack reads all nodes.
+//! Reads free devices by node. Cost: O(devices needed) nodes are looked at; a domain reads all nodes.
 //! Not to be used where devices of a gang talk much: every hop leaves the node.
 
 use yard_core::cluster::{Nodes, Placement};

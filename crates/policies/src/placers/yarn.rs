@@ -6,15 +6,16 @@
 //! the lowest switch that has them. G is the largest node of the kind. The artifact also asks for six
 //! CPUs and some memory per device; here a job asks for those itself.
 //! Reads free devices by node, and racks. Cost: O(devices per node) on one node; larger gangs read all
-//! nodes of the kind. Kinds of a mixed gang are placed one by one, in the same rack where the shape asks.
+//! nodes of the kind. Kinds of a mixed gang are placed one by one, in the same domain where the shape asks.
 //! Not to be used where wide gangs must start soon: idle nodes are rare on a busy cluster.
 
-use yard_core::cluster::{Nodes, Placement};
-use yard_core::job::{Need, Shape, Spread};
+use yard_core::cluster::{Level, Nodes, Placement};
+use yard_core::job::{Need, Shape};
 use yard_core::policy::Placer;
 
 use super::PlacerEntry;
-use super::greedy::{merged, on_one_node, racks};
+use super::evenly;
+use super::greedy::{domains, merged, on_one_node};
 use super::pool::{PlacerPool, Slices};
 
 pub(crate) const ENTRY: PlacerEntry = PlacerEntry {
@@ -28,13 +29,18 @@ struct Yarn;
 impl Placer for Yarn {
     fn place(&self, nodes: &Nodes, shape: &Shape) -> Option<Placement> {
         let needs = merged(shape);
+        if let (Some(_), [need]) = (shape.nodes, &needs[..]) {
+            return evenly::place(nodes, shape, need, |pool, need| pool.first_fit(need), |_| 0);
+        }
         let mut out = Slices::new();
-        match shape.spread {
-            Spread::Rack => in_one_rack(nodes, shape, &needs, &mut out)?,
-            Spread::Node if needs.len() > 1 => {
+        match shape.level() {
+            Level::Node if needs.len() > 1 => {
                 on_one_node(nodes, shape, &needs, |pool, need| pool.first_fit(need), &mut out)?;
             }
-            _ => needs.iter().try_for_each(|need| place(nodes, shape, need, &mut out))?,
+            Level::Node | Level::Any => {
+                needs.iter().try_for_each(|need| place(nodes, shape, need, &mut out))?;
+            }
+            level => in_one(level, nodes, shape, &needs, &mut out)?,
         }
         Some(Placement(out))
     }
@@ -48,19 +54,19 @@ fn place(nodes: &Nodes, shape: &Shape, need: &Need, out: &mut Slices) -> Option<
     }
     // Counting idle nodes first spares most wide gangs the way through all racks.
     let (full, _) = split(&pool, need.devices)?;
-    if shape.spread == Spread::Node || pool.with_free(pool.largest()).take(full).count() < full {
+    if shape.level() == Level::Node || pool.with_free(pool.largest()).take(full).count() < full {
         return None;
     }
-    in_one_rack(nodes, shape, std::slice::from_ref(need), out)
+    in_one(Level::Rack, nodes, shape, std::slice::from_ref(need), out)
 }
 
-/// All needs in the first rack that has what the rule asks for.
-fn in_one_rack(nodes: &Nodes, shape: &Shape, needs: &[Need], out: &mut Slices) -> Option<()> {
+/// All needs in the first domain of a level that has what the rule asks for.
+fn in_one(level: Level, nodes: &Nodes, shape: &Shape, needs: &[Need], out: &mut Slices) -> Option<()> {
     if needs.is_empty() {
         return Some(());
     }
     let before = out.len();
-    racks(nodes, shape, needs).into_values().find_map(|pools| {
+    domains(nodes, shape, needs, level).into_values().find_map(|pools| {
         out.truncate(before);
         pools.iter().zip(needs).try_for_each(|(pool, need)| within(pool, need.devices, out))
     })

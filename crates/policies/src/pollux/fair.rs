@@ -1,9 +1,9 @@
 //! What there is to share, what a shape takes of it, and how fast a job is on a fair share.
 
 use smallvec::SmallVec;
-use yard_core::cluster::NodeState;
+use yard_core::cluster::{Level, NodeState};
 use yard_core::ids::{JobIdx, KindId};
-use yard_core::job::{Shape, Spread};
+use yard_core::job::Shape;
 use yard_core::view::View;
 
 use crate::sizes::ladders;
@@ -47,7 +47,7 @@ impl FairCluster {
         }
         let spans = |(kind, devices): &(u16, u32)| *devices > self.largest[*kind as usize];
         let offset = self.devices.len() as u16;
-        let nodes = uses.iter().filter(|own| shape.spread != Spread::Node && spans(own));
+        let nodes = uses.iter().filter(|own| shape.level() != Level::Node && spans(own));
         let nodes: Vec<_> = nodes
             .map(|(kind, devices)| (offset + kind, devices.div_ceil(self.largest[*kind as usize])))
             .collect();

@@ -242,8 +242,9 @@ fn solve(cluster: &FairCluster, rows: &[PolluxRow]) -> Result<Selection, SolveEr
 mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
+    use yard_core::cluster::Level;
     use yard_core::ids::{KindId, LeaseId};
-    use yard_core::job::{Shape, Spread};
+    use yard_core::job::Shape;
     use yard_core::units::Time;
 
     use super::*;
@@ -368,7 +369,7 @@ mod tests {
         let span = |devices| cluster.uses(&Shape::of(KindId(0), devices)).to_vec();
         assert_eq!(span(1), [(0, 1)]);
         assert_eq!(span(3), [(0, 3), (1, 3)]);
-        let within = Shape { spread: Spread::Node, ..Shape::of(KindId(0), 3) };
+        let within = Shape::of(KindId(0), 3).within(Level::Node);
         assert_eq!(cluster.uses(&within).to_vec(), [(0, 3)]);
         view.now = Time::from_secs(1.0);
         let Shares::All(shares) = policy("pollux").allocate(&view).unwrap().shares else { panic!("all") };

@@ -29,8 +29,9 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_core::allocation::{Allocation, Share, Shares};
+use yard_core::cluster::Level;
 use yard_core::ids::{JobId, JobIdx};
-use yard_core::job::{JobRun, JobState, Rank, Spread};
+use yard_core::job::{JobRun, JobState, Rank};
 use yard_core::policy::{Policy, PolicyError, Priorities};
 use yard_core::units::{MICROS, Span, Time};
 use yard_core::view::View;
@@ -214,10 +215,10 @@ impl Tiresias {
 fn on_one_node(view: &View, job: JobIdx, part: f64) -> Option<u16> {
     let spec = view.spec(job);
     let mut usable: Vec<u16> = spec.usable().collect();
-    usable.sort_by_key(|shape| spec.shapes[*shape as usize].spread != Spread::Node);
+    usable.sort_by_key(|shape| spec.shapes[*shape as usize].level() != Level::Node);
     let [one, other] = usable[..] else { return None };
     let (near, far) = (&spec.shapes[one as usize], &spec.shapes[other as usize]);
-    let choice = near.spread == Spread::Node && far.spread != Spread::Node && near.needs == far.needs;
+    let choice = near.level() == Level::Node && far.level() != Level::Node && near.needs == far.needs;
     (choice && view.speed(job, other) < part * view.speed(job, one)).then_some(one)
 }
 

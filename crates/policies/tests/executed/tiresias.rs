@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use yard_core::cluster::Level;
 use yard_core::ids::{JobId, KindId};
-use yard_core::job::{JobSpec, Shape, Spread};
+use yard_core::job::{JobSpec, Shape};
 
 use super::{Scene, job, rigid};
 
 /// Two devices, on one node or scattered at a part of the speed.
 fn pair(scattered: f64) -> JobSpec {
     let any = Shape::of(KindId(0), 2);
-    job(vec![Shape { spread: Spread::Node, ..any.clone() }, any], &[1.0, scattered], 500.0)
+    job(vec![any.clone().within(Level::Node), any], &[1.0, scattered], 500.0)
 }
 
 /// The nodes on which the pair lay, and when it began. One device falls free on each of two nodes at 100 s, and for more

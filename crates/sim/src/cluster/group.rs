@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use yard_core::cluster::{Amounts, NODE_DEVICES_MAX, NodeSpec, Pool, ResourceId, Resources};
+use yard_core::cluster::{Amounts, Level, NODE_DEVICES_MAX, NodeSpec, Pool, ResourceId, Resources};
 
 use super::ClusterParts;
+use super::places::{DomainName, Places};
 use crate::memory;
 
 /// The most that a device or a host may be said to have.
@@ -29,8 +30,13 @@ pub(super) struct NodeGroup {
     pools: Vec<GroupDevices>,
     #[serde(default = "one")]
     nodes: u32,
-    rack: Option<u32>,
+    clique: Option<DomainName>,
+    rack: Option<DomainName>,
+    block: Option<DomainName>,
+    zone: Option<DomainName>,
+    nodes_per_clique: Option<u32>,
     nodes_per_rack: Option<u32>,
+    nodes_per_block: Option<u32>,
     price_per_hour: Option<f64>,
     memory_gib: Option<f64>,
     cores: Option<f64>,
@@ -74,17 +80,22 @@ impl NodeGroup {
         let first = model.pools[0].kind;
         let named = |node: &&NodeSpec| node.pools[0].kind == first;
         let before = parts.nodes.iter().filter(named).count() as u32;
-        let next_rack = parts.nodes.iter().map(|node| node.rack.saturating_add(1)).max().unwrap_or(0);
-        for at in 0..self.nodes {
-            let rack = match (self.rack, self.nodes_per_rack) {
-                (Some(rack), _) => rack,
-                (None, Some(size)) => next_rack.saturating_add(at / size.max(1)),
-                (None, None) => 0,
-            };
-            let name = format!("{}-{}", devices[0].kind, before + at);
-            parts.nodes.push(NodeSpec { name, rack, ..model.clone() });
+        let places = self.places().of_nodes(self.nodes, &mut parts.numbers);
+        for (at, domains) in (before..).zip(places) {
+            let name = format!("{}-{at}", devices[0].kind);
+            parts.nodes.push(NodeSpec { name, domains, ..model.clone() });
         }
         Ok(())
+    }
+
+    /// Where its nodes are: what is said of each level, and how many nodes one domain has where that is said.
+    fn places(&self) -> Places {
+        Places([
+            (Level::Clique, self.clique.clone(), self.nodes_per_clique),
+            (Level::Rack, self.rack.clone(), self.nodes_per_rack),
+            (Level::Block, self.block.clone(), self.nodes_per_block),
+            (Level::Zone, self.zone.clone(), None),
+        ])
     }
 
     /// Its devices, kind by kind.
@@ -115,9 +126,7 @@ impl NodeGroup {
         if (1..devices.len()).any(|at| devices[..at].iter().any(|other| other.kind == devices[at].kind)) {
             return Err(format!("{kind}: a node names a kind twice; put its devices into one pool"));
         }
-        if self.nodes_per_rack == Some(0) {
-            return Err(format!("{kind}: nodes_per_rack is 0; a rack has at least one node"));
-        }
+        self.places().check(kind)?;
         let all = devices.iter().fold(0, |sum: u32, devices| sum.saturating_add(devices.gpus));
         if self.nodes == 0 || devices.iter().any(|devices| devices.gpus == 0) || all > NODE_DEVICES_MAX {
             return Err(format!(
@@ -132,7 +141,7 @@ impl NodeGroup {
     fn model(&self, devices: &[GroupDevices], parts: &mut ClusterParts) -> Result<NodeSpec, String> {
         let host = self.host(&devices[0].kind, &mut parts.resources)?;
         let pools = devices.iter().map(|devices| devices.pool(parts)).collect::<Result<_, _>>()?;
-        let node = NodeSpec { name: String::new(), pools, host: Amounts::NONE, rack: 0 }.with_host(host);
+        let node = NodeSpec::of_pools("", pools).with_host(host);
         let each = |pool: &Pool| pool.part.times(pool.devices);
         let wanted = node.pools.iter().map(each).fold(Amounts::NONE, |sum, part| sum.plus(&part));
         if let Some(short) = host.short_of(&wanted) {

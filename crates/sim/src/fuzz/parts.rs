@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use yard_core::ids::{JobId, NodeId};
 use yard_core::job::{Costs, JobSpec, Shape};
-use yard_core::message::{Edit, Input, NodeChange, Report};
+use yard_core::message::{Edit, Input, NodeChange, Report, Widen};
 use yard_core::turns::Turns;
 use yard_core::{Span, Time};
 
@@ -336,6 +336,7 @@ fn on_nodes(change: NodeChange, new: &[Option<usize>]) -> Option<NodeChange> {
         NodeChange::Leave(node) => NodeChange::Leave(at(node)?),
         NodeChange::Fail(node) => NodeChange::Fail(at(node)?),
         NodeChange::Health { node, bad } => NodeChange::Health { node: at(node)?, bad },
+        NodeChange::Moved { node, domains } => NodeChange::Moved { node: at(node)?, domains },
         NodeChange::Counted { node, host, parts } => NodeChange::Counted { node: at(node)?, host, parts },
         NodeChange::Lent { among, nodes } => {
             let among: Vec<_> = among.into_iter().filter_map(at).collect();
@@ -358,6 +359,7 @@ fn of_jobs(input: Input, new: &[Option<usize>]) -> Option<Input> {
         Input::Hold(job) => Input::Hold(id(job)?),
         Input::Release(job) => Input::Release(id(job)?),
         Input::Requeue(job) => Input::Requeue(id(job)?),
+        Input::Widen(widen) => Input::Widen(Box::new(Widen { job: id(widen.job)?, ..*widen })),
         Input::Edit(edit) => Input::Edit(Box::new(Edit { job: id(edit.job)?, ..*edit })),
         Input::Report(report) => Input::Report(Report { job: id(report.job)?, ..report }),
         other => other,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use yard_core::cluster::{Amounts, Kinds, Pool};
-use yard_core::job::{JobSpec, Shape, Spread};
+use yard_core::cluster::{Amounts, Kinds, Level, Pool};
+use yard_core::job::{JobSpec, Shape};
 use yard_core::turns::Turns;
 use yard_core::{Span, Time};
 
@@ -18,7 +18,9 @@ impl fmt::Display for Scenario {
             };
             let pools: Vec<_> = node.pools.iter().map(pool).collect();
             let host = amounts(&node.host);
-            writeln!(f, "  node {at}: {}, rack {}{host}", pools.join(" + "), node.rack)?;
+            let domains: String =
+                node.domains.iter().map(|(level, name)| format!(", {} {name}", level.name())).collect();
+            writeln!(f, "  node {at}: {}{domains}{host}", pools.join(" + "))?;
         }
         for (at, (time, spec)) in self.jobs.iter().enumerate() {
             writeln!(f, "  job {at} at {time}: {}", job(spec, &self.cluster.kinds))?;
@@ -98,7 +100,14 @@ fn amounts(host: &Amounts) -> String {
 fn shape(shape: &Shape, kinds: &Kinds) -> String {
     let need = |need: &yard_core::job::Need| format!("{} x {}", need.devices, kinds.name(need.kind));
     let needs: Vec<_> = shape.needs.iter().map(need).collect();
-    let spread = if shape.spread == Spread::Node { " on one node" } else { "" };
+    let close = match shape.level() {
+        Level::Any => String::new(),
+        level => format!(" in one {}", level.name()),
+    };
+    let nodes = shape.nodes.map(|nodes| format!(" on {nodes} nodes")).unwrap_or_default();
+    let segment = shape.segment.map(|nodes| format!(" in segments of {nodes}")).unwrap_or_default();
+    let wish = Some(shape.close.preferred).filter(|level| *level != shape.level());
+    let wish = wish.map(|level| format!(" rather in one {}", level.name())).unwrap_or_default();
     let host = shape.host.as_ref().map(|host| format!(" with {host:?}")).unwrap_or_default();
-    format!("{}{spread}{host}", needs.join(" + "))
+    format!("{}{nodes}{segment}{close}{wish}{host}", needs.join(" + "))
 }

@@ -51,6 +51,7 @@ impl TraceJobs {
             kinds,
             sharing: None,
             host: None,
+            close: None,
             rewards: None,
             late: Late::Try,
             after: Box::default(),

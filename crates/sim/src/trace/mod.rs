@@ -2,6 +2,7 @@
 
 mod after;
 mod bytes;
+mod close;
 mod error;
 mod formats;
 mod generate;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use yard_core::Time;
 use yard_core::job::{Late, Reward, Sharing};
 
+pub use close::CloseAsk;
 pub use error::{BadField, TraceError};
 pub use formats::{FORMATS, Format, open_nodes};
 pub use generate::{Arrivals, GenSpec, PRESETS, Preset, PresetInfo, generate};
@@ -72,6 +74,8 @@ pub struct TraceJob {
     pub sharing: Option<Arc<Sharing>>,
     /// What it asks of its hosts; none: nothing.
     pub host: Option<Arc<HostAsk>>,
+    /// On how many nodes it runs, and how close together; none: as it comes.
+    pub close: Option<CloseAsk>,
     /// What it is worth to be done by later and later times, where the deadline is soft.
     pub rewards: Option<Arc<[Reward]>>,
     /// What becomes of it if its deadline cannot be promised.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use yard_core::Time;
 
 use super::formats::YARD_COLUMNS;
-use super::{Trace, TraceJob, Work, after, host, scaling, sharing};
+use super::{Trace, TraceJob, Work, after, close, host, scaling, sharing};
 
 /// Writes `trace` in the native format, with the columns that some job uses.
 ///
@@ -14,12 +14,14 @@ use super::{Trace, TraceJob, Work, after, host, scaling, sharing};
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let (used, sharing) = (used_columns(&trace.jobs), used_for_sharing(&trace.jobs));
     let (scaling, host) = (used_for_scaling(&trace.jobs), used_of_host(&trace.jobs));
+    let close = used_of_close(&trace.jobs);
     // A name that begins with # is quoted, or it would come back as a comment.
     let mut writer = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out);
     let names = used.iter().map(|&column| YARD_COLUMNS[column]);
     let names = names.chain(scaling.iter().map(|&column| scaling::COLUMNS[column]));
     let names = names.chain(sharing.iter().map(|&column| sharing::COLUMNS[column]));
     let names = names.chain(host.iter().map(|&column| host::COLUMNS[column]));
+    let names = names.chain(close.iter().map(|&column| close::COLUMNS[column]));
     writer.write_record(names).map_err(io_error)?;
     let mut field = Vec::new();
     for job in &trace.jobs {
@@ -41,6 +43,11 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         for &column in &host {
             field.clear();
             job.host.iter().try_for_each(|asked| host::write_field(&mut field, asked, column))?;
+            writer.write_field(&field).map_err(io_error)?;
+        }
+        for &column in &close {
+            field.clear();
+            job.close.iter().try_for_each(|asked| close::write_field(&mut field, asked, column))?;
             writer.write_field(&field).map_err(io_error)?;
         }
         writer.write_record(None::<&[u8]>).map_err(io_error)?;
@@ -96,6 +103,11 @@ fn used_for_sharing(jobs: &[TraceJob]) -> Vec<usize> {
 fn used_of_host(jobs: &[TraceJob]) -> Vec<usize> {
     let said = |column| jobs.iter().filter_map(|job| job.host.as_deref()).any(|ask| host::says(ask, column));
     (0..host::COLUMNS.len()).filter(|&column| said(column)).collect()
+}
+
+fn used_of_close(jobs: &[TraceJob]) -> Vec<usize> {
+    let said = |column| jobs.iter().filter_map(|job| job.close.as_ref()).any(|ask| close::says(ask, column));
+    (0..close::COLUMNS.len()).filter(|&column| said(column)).collect()
 }
 
 fn write_field(out: &mut Vec<u8>, job: &TraceJob, column: usize) -> io::Result<()> {

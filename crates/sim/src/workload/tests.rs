@@ -39,13 +39,13 @@ impl Drop for Bench {
 const TABLE: &str = "kind,model,gpus,steps_per_s,spread,beside_model
 a,m,4,8,,\na,m,4,5,any,\nb,m,4,6,,\na,n,4,4,,\na,m,4,2,,n\na,n,4,3,,m\na*2+b*2,m,4,7,,\nz,m,4,9,,\n";
 
-fn ways(spec: &JobSpec) -> Vec<(Spread, usize, f64)> {
-    spec.shapes.iter().zip(&*spec.speeds).map(|(s, speed)| (s.spread, s.needs.len(), *speed)).collect()
+fn ways(spec: &JobSpec) -> Vec<(Level, usize, f64)> {
+    spec.shapes.iter().zip(&*spec.speeds).map(|(s, speed)| (s.level(), s.needs.len(), *speed)).collect()
 }
 
 #[test]
 fn a_gang_on_one_node_and_one_anywhere_are_two_shapes() {
-    use Spread::{Any, Node};
+    use Level::{Any, Node};
     let bench = Bench::new("shapes");
     let ways = |cluster, aware| ways(&bench.workload(TABLE, cluster, "0,0,4,10,m,\n", aware).specs[0]);
     assert_eq!(ways("a:2x4,b:1x4", true), [(Node, 1, 8.0), (Any, 2, 7.0), (Any, 1, 6.0), (Any, 1, 5.0)]);

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use yard_core::cluster::NodeSpec;
+use yard_core::cluster::{Level, NodeSpec};
 use yard_core::ids::KindId;
-use yard_core::job::{Costs, Shape, Spread};
+use yard_core::job::{Costs, Shape};
 use yard_core::training::{Fits, Profiled, Timing, Training};
 
 use super::{Made, WorkloadError, WorkloadSite};
@@ -179,8 +179,8 @@ impl WorkloadSite<'_> {
         let known = |spot: &CourseSpot| self.options.profiled || rigid || spot.devices() == 1;
         let speed = |spot: &CourseSpot| if known(spot) { course.going(0, spot, None).speed } else { 0.0 };
         let shape = |spot: &CourseSpot| {
-            let spread = if !rigid && spot.counts.len() == 1 { Spread::Node } else { Spread::Any };
-            Shape { spread, ..Shape::of(spot.kind, spot.devices()) }
+            let level = if !rigid && spot.counts.len() == 1 { Level::Node } else { Level::Any };
+            Shape::of(spot.kind, spot.devices()).within(level)
         };
         let mut ways: Vec<(Shape, f64)> = spots.iter().map(|spot| (shape(spot), speed(spot))).collect();
         if rigid {

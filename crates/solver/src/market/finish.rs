@@ -2,7 +2,7 @@
 //! row needs the speed steps / (ρ · alone − elapsed), which is convex in the level −ρ: the same market, with
 //! one more scalar in it.
 
-use super::level::{Level, LevelNeeds, cap, first_prices, open};
+use super::level::{LevelGoal, LevelNeeds, cap, first_prices, open};
 use super::problem::{Market, MarketError};
 use super::search::{MarketStart, MarketWork, Search};
 use super::{Solution, level, pass};
@@ -71,7 +71,7 @@ pub(crate) fn fairest(
     if !cap.is_finite() {
         return Ok(Solution::empty(market));
     }
-    let goal = Level { needs: finish };
+    let goal = LevelGoal { needs: finish };
     let seeds = first_prices(market, finish, prices, limits);
     let (start, trials) = slack_start(market, finish, &seeds[0], cap);
     let mut search = Search::new(market, &goal, start, cap);
@@ -87,7 +87,7 @@ pub(crate) fn fairest(
 /// An answer that fits: lets everybody finish later and later until it does.
 fn slack_start(market: &Market, finish: &Finish<'_>, spend: &[f64], cap: f64) -> (MarketStart, u32) {
     let prices: Vec<f64> = spend.iter().zip(&market.capacity).map(|(spend, n)| spend / n).collect();
-    let goal = Level { needs: finish };
+    let goal = LevelGoal { needs: finish };
     let (mut level, mut trials) = (cap, 0);
     loop {
         trials += 1;

@@ -58,7 +58,7 @@ impl LevelNeeds for Affine<'_> {
 }
 
 /// Max-min over any needs.
-pub(crate) struct Level<'a, N> {
+pub(crate) struct LevelGoal<'a, N> {
     pub(crate) needs: &'a N,
 }
 
@@ -83,7 +83,7 @@ impl<N: LevelNeeds> HullAsk for AtLevel<'_, N> {
     }
 }
 
-impl<'a, N: LevelNeeds> Goal for Level<'a, N> {
+impl<'a, N: LevelNeeds> Goal for LevelGoal<'a, N> {
     type Ask = AtLevel<'a, N>;
     const RELATIVE: bool = true;
 
@@ -117,7 +117,7 @@ pub(crate) fn highest<N: LevelNeeds>(
     hints: Hints<'_>,
     limits: &MarketWork,
 ) -> Solution {
-    let goal = Level { needs };
+    let goal = LevelGoal { needs };
     match seek(market, &goal, hints, limits) {
         Some(search) => finish(market, needs, &search),
         // Nobody asks for anything that grows.
@@ -128,10 +128,10 @@ pub(crate) fn highest<N: LevelNeeds>(
 /// The search for the highest level, done; none where nothing grows with it.
 pub(crate) fn seek<'a, N: LevelNeeds>(
     market: &'a Market,
-    goal: &'a Level<'a, N>,
+    goal: &'a LevelGoal<'a, N>,
     hints: Hints<'_>,
     limits: &MarketWork,
-) -> Option<Search<'a, Level<'a, N>>> {
+) -> Option<Search<'a, LevelGoal<'a, N>>> {
     let cap = cap(market, goal.needs);
     if !cap.is_finite() {
         return None;
@@ -150,7 +150,7 @@ pub(crate) fn seek<'a, N: LevelNeeds>(
 }
 
 /// Asks at the first prices, coming down from the cap until the level is about right for them.
-pub(crate) fn open<N: LevelNeeds>(search: &mut Search<'_, Level<'_, N>>, seeds: &[Vec<f64>], cap: f64) {
+pub(crate) fn open<N: LevelNeeds>(search: &mut Search<'_, LevelGoal<'_, N>>, seeds: &[Vec<f64>], cap: f64) {
     for seed in seeds {
         let mut level = search.bound.min(cap);
         for _ in 0..8 {
@@ -197,7 +197,7 @@ pub(crate) fn by_speed(market: &Market) -> Vec<f64> {
 pub(crate) fn finish<N: LevelNeeds>(
     market: &Market,
     needs: &N,
-    search: &Search<'_, Level<'_, N>>,
+    search: &Search<'_, LevelGoal<'_, N>>,
 ) -> Solution {
     let shares = search.shares();
     let level = least(market.rows(), |row| needs.level(row, market.reached(row, &shares)));

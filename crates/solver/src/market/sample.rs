@@ -1,7 +1,7 @@
 //! Prices from a part of the rows. Prices of a large market are nearly those of a sample of it; finding them
 //! there costs next to nothing, and few passes over all rows are left.
 
-use super::level::{Level, LevelNeeds, by_speed, cap, open};
+use super::level::{LevelGoal, LevelNeeds, by_speed, cap, open};
 use super::problem::Market;
 use super::search::{MarketStart, MarketWork, Search};
 
@@ -48,7 +48,7 @@ pub(crate) fn prices<N: LevelNeeds>(
     let part = part(market, &rows);
     let needs = Sampled { needs, rows };
     let cap = cap(&part, &needs);
-    let goal = Level { needs: &needs };
+    let goal = LevelGoal { needs: &needs };
     // Whoever has nothing is at level 0, or far below any where levels are negative.
     let nothing = MarketStart::nothing(part.kinds(), if cap < 0.0 { 1e6 * cap } else { 0.0 });
     let mut search = Search::new(&part, &goal, nothing, cap);

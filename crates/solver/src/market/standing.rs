@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Solution;
 use super::hull::{Answer, HullAsk, IDLE, answer};
-use super::level::{Affine, AtLevel, Hints, Level, LevelNeeds, cap, seek};
+use super::level::{Affine, AtLevel, Hints, LevelGoal, LevelNeeds, cap, seek};
 use super::master::MasterProblem;
 use super::pass::{pass, split};
 use super::problem::{Market, MarketError, positive};
@@ -84,7 +84,7 @@ impl Standing {
 
     fn solve(&mut self) {
         let needs = Affine { base: None, slope: &self.weight };
-        let goal = Level { needs: &needs };
+        let goal = LevelGoal { needs: &needs };
         let last = Some(self.solution.prices.as_slice());
         let prices = last.filter(|prices| prices.iter().any(|price| *price > 0.0));
         // Better than asked for, so that small changes find room.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use yard_core::cluster::{Kinds, NodeSpec};
+use yard_core::cluster::{Kinds, Level, NodeSpec};
 use yard_core::ids::KindId;
-use yard_core::job::{Costs, JobSpec, Shape, Spread};
+use yard_core::job::{Costs, JobSpec, Shape};
 use yard_core::message::{Effect, Event, Input, NodeChange};
 use yard_core::policy::Policy;
 use yard_core::{Engine, Settings, Span, Time};
@@ -132,7 +132,7 @@ impl BenchCluster {
     /// A job of one to eight devices that takes an hour or more, with a deadline between these multiples of that.
     fn submit(&mut self, deadline: Option<(f64, f64)>) -> anyhow::Result<()> {
         let devices = *self.random.pick(&[1, 1, 1, 2, 4, 8]);
-        let shape = |devices| Shape { spread: Spread::Node, ..Shape::of(KindId(0), devices) };
+        let shape = |devices| Shape::of(KindId(0), devices).within(Level::Node);
         let seconds = 3_600.0 * (1.0 + self.random.unit() * 10.0);
         let factor = |(low, high): (f64, f64), random: &mut Random| low + random.unit() * (high - low);
         let by = deadline.map(|range| self.now + Span::from_secs(seconds * factor(range, &mut self.random)));

@@ -194,7 +194,7 @@ fn in_words(info: &std::panic::PanicHookInfo<'_>) -> String {
 #[cfg(test)]
 mod broken {
     use yard_core::allocation::Allocation;
-    use yard_core::job::Spread;
+    use yard_core::cluster::Level;
     use yard_core::policy::{Cadence, Policy, PolicyError};
     use yard_core::view::View;
 
@@ -204,7 +204,7 @@ mod broken {
     impl Policy for Broken {
         fn allocate(&mut self, view: &View) -> Result<Allocation, PolicyError> {
             let wants =
-                |shapes: &[yard_core::job::Shape]| shapes.iter().any(|shape| shape.spread == Spread::Node);
+                |shapes: &[yard_core::job::Shape]| shapes.iter().any(|shape| shape.level() == Level::Node);
             let many = view.active().filter(|job| wants(&view.spec(*job).shapes)).count();
             assert!(many < 2, "{many} jobs: two jobs that want one node");
             self.0.allocate(view)

@@ -81,6 +81,10 @@ fn apply_plain(args: &SubmitArgs, request: &mut JobRequest) {
     over(&mut request.min_gpus, &args.min_gpus);
     over(&mut request.max_gpus, &args.max_gpus);
     over(&mut request.nodes, &args.nodes);
+    over(&mut request.segment, &args.segment);
+    over(&mut request.close, &args.close);
+    over(&mut request.prefer, &args.prefer);
+    over(&mut request.tasks_per_node, &args.tasks_per_node);
     over(&mut request.memory_mib, &args.memory);
     over(&mut request.cpus, &args.cpus);
     request.resources.extend(args.resource.iter().cloned());

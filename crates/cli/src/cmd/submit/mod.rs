@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use yard_core::cluster::Level;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 use yard_live::request::{JobRequest, Ranks, amounts};
@@ -86,9 +87,21 @@ pub(crate) struct SubmitArgs {
     /// Kinds of GPU it may run on, in order of preference, such as a100|h100 or a100,h100 [default: any]
     #[arg(long, value_name = "KIND[,KIND…]", help_heading = "Resources")]
     kind: Option<String>,
-    /// 1: keep the job on one node; other numbers are not enforced [default: as few nodes as possible]
+    /// Run on exactly N nodes, with as many devices on each [default: as few nodes as possible]
     #[arg(long, value_name = "N", help_heading = "Resources")]
     nodes: Option<u32>,
+    /// Processes on each node, in place of --ranks
+    #[arg(long, value_name = "N", conflicts_with = "ranks", help_heading = "Resources")]
+    tasks_per_node: Option<u32>,
+    /// How close together it must run: on one node, or in one clique (NVLink), rack, block or zone [default: any]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Resources")]
+    close: Option<Level>,
+    /// How close together it should run, without waiting for that
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Resources")]
+    prefer: Option<Level>,
+    /// Keep each K of its nodes as close as --close or --prefer says, rather than all of them
+    #[arg(long, value_name = "K", help_heading = "Resources")]
+    segment: Option<u32>,
     /// Processes to start: one per node or one per device [default: node]
     #[arg(long, value_name = "EACH", value_parser = parse_ranks, help_heading = "Resources")]
     ranks: Option<Ranks>,
@@ -371,6 +384,11 @@ fn parse_secret(text: &str) -> Result<(String, Handed), String> {
         Some((name, "file")) => Ok((name.to_owned(), Handed::File)),
         Some((_, other)) => Err(format!("{other:?} is neither env nor file")),
     }
+}
+
+fn parse_level(text: &str) -> Result<Level, String> {
+    let names = || Level::ALL.map(Level::name).join(", ");
+    Level::named(text).ok_or_else(|| format!("{text:?} is no level; use one of {}", names()))
 }
 
 fn parse_ranks(text: &str) -> Result<Ranks, String> {

@@ -10,7 +10,7 @@ use yard_core::ids::{JobId, JobIdx};
 use yard_core::job::JobSpec;
 use yard_core::view::View;
 
-use super::words::{ExecJob, ExecNode, ShapeRow, SpecRow, ViewLine, spread};
+use super::words::{ExecJob, ExecNode, ShapeRow, SpecRow, ViewLine};
 
 /// What one program was told.
 #[derive(Default)]
@@ -105,7 +105,7 @@ fn submitted<'a>(spec: &'a JobSpec, kinds: &'a Kinds) -> SpecRow<'a> {
     let shape = |(shape, speed): (&yard_core::job::Shape, &f64)| ShapeRow {
         gpus: shape.needs.iter().map(|need| (kinds.name(need.kind), need.devices)).collect(),
         speed: *speed,
-        spread: spread(shape.spread),
+        spread: shape.level().name(),
         batch_size: shape.batch_size,
     };
     SpecRow {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use yard_core::allocation::Mode;
-use yard_core::job::{JobState, Rank, Spread};
+use yard_core::job::{JobState, Rank};
 use yard_core::policy::{Knowledge, Priorities};
 
 /// The version of the protocol.
@@ -108,14 +108,6 @@ pub(super) struct ShapeRow<'a> {
     pub(super) spread: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) batch_size: Option<u32>,
-}
-
-pub(super) fn spread(spread: Spread) -> &'static str {
-    match spread {
-        Spread::Any => "any",
-        Spread::Rack => "rack",
-        Spread::Node => "node",
-    }
 }
 
 /// A line from the program.

@@ -120,7 +120,8 @@ impl State {
         let joiners = wanted.iter().filter(|job| !lease.jobs.contains(job));
         let jobs: SmallVec<[JobIdx; 2]> = lease.jobs.iter().chain(joiners).copied().collect();
         let outlook = self.outlook();
-        let end = |job: &JobIdx| outlook.end(&jobs, *job, (lease.shape, &lease.placement), Some(id));
+        let end =
+            |job: &JobIdx| outlook.end(&self.nodes, &jobs, *job, (lease.shape, &lease.placement), Some(id));
         jobs.iter().map(end).max().unwrap_or(self.now)
     }
 
@@ -128,7 +129,10 @@ impl State {
     pub(super) fn early_end(&self, job: JobIdx) -> Time {
         let held = self.run(job).lease;
         match held.and_then(|id| self.leases.get(id)) {
-            Some(lease) => self.outlook().end(&lease.jobs, job, (lease.shape, &lease.placement), held),
+            Some(lease) => {
+                let held_on = (lease.shape, &lease.placement);
+                self.outlook().end(&self.nodes, &lease.jobs, job, held_on, held)
+            }
             None => Time::ZERO,
         }
     }
@@ -152,8 +156,8 @@ impl State {
             let Some(lease) = self.leases.get(*id) else { continue };
             let works = |job: &&JobIdx| self.run(**job).state != JobState::Suspending;
             let holders = lease.jobs.iter().filter(works);
-            let end =
-                |job: &JobIdx| outlook.end(&lease.jobs, *job, (lease.shape, &lease.placement), Some(*id));
+            let held_on = (lease.shape, &lease.placement);
+            let end = |job: &JobIdx| outlook.end(&self.nodes, &lease.jobs, *job, held_on, Some(*id));
             let end = holders.map(end).max().unwrap_or(Time::ZERO);
             if lease.state == LeaseState::Granted && end > *until + SLIP {
                 *until = end;

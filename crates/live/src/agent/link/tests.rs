@@ -92,6 +92,7 @@ async fn connect(link: &mut ServerLink, asks: &mut mpsc::Receiver<Ask>) -> mpsc:
         abilities: Default::default(),
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
+        domains: yard_core::cluster::DomainPath::default(),
     };
     link.news.send(FromAgent::Beat { seq: 99 }).unwrap(); // Too early: it is dropped.
     link.news.send(FromAgent::Hello(hello.clone())).unwrap();

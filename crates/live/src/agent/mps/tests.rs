@@ -365,6 +365,7 @@ async fn agent(folder: &Folder) -> Agent {
         offer: DeviceOffer::Fake("v100:1".parse().unwrap()),
         cpu_slots: None,
         resources: std::collections::BTreeMap::new(),
+        domains: Default::default(),
         server: LinkServer::Local(handle),
         commands: AgentCommands {
             keeper: vec![program(), "keeper".into()],

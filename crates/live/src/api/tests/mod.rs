@@ -266,6 +266,7 @@ fn board() -> Board {
         address: "127.0.0.1".into(),
         devices: vec![device(0, &[2]), device(1, &[])],
         resources: Vec::new(),
+        domains: Default::default(),
         heard_s: None,
     };
     let status = StatusView {

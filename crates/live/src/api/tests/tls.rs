@@ -161,6 +161,7 @@ pub(super) fn hello(name: &str, version: u32) -> Message {
         abilities: Default::default(),
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
+        domains: yard_core::cluster::DomainPath::default(),
     };
     Message::text(serde_json::to_string(&FromAgent::Hello(hello)).unwrap())
 }

@@ -37,6 +37,7 @@ impl Agent {
             abilities: WireAbilities::default(),
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
+            domains: yard_core::cluster::DomainPath::default(),
         };
         let (parts, tasks, due) = Default::default();
         Agent { hello, parts, handle: None, connection: 0, inbox: None, tasks, due }

@@ -70,6 +70,7 @@ impl Hand {
             abilities: WireAbilities::default(),
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
+            domains: yard_core::cluster::DomainPath::default(),
         };
         self.inbox = inbox;
         self.turn(vec![AgentCall::Connect { hello: Box::new(hello), link, reply }.into()]);
@@ -208,6 +209,7 @@ fn an_agent_that_comes_while_nothing_can_be_written_waits() {
         abilities: WireAbilities::default(),
         host: String::new(),
         resources: std::collections::BTreeMap::new(),
+        domains: yard_core::cluster::DomainPath::default(),
     };
     hand.turn(vec![AgentCall::Connect { hello: Box::new(hello), link, reply }.into()]);
     assert!(answer.try_recv().is_err());

@@ -5,6 +5,7 @@ use super::*;
 use crate::request::{Checkpoint, Ranks, RegimeRequest, RewardRequest, TrainingRequest};
 use crate::secrets::Secrets;
 use crate::wire::{Handed, SecretValue};
+use yard_core::cluster::Level;
 use yard_core::job::{Claim, Late};
 use yard_core::part::Pause;
 
@@ -32,6 +33,10 @@ fn changes() -> Vec<Change> {
         max_gpus: Some(4),
         kinds: vec!["h100".into()],
         nodes: Some(1),
+        segment: Some(2),
+        close: Some(Level::Node),
+        prefer: Some(Level::Node),
+        tasks_per_node: Some(3),
         ranks: Ranks::Device,
         tenant: Some("vision".into()),
         weight: Some(0.5),

@@ -88,7 +88,7 @@ fn message() -> impl Strategy<Value = FromAgent> {
             .prop_map(|(request, text, end, error)| FromAgent::Logs { request, text, end, error }),
         1 => part().prop_map(|part| FromAgent::Hello(Hello {
             version: 7, name: "../x".into(), address: String::new(), groups: vec![],
-            parts: vec![(part, Told::Started); 3], paused: vec![part.job], abilities: WireAbilities::default(), host: String::new(), resources: std::collections::BTreeMap::new(),
+            parts: vec![(part, Told::Started); 3], paused: vec![part.job], abilities: WireAbilities::default(), host: String::new(), domains: yard_core::cluster::DomainPath::default(), resources: std::collections::BTreeMap::new(),
         })),
     ]
 }

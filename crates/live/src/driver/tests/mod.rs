@@ -17,6 +17,7 @@ mod machines;
 mod membership;
 mod nodes;
 mod parts;
+mod places;
 mod policies;
 mod priorities;
 mod promises;

@@ -61,6 +61,6 @@ async fn what_the_policy_needs_and_the_job_does_not_say_is_a_warning() {
     assert!(matches!(&warned[..], [only] if only.contains("regimes")), "{warned:#?}");
     assert!(rig.job(0).unwrap().warnings.is_empty(), "said once");
     let spread = JobRequest { nodes: Some(2), gpus: Some(4), ..job(0.0, 0) };
-    let warned = rig.submit(spread).await.warnings;
-    assert!(warned.iter().any(|said| said.starts_with("nodes: 2 is not enforced")), "{warned:#?}");
+    let refused = rig.submit(spread).await.reason.unwrap_or_default();
+    assert_eq!(refused, "it asks for 2 nodes with 2 devices of a100 each, and there are 1");
 }

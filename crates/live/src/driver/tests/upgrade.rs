@@ -144,7 +144,7 @@ fn contents(dir: &Scratch) -> Vec<(String, i64)> {
 #[test]
 fn a_rollback_is_refused_with_a_sentence_and_changes_nothing() {
     let newer = expect![[
-        r#"a newer version of yard wrote this data folder (jobs of version 99; this yard reads versions 8 and 9). Nothing was changed. Start the newer version again, or restore the backup from before the upgrade"#
+        r#"a newer version of yard wrote this data folder (jobs of version 99; this yard reads versions 8 to 10). Nothing was changed. Start the newer version again, or restore the backup from before the upgrade"#
     ]];
     for (database, later) in
         [(SNAPSHOT, "UPDATE snapshots SET version = 99"), (JOURNAL, "UPDATE journal SET version = 99")]

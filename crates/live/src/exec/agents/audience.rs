@@ -110,6 +110,7 @@ mod tests {
             abilities: WireAbilities { only_user, ..WireAbilities::default() },
             host: String::new(),
             resources: std::collections::BTreeMap::new(),
+            domains: yard_core::cluster::DomainPath::default(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tokio::sync::mpsc;
-use yard_core::cluster::NODE_DEVICES_MAX;
+use yard_core::cluster::{DomainPath, NODE_DEVICES_MAX};
 use yard_core::gang::ToGang;
 use yard_core::ids::AgentId;
 use yard_core::part::Told;
@@ -113,6 +113,7 @@ fn offer(hello: &Hello) -> HostOffer {
         address: hello.address.clone(),
         groups: hello.groups.clone(),
         resources: hello.resources.clone(),
+        domains: hello.domains.clone(),
         abilities: HostAbilities { no_freeze, no_limits },
         audience: Audience::of(hello),
     }
@@ -140,6 +141,9 @@ fn check(hello: &Hello) -> Result<(), String> {
             "{:?} is not a name for a resource; use letters, digits, '-', '_' and '.'",
             shortened(name.clone(), NAME_MAX)
         ));
+    }
+    if let Some((level, _)) = hello.domains.iter().find(|(_, name)| !DomainPath::accepts(name)) {
+        return Err(format!("the name of its {} is none; {}", level.name(), DomainPath::NAMES));
     }
     let all: usize = hello.groups.iter().map(|group| group.devices.len()).sum();
     if hello.groups.iter().any(|group| group.devices.is_empty())
@@ -249,6 +253,7 @@ mod tests {
             abilities: WireAbilities::default(),
             host: "boot-1".into(),
             resources: std::collections::BTreeMap::new(),
+            domains: yard_core::cluster::DomainPath::default(),
         }
     }
 

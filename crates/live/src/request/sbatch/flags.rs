@@ -1,6 +1,7 @@
 //! The table of `#SBATCH` flags: each with what it does to what is wanted. A new flag is a line here and its function.
 
 use jiff::Zoned;
+use yard_core::cluster::Level;
 use yard_core::part::Pause;
 
 use super::super::{amounts, check, times, yaml};
@@ -41,6 +42,8 @@ pub(super) const FLAGS: &[SbatchFlag] = &[
     flag("nodes", Some('N'), Value, |w, v, _| number(v).map(|n| w.nodes = Some(n))),
     flag("ntasks", Some('n'), Value, |w, v, _| number(v).map(|n| w.tasks = Some(n))),
     flag("ntasks-per-node", None, Value, |w, v, _| number(v).map(|n| w.tasks_per_node = Some(n))),
+    flag("segment", None, Value, |w, v, _| number(v).map(|n| w.request.segment = Some(n))),
+    flag("switches", None, Value, switches),
     flag("cpus-per-task", Some('c'), Value, |w, v, _| number(v).map(|n| w.cpus_per_task = Some(n))),
     flag("mem", None, Value, |w, v, _| memory(v).map(|mib| w.request.memory_mib = mib)),
     flag("gres", None, Value, gres),
@@ -88,6 +91,16 @@ fn number(text: &str) -> Result<u32, String> {
         Ok(number) if (1..=check::GPUS_MAX).contains(&number) => Ok(number),
         _ => Err(format!("{text:?} is not a whole number from 1 to {}", check::GPUS_MAX)),
     }
+}
+
+/// `1`: all of it under one switch, which is one rack. As long as Slurm waits for that, jobs here do not.
+fn switches(wanted: &mut Wanted, text: &str, _: &Zoned) -> Result<(), String> {
+    match text.split_once('@').map_or((text, false), |(count, _)| (count, true)) {
+        ("1", false) => wanted.request.close = Some(Level::Rack),
+        ("1", true) => wanted.request.prefer = Some(Level::Rack),
+        _ => return Err(format!("{text:?} is not 1 (one rack) or 1@TIME (one rack if there is one free)")),
+    }
+    Ok(())
 }
 
 /// MiB, or with a unit: `512`, `16G`, `500M`, `1T`; 0 is all there is.

@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
+use yard_core::cluster::Level;
 use yard_core::part::Pause;
 
 use super::super::{Checkpoint, Ranks};
@@ -72,6 +73,19 @@ fn every_flag_has_its_effect() {
             "-N 2 --ntasks-per-node=4 --gres=gpu:4 # comment",
             with(|r| (r.gpus, r.nodes, r.ranks) = (Some(8), Some(2), Ranks::Device)),
         ),
+        (
+            "-N 2 --ntasks-per-node=2 --gres=gpu:4",
+            with(|r| (r.gpus, r.nodes, r.tasks_per_node) = (Some(8), Some(2), Some(2))),
+        ),
+        ("-N 2 -n 8 -c 2", with(|r| (r.nodes, r.tasks_per_node, r.cpus) = (Some(2), Some(4), Some(8.0)))),
+        (
+            "-N 4 --segment=2 --gres=gpu:8 --switches=1",
+            with(|r| {
+                (r.gpus, r.nodes) = (Some(32), Some(4));
+                (r.segment, r.close) = (Some(2), Some(Level::Rack));
+            }),
+        ),
+        ("--switches=1@2:00:00", with(|r| r.prefer = Some(Level::Rack))),
         ("-n 4 --gpus=4", with(|r| (r.gpus, r.ranks) = (Some(4), Ranks::Device))),
         ("--ntasks=1 --gpus=4", with(|r| r.gpus = Some(4))),
         ("-c 8", with(|r| r.cpus = Some(8.0))),
@@ -179,7 +193,8 @@ fn what_is_not_understood_is_refused_with_its_line() {
         ("--output=%N.out", "%N is not supported"),
         ("--output=%a.out", "there is no --array"),
         ("--gpus=3 --nodes=2 --gres=gpu:4", "add up to 8"),
-        ("--ntasks-per-node=3 --gres=gpu:4", "one per GPU"),
+        ("--switches=2", "one rack"),
+        ("--segment=0", "not a whole number"),
         ("--nodes=2 --ntasks=3", "cannot be divided evenly"),
         ("--nodes=2 --ntasks=4 --ntasks-per-node=4 --gres=gpu:4", "contradict"),
         ("--time=soon", "not a time"),

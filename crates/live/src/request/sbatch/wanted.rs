@@ -34,7 +34,7 @@ impl Wanted {
         let gpus = self.total_gpus()?;
         self.request.gpus = Some(gpus);
         self.request.nodes = self.nodes;
-        self.request.ranks = self.ranks(gpus)?;
+        (self.request.ranks, self.request.tasks_per_node) = self.ranks(gpus)?;
         self.request.cpus = self.cpus_per_task.map(|cpus| f64::from(cpus) * f64::from(self.tasks_here(gpus)));
         let files = [&self.request.output, &self.request.error];
         if self.array.is_none() && files.into_iter().flatten().any(|file| file.contains("%a")) {
@@ -69,19 +69,19 @@ impl Wanted {
         }
     }
 
-    /// One process on each node, or one for each of its GPUs.
-    fn ranks(&self, gpus: u32) -> Result<Ranks, String> {
+    /// One process on each node, one for each of its GPUs, or so many.
+    fn ranks(&self, gpus: u32) -> Result<(Ranks, Option<u32>), String> {
         let nodes = self.nodes.unwrap_or(1);
-        match self.tasks_each()? {
-            None | Some(1) => Ok(Ranks::Node),
-            Some(each) if each.saturating_mul(nodes) == gpus => Ok(Ranks::Device),
-            Some(each) => Err(format!(
-                "{each} tasks per node; a node has one task, or one per GPU ({gpus} over {nodes} nodes)"
-            )),
-        }
+        Ok(match self.tasks_each()? {
+            None | Some(1) => (Ranks::Node, None),
+            Some(each) if each.saturating_mul(nodes) == gpus => (Ranks::Device, None),
+            Some(each) => (Ranks::Node, Some(each)),
+        })
     }
 
     fn tasks_here(&self, gpus: u32) -> u32 {
-        if self.request.ranks == Ranks::Device { gpus / self.nodes.unwrap_or(1).max(1) } else { 1 }
+        let per_device = self.request.ranks == Ranks::Device;
+        let devices = gpus / self.nodes.unwrap_or(1).max(1);
+        self.request.tasks_per_node.unwrap_or(if per_device { devices } else { 1 })
     }
 }

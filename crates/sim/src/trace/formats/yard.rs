@@ -8,6 +8,7 @@
 
 use super::super::after;
 use super::super::bytes::Text;
+use super::super::close::{self, CloseColumns};
 use super::super::host::{self, HostColumns};
 use super::super::jobs::TraceJobs;
 use super::super::scaling::{self, ScalingColumns};
@@ -38,7 +39,12 @@ pub(crate) const COLUMNS: [&str; 16] = [
 
 /// All columns.
 fn all_columns() -> impl Iterator<Item = &'static str> + Clone {
-    COLUMNS.into_iter().chain(scaling::COLUMNS).chain(sharing::COLUMNS).chain(host::COLUMNS)
+    COLUMNS
+        .into_iter()
+        .chain(scaling::COLUMNS)
+        .chain(sharing::COLUMNS)
+        .chain(host::COLUMNS)
+        .chain(close::COLUMNS)
 }
 
 /// Loose on purpose: a file that is nearly native gets a message about its columns.
@@ -79,6 +85,7 @@ struct Columns {
     scaling: ScalingColumns,
     sharing: SharingColumns,
     host: HostColumns,
+    close: CloseColumns,
 }
 
 impl Columns {
@@ -107,6 +114,7 @@ impl Columns {
             scaling: ScalingColumns::of(table),
             sharing: SharingColumns::of(table),
             host: HostColumns::of(table),
+            close: CloseColumns::of(table),
         })
     }
 
@@ -123,6 +131,7 @@ impl Columns {
         (job.model, job.user, job.tenant, job.kinds) = (model, user, tenant, kinds);
         job.sharing = sharing;
         job.host = self.host.read(row)?;
+        job.close = self.close.read(row, gpus)?;
         job.after =
             row.filled(self.after.as_ref())?.map_or_else(Box::default, |(_, list)| after::names(list));
         self.fill_numbers(row, job)?;

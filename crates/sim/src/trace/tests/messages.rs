@@ -195,7 +195,7 @@ fn rows_and_columns() {
     check(
         row(",colour,size", "a,0,1,5,red,2"),
         expect![[
-            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion, cpus, memory_mib, resources"#
+            r#"jobs.csv: the header has unknown columns: "colour", "size"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion, cpus, memory_mib, resources, nodes, segment, close, prefer"#
         ]],
     );
     check(

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use expect_test::expect;
 use proptest::option;
 use proptest::prelude::*;
+use yard_core::cluster::Level;
 use yard_core::job::{Claim, Late, Reward, Sharing, Usage};
 use yard_core::{Span, Time};
 
 use super::samples::{SAMPLES, opened};
-use crate::trace::{HostAsk, Scaling, Trace, TraceJob, Work, read, write};
+use crate::trace::{CloseAsk, HostAsk, Scaling, Trace, TraceJob, Work, read, write};
 
 fn written(trace: &Trace) -> String {
     let mut out = Vec::new();
@@ -101,6 +102,16 @@ fn host(number: i32) -> Option<Arc<HostAsk>> {
     (asked != HostAsk::default()).then(|| Arc::new(asked))
 }
 
+/// On how many nodes some jobs run, and how close together.
+fn close(number: i32, gpus: u32) -> Option<CloseAsk> {
+    let nodes = [4, 2].into_iter().find(|nodes| gpus.is_multiple_of(*nodes)).filter(|_| number % 2 == 0);
+    let close = (number % 3 == 0).then_some(Level::Block);
+    let prefer = (number % 5 == 0).then_some(Level::Rack);
+    let segment = nodes.filter(|_| close.or(prefer).is_some() && number % 4 == 0).map(|nodes| nodes / 2);
+    let asked = CloseAsk { nodes, segment, close, prefer };
+    (asked != CloseAsk::default()).then_some(asked)
+}
+
 fn job() -> impl Strategy<Value = TraceJob> {
     // Instants below 2^51 µs, and a deadline not before the submission.
     let times = (0..1u64 << 50, option::of(0..1u64 << 50));
@@ -141,6 +152,7 @@ fn job() -> impl Strategy<Value = TraceJob> {
                 kinds: kinds.into_iter().map(Arc::from).collect(),
                 sharing,
                 host: host(priority),
+                close: close(priority, gpus),
                 rewards: deadline.filter(|_| priority % 2 == 0).map(soft),
                 late: if priority % 5 == 0 { Late::Refuse } else { Late::Try },
                 after: Box::default(),

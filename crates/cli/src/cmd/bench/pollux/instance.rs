@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use yard_core::cluster::{Kinds, NodeSpec, Nodes};
+use yard_core::cluster::{Kinds, Level, NodeSpec, Nodes};
 use yard_core::goodput::{Limits, Model};
 use yard_core::ids::{JobId, KindId, LeaseId};
-use yard_core::job::{JobRun, JobSpec, Shape, Spread};
+use yard_core::job::{JobRun, JobSpec, Shape};
 use yard_core::training::Noise;
 use yard_core::units::{Span, Time};
 use yard_core::view::{Changed, View};
@@ -123,8 +123,8 @@ fn lying(devices: u32) -> Placed {
 }
 
 fn shape(kind: KindId, devices: u32) -> Shape {
-    let spread = if devices > NODE { Spread::Any } else { Spread::Node };
-    Shape { spread, ..Shape::of(kind, devices) }
+    let level = if devices > NODE { Level::Any } else { Level::Node };
+    Shape::of(kind, devices).within(level)
 }
 
 /// A number between these, the small ones more often.
