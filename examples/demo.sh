@@ -40,5 +40,5 @@ echo
 echo "What to watch:"
 echo "  $YARD jobs --watch      who runs, who is suspended, how far each is"
 echo "  $YARD top               nodes and devices as they change hands"
-echo "  $YARD explain last      why the last job waits, and what would let it start sooner"
+echo "  $YARD explain last      why the last job waits, and what would start it sooner"
 echo "  $YARD logs -f last      its output, over all its starts"

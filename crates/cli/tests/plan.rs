@@ -78,10 +78,10 @@ fn mistakes_are_told_as_for_sim() {
     let dir = Dir::with_trace(THREE_JOBS);
     for (options, said) in [
         ("--policy nope", "no policy is called `nope`"),
-        ("--policy fifo,srtf", "a plan is one policy's"),
+        ("--policy fifo,srtf", "yard plan takes one policy"),
         ("--policy fifo --throughputs none.json", "none.json"),
-        ("--policy fifo --at soon", "no unit of time"),
-        ("--policy fifo --round 5x", "no unit of time"),
+        ("--policy fifo --at soon", "not a unit of time"),
+        ("--policy fifo --round 5x", "not a unit of time"),
     ] {
         let answer = dir.yard(&format!("plan --trace t.csv --cluster gpu:1x4 {options}"));
         assert_eq!((answer.code, answer.out.as_str()), (Some(2), ""), "{options}");
