@@ -82,14 +82,18 @@ fn closer(shape: &Shape, random: &mut Random) -> Shape {
     asked
 }
 
-/// Nodes that are found to be elsewhere than was said.
+/// Nodes that are said to be elsewhere for a while, and always come back: no job is left without a place for good.
 pub(super) fn moves(seed: u64, cluster: &ClusterSpec) -> Vec<(Time, Input)> {
     let Some(mut random) = random(seed, 0x30ae) else { return Vec::new() };
     let count = if random.chance(0.3) { 1 + random.below(4) } else { 0 };
-    let mut one = |_| {
+    let mut moves = Vec::new();
+    for _ in 0..count {
         let node = NodeId(random.below(cluster.nodes.len() as u64) as u32);
-        let time = Time::ZERO + Span::from_secs((random.unit() * 4_000.0).floor());
-        (time, Input::Node(NodeChange::Moved { node, domains: path(&mut random) }))
-    };
-    (0..count).map(&mut one).collect()
+        let from = Time::ZERO + Span::from_secs((random.unit() * 4_000.0).floor());
+        let until = from + Span::from_secs(random.unit() * 1_000.0);
+        let moved = |domains| Input::Node(NodeChange::Moved { node, domains });
+        moves.push((from, moved(path(&mut random))));
+        moves.push((until, moved(cluster.nodes[node.index()].domains.clone())));
+    }
+    moves
 }
