@@ -170,6 +170,7 @@ mod tests {
         }
         text += "\n## Placers\n\n| placer | what it does |\n|---|---|\n";
         PLACERS.iter().for_each(|placer| writeln!(text, "| `{}` | {} |", placer.name, placer.about).unwrap());
+        text += "\nAll of them obey what a job says of nodes and closeness (`nodes`, `close`, `segment`), and look for the level it prefers first.\n";
         expect_file!["../../../../docs/policies.md"].assert_eq(&text);
     }
 }

@@ -75,12 +75,17 @@ pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Ef
     let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
     let empty = capacity.iter().map(|count| vec![*count; last.min(HORIZON)]).collect();
     let mut table = LeaseTable { free: empty, rows: BTreeMap::new() };
-    let left_out = table.admit_all(wishes);
-    let at_once = !left_out && !others;
-    let now = if at_once { 1.0 } else { -1.0 } / f64::from(capacity.iter().sum::<u32>().max(1));
+    let devices = f64::from(capacity.iter().sum::<u32>().max(1));
+    let (kept, rest): (Vec<usize>, Vec<usize>) = (0..wishes.len()).partition(|at| wishes[*at].kept);
+    let mut left_out = table.admit_all(wishes, kept);
     if effort == Effort::Exact {
-        table.readmit(wishes, capacity, now);
+        // Before anybody new: who is guaranteed stays so.
+        table.readmit(wishes, capacity, -1.0 / devices);
     }
+    // Nor has anybody the room of those whom packing lost: between the beginnings of leases the program is not asked.
+    left_out |= table.lost(wishes).next().is_some() || table.admit_all(wishes, rest);
+    let at_once = !left_out && !others;
+    let now = if at_once { 1.0 } else { -1.0 } / devices;
     if effort != Effort::Packed {
         table.improve(wishes);
     }
@@ -97,10 +102,9 @@ pub(super) fn choose(wishes: &[Wish], capacity: &[u32], others: bool, effort: Ef
 }
 
 impl LeaseTable {
-    /// Guarantees as many as can be, who came first before the others. Whether somebody was left out.
-    fn admit_all(&mut self, wishes: &[Wish]) -> bool {
-        let mut order: Vec<usize> = (0..wishes.len()).collect();
-        order.sort_by_key(|at| (!wishes[*at].kept, wishes[*at].order));
+    /// Guarantees as many of these as can be, who came first before the others. Whether somebody was left out.
+    fn admit_all(&mut self, wishes: &[Wish], mut order: Vec<usize>) -> bool {
+        order.sort_by_key(|at| wishes[*at].order);
         let (mut left_out, mut repacks) = (false, 0);
         for at in order {
             let mut ends = wishes[at].ends.iter().map(|end| end.0);
@@ -114,11 +118,16 @@ impl LeaseTable {
         left_out
     }
 
-    /// Guarantees those once more that the program had found room for and packing did not.
-    fn readmit(&mut self, wishes: &[Wish], capacity: &[u32], now: f64) {
+    /// Who was guaranteed by the program and has no leases.
+    fn lost(&self, wishes: &[Wish]) -> impl Iterator<Item = usize> {
         let lost =
             |at: &usize| wishes[*at].kept && !wishes[*at].ends.is_empty() && !self.rows.contains_key(at);
-        let mut lost: Vec<usize> = (0..wishes.len()).filter(lost).collect();
+        (0..wishes.len()).filter(lost)
+    }
+
+    /// Guarantees those once more that the program had found room for and packing did not.
+    fn readmit(&mut self, wishes: &[Wish], capacity: &[u32], now: f64) {
+        let mut lost: Vec<usize> = self.lost(wishes).collect();
         lost.sort_by_key(|at| wishes[*at].order);
         for at in lost {
             let mut rows = self.rows.clone();
@@ -263,7 +272,7 @@ mod tests {
                 .collect();
             let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
             let mut table = LeaseTable { free: vec![vec![4; last]], rows: BTreeMap::new() };
-            table.admit_all(&wishes);
+            table.admit_all(&wishes, (0..wishes.len()).collect());
             let mut used = vec![0; last];
             for (at, row) in &table.rows {
                 prop_assert_eq!(row.leases.len(), wishes[*at].leases);
@@ -319,7 +328,7 @@ mod tests {
                 (0..).zip(&jobs).map(|(at, (size, leases, spare))| soft(at, *size, *leases, *spare)).collect();
             let last = wishes.iter().flat_map(|wish| &wish.ends).map(|end| end.0).max().unwrap_or(0);
             let mut table = LeaseTable { free: vec![vec![4; last]], rows: BTreeMap::new() };
-            table.admit_all(&wishes);
+            table.admit_all(&wishes, (0..wishes.len()).collect());
             table.improve(&wishes);
             if at_once {
                 table.pull_forward(&wishes);
