@@ -29,7 +29,7 @@ fn unknown_columns_are_named() {
     check_trace(
         "job_id,submit_s,gpus,duration_s,colour,taste\na,0,1,100,red,sour\n",
         expect![[
-            r#"error: t.csv: the header has unknown columns: "colour", "taste"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion, cpus, memory_mib, resources"#
+            r#"error: t.csv: the header has unknown columns: "colour", "taste"; allowed are: job_id, submit_s, gpus, duration_s, steps, model, batch_size, user, tenant, weight, priority, deadline_s, min_gpus, max_gpus, kinds, after, mode, batch_max, regimes, rewards, late, class, max_slowdown, gpu_fraction, gpu_limit, gpu_memory_mib, gpu_busy, affinity, anti_affinity, exclusion, cpus, memory_mib, resources, nodes, segment, close, prefer"#
         ]],
     );
 }

@@ -32,7 +32,7 @@ pub struct Config {
     pub terms: exec::Terms,
     /// The most time that a job has to save and stop, whatever it asks for or says of its checkpoints.
     pub grace_max: Span,
-    /// Where nodes are, whatever their agents say.
+    /// Where nodes are, whatever they say themselves.
     pub topology: Topology,
     /// What is known of speeds beforehand.
     pub catalog: Arc<dyn Catalog>,
