@@ -97,15 +97,19 @@ fn message() -> impl Strategy<Value = FromAgent> {
 async fn endure(messages: Vec<FromAgent>) {
     let rig = Rig::new();
     let agent = Agent::join(&rig.handle, "n1", &[("v100", 2)]).await;
-    let request = || JobRequest { command: vec!["true".into()], ..JobRequest::default() };
+    let request = |kind: &str| JobRequest {
+        command: vec!["true".into()],
+        kinds: vec![kind.into()],
+        ..JobRequest::default()
+    };
     for _ in 0..2 {
-        rig.submit(request()).await;
+        rig.submit(request("v100")).await;
     }
     for message in messages {
         agent.say(message).await;
     }
     let mut good = Agent::join(&rig.handle, "n2", &[("k80", 1)]).await;
-    let last = rig.submit(JobRequest { kinds: vec!["k80".into()], ..request() }).await;
+    let last = rig.submit(request("k80")).await;
     let part = good.start().await;
     assert_eq!(part.job, JobId(last.id));
     good.tell(part, Told::Started).await;
