@@ -27,7 +27,7 @@ export YARD_DATA=$folder/.yard
 
 # Runs jobs, each with these options, and prints how many of them ran at a time.
 most_at_a_time() {
-    rm -rf times; mkdir -m 777 times
+    rm -rf times; mkdir times
     for options in "$@"; do
         # shellcheck disable=SC2086
         "$YARD" submit --duration 4s $options -- sh -c 'date +%s.%N > '"$folder"'/times/$$.a; sleep 4; date +%s.%N > '"$folder"'/times/$$.b' >/dev/null || return 1
